@@ -41,6 +41,7 @@ usage: ./do COMMAND [ARGUMENTS]
                    on others in an emulator
   bench page [CALLS|SESSION] [--minutes N] [--turns N]
                    how fast the page is on a session of so many calls (10 million)
+  docs             build the documentation site into target/site/html
   dist             build release archives under dist/
   fmt              format Rust, C and TypeScript sources
   lint             formatting and lints without the tests
@@ -99,6 +100,7 @@ main() {
 		[ "${1:-}" = kernels ] || no_arguments "$command" "$@"
 		setup test
 		. scripts/checks.sh
+		. scripts/docs.sh
 		. scripts/fuzz.sh
 		. scripts/kernels.sh
 		. scripts/arm64.sh
@@ -114,6 +116,13 @@ main() {
 		. scripts/fuzz.sh
 		build_page
 		fuzz "$@"
+		;;
+	docs)
+		no_arguments "$command" "$@"
+		setup test
+		. scripts/docs.sh
+		build_site || die 1 "the documentation site was not built"
+		say target/site/html/index.html
 		;;
 	lint)
 		no_arguments "$command" "$@"

@@ -95,6 +95,8 @@ static __always_inline int bio_queued(struct bio *bio)
 		record.submit_pid = by.pid;
 		record.origin = BIO_CALL;
 		record.file = by.file;
+		if (state)
+			note_below(state);
 	}
 	__u32 op = bio->bi_opf & REQ_OP_MASK;
 	if (bio->bi_vcnt && op <= REQ_OP_WRITE) {

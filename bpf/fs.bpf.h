@@ -33,6 +33,7 @@ static __always_inline void span_ends(__u32 kind, __s64 ret)
 	state->layers.span_ns[kind & (SPAN_KINDS - 1)] = 0;
 	if (!began || !request || began < request)
 		return;
+	note_below(state);
 	struct span_record record = {
 		.span = kind,
 		.file = state->file,

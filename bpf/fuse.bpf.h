@@ -35,6 +35,7 @@ int BPF_PROG(layer_fuse_send, struct fuse_req *req)
 	/* Nobody waits for readahead and write-back. */
 	if (!request || req->flags >> bpf_core_enum_value(enum fuse_req_flag, FR_BACKGROUND) & 1)
 		return 0;
+	note_below(state);
 	struct span_record record = {
 		.span = SPAN_FUSE,
 		.operation = req->in.h.opcode,

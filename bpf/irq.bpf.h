@@ -57,6 +57,7 @@ static __always_inline void irq_ends(__u32 type)
 	__u64 request = state ? request_of(state) : 0;
 	if (!layer_config.irq || !request || request > began)
 		return;
+	note_below(state);
 	struct irq_record record = {
 		.source = type,
 		.number = irq->number[type],

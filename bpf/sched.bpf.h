@@ -40,8 +40,10 @@ static __always_inline int switched(bool preempted, struct task_struct *prev,
 	__u64 request = state ? request_of(state) : 0;
 	__u64 now = bpf_ktime_get_ns();
 	/* That it came back was not seen: the kernel may leave programs out. */
-	if (state && state->layers.out_ns)
+	if (state && state->layers.out_ns) {
+		note_below(state);
 		wait_ends(prev, &state->layers, now, WAIT_UNSEEN);
+	}
 	if (request) {
 		struct layer_state *layers = &state->layers;
 		bool runs = preempted || !prev_state;
@@ -56,8 +58,10 @@ static __always_inline int switched(bool preempted, struct task_struct *prev,
 			layers->op_ns = 0;
 	}
 	state = task_state_of(next);
-	if (state && state->layers.out_ns)
+	if (state && state->layers.out_ns) {
+		note_below(state);
 		wait_ends(next, &state->layers, bpf_ktime_get_ns(), 0);
+	}
 	return 0;
 }
 

@@ -204,6 +204,7 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 	__u64 began = state->calls++ & (COST_SAMPLE - 1) ? 0 : bpf_ktime_get_ns();
 	state->number = id;
 	state->file = 0;
+	state->noted = 0;
 	state->call_flags = compat ? STASH_COMPAT : 0;
 	if (is_noted_late(task, desc)) {
 		state->call_flags |= STASH_LATE;
@@ -820,15 +821,23 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		call->size = likely(desc->size_hi == NO_ARG)
 				     ? kept_argument(state, desc->size)
 				     : kept_long_argument(state, desc->size, desc->size_hi, compat);
-	if (config.counters) {
+	if (config.counters || config.tail) {
 		if (flags & DESC_RET_FD && ret >= 0 && config.detail != DETAIL_RAW && !pending) {
 			struct file *file = file_of_fd(task, ret);
 			if (file)
 				call->file = handle_of(state, file, now);
 		}
-		if (!pending)
-			count_call(call, flags);
-		return;
+		if (config.counters) {
+			if (!pending)
+				count_call(call, flags);
+			return;
+		}
+		/* One that began before the recording is pending in another sense. */
+		if (!pending && !(state->call_flags & STASH_BEFORE) &&
+		    counted_instead(call, flags, state->noted)) {
+			state->perf.stage = PERF_NOT;
+			return;
+		}
 	}
 	if (desc->aux != NO_ARG)
 		call->aux = kept_argument(state, desc->aux);
@@ -1058,6 +1067,7 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 		state->file = 0;
 		state->file2 = 0;
 		state->file_ptr = 0;
+		state->noted = 0;
 		state->call_flags = compat ? STASH_COMPAT : 0;
 		state->timed_ns = 0;
 		state->perf.stage = PERF_NOT;

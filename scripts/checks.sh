@@ -162,6 +162,7 @@ all_tests() {
 	check "build" build_all
 	check "eBPF programs for arm64 compile" check_bpf_elsewhere
 	check "recipes of CONTRIBUTING.md" /usr/bin/python3 scripts/recipes.py "${CARGO_TARGET_DIR:-target}" "$node"
+	check "documentation site, and its links" build_site
 	build_strace_programs
 	run_tests
 	check "damaged inputs ($fuzz_seconds s each kind)" fuzz "$fuzz_seconds"

@@ -36,7 +36,8 @@ kernel_basics=(aio::every_storage_operation content::hashes_of_few filters::outc
 kernel_filters=(kernel:: ground_truth::every_storage_call uring::every_storage_operation
 	aio::every_storage_operation mapped::every_kind names::paths_follow
 	processes::a_daemon waiting::killed_in_a_read content::hashes_of_few
-	filters::outcomes::only_slow_calls filters::files::relative_paths layers::waits_have)
+	filters::outcomes::only_slow_calls filters::files::relative_paths layers::waits_have
+	tail::calls_beyond tail::calls_slower)
 # Besides, on one kernel: the layers below the calls, and devices whose times are known.
 layer_kernel=6.1
 layer_filters=(devices:: layers::requests_to_a_device_under_ext4)

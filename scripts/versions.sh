@@ -17,6 +17,9 @@ rust_std_sha256_aarch64=24bd362ff484421cae8be8c4d326fde143a086782e59e21fc7f353a5
 # clang-format's output differs between versions: only this one decides.
 format_clang=14
 
+# mdBook builds the documentation site. crates.io's index has the hash of its sources.
+mdbook_version=0.5.4
+
 # DuckDB's official prebuilt library, as its Node.js packages carry it, by machine (uname -m).
 # Two hashes: of the package as downloaded, and of the library inside. The newest
 # version for x86-64 is not published for arm64 in this form.

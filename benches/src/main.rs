@@ -7,6 +7,7 @@
 //! from hour to hour.
 
 mod floor;
+mod goals;
 mod options;
 mod output;
 mod process;
@@ -43,11 +44,16 @@ fn run(options: &Options) -> Result<()> {
     let bench = Bench::new(options)?;
     let mut report = Report::new(options);
     for workload in options.workloads() {
+        if let Some(reason) = workload.missing() {
+            println!("{}: does not run: {reason}\n", workload.name());
+            continue;
+        }
         let outcomes = measure(&bench, workload, &options.tracers(), options.repetitions())
             .with_context(|| format!("workload {}", workload.name()))?;
         report.add(workload, outcomes);
         print!("{}", report.last_table());
     }
+    print!("{}", goals::table(&report, &bench)?);
     if let Some(path) = &options.json {
         let text = serde_json::to_string_pretty(&report)?;
         std::fs::write(path, text + "\n").with_context(|| path.display().to_string())?;

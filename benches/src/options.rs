@@ -11,7 +11,7 @@ use crate::workload::Workload;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "fathom-bench", version)]
 pub struct Options {
-    /// Only these workloads: pread, open, fileserver, redis.
+    /// Only these workloads: pread, open, fileserver, disk, redis, pgbench, rocksdb.
     #[arg(long, value_delimiter = ',', value_parser = workload)]
     pub only: Vec<Workload>,
     /// Only these tracers besides `none` and `floor`, by the beginning of their
@@ -52,7 +52,10 @@ pub struct Options {
 
 fn workload(name: &str) -> Result<Workload, String> {
     let found = Workload::ALL.into_iter().find(|w| w.name() == name);
-    found.ok_or_else(|| "not one of pread, open, fileserver, redis".to_owned())
+    found.ok_or_else(|| {
+        let names = Workload::ALL.map(Workload::name);
+        format!("not one of {}", names.join(", "))
+    })
 }
 
 impl Options {

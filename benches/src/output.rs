@@ -53,28 +53,31 @@ struct Table {
     tracers: Vec<Line>,
 }
 
+/// Medians of a tracer.
 #[derive(Serialize)]
-struct Line {
+pub struct Line {
     tracer: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     unavailable: Option<String>,
     /// Median of operations a second.
-    rate: Option<f64>,
+    pub rate: Option<f64>,
     /// Median over repetitions of the rate as a share of the untraced one.
-    ratio: Option<f64>,
+    pub ratio: Option<f64>,
     /// Median of nanoseconds added a call.
     added_ns: Option<f64>,
     /// Median of nanoseconds of processor time added to the traced thread a
     /// call.
     added_cpu_ns: Option<f64>,
     /// Median of that as a multiple of what the floor adds.
-    of_floor: Option<f64>,
+    pub of_floor: Option<f64>,
     /// Median of nanoseconds in the tracer's programs in the kernel, a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     programs_ns: Option<f64>,
     events: Option<f64>,
     lost: Option<f64>,
-    bytes_per_event: Option<f64>,
+    pub bytes_per_event: Option<f64>,
+    /// Start-up left out, of each call, stored or not.
+    pub recorder_cpu_ns_per_call: Option<f64>,
     recorder_cpu_ns_per_event: Option<f64>,
     recorder_peak_bytes: Option<f64>,
     samples: Vec<Sample>,
@@ -162,6 +165,10 @@ impl Report {
                     events: whole(|s| s.events),
                     lost: whole(|s| s.lost),
                     bytes_per_event: per_event(|s| s.disk_bytes),
+                    recorder_cpu_ns_per_call: outcome.median(|s| {
+                        let recorded = s.session.filter(|recorded| recorded.calls > 0)?;
+                        Some(recorded.cpu_ns as f64 / recorded.calls as f64)
+                    }),
                     recorder_cpu_ns_per_event: per_event(|s| s.recorder_cpu_ns),
                     recorder_peak_bytes: whole(|s| s.recorder_peak_bytes),
                     samples: outcome.samples,
@@ -174,6 +181,20 @@ impl Report {
             unit: workload.unit(),
             tracers: lines,
         });
+    }
+
+    /// The median of a tracer under a workload, of what `of` takes of its line.
+    pub fn value(
+        &self,
+        workload: Workload,
+        tracer: Tracer,
+        of: impl Fn(&Line) -> Option<f64>,
+    ) -> Option<f64> {
+        let table = (self.workloads.iter()).find(|table| table.workload == workload.name())?;
+        of(table
+            .tracers
+            .iter()
+            .find(|line| line.tracer == tracer.name())?)
     }
 
     /// The workload added last, as an aligned table.

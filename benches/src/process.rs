@@ -144,9 +144,14 @@ impl Running {
         Ok(usage)
     }
 
+    /// All that it printed.
+    pub fn everything(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
     /// The last lines that it printed.
     pub fn printed(&self) -> String {
-        let text = String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned();
+        let text = self.everything();
         let lines: Vec<_> = text.lines().rev().take(5).collect();
         lines
             .into_iter()

@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use crate::floor::Kind;
-use crate::session;
+use crate::session::{self, Recorded};
 use crate::workload::Bench;
 
 /// A way to run a workload.
@@ -22,6 +22,8 @@ pub enum Tracer {
     Floor,
     /// `fathom record` with this `--detail`.
     Fathom(&'static str),
+    /// `fathom record` with further options.
+    With(&'static str, &'static [&'static str]),
     /// `fathom record` with a filter that leaves every call of the loops out.
     Filter(&'static str, &'static [&'static str]),
     /// `strace -f` with further options.
@@ -40,6 +42,7 @@ pub const ALL: &[Tracer] = &[
     Tracer::Fathom("raw"),
     Tracer::Fathom("fds"),
     Tracer::Fathom("full"),
+    Tracer::With("fathom --rows tail", &["--rows", "tail"]),
     Tracer::Filter("filter --syscalls fsync", &["--syscalls", "fsync"]),
     Tracer::Filter("filter --comm", &["--comm", "nobody"]),
     Tracer::Filter("filter --path", &["--path", "/nonexistent"]),
@@ -74,6 +77,8 @@ pub struct Stored {
     pub lost: Option<u64>,
     /// Bytes on disk.
     pub bytes: Option<u64>,
+    /// What fathom says of itself.
+    pub session: Option<Recorded>,
 }
 
 /// perf and bpftrace read the kernel's list of tracepoints; where it is not
@@ -89,7 +94,8 @@ impl Tracer {
             Tracer::Bare => "empty probes".into(),
             Tracer::Floor => "floor".into(),
             Tracer::Fathom(detail) => format!("fathom {detail}"),
-            Tracer::Filter(name, _)
+            Tracer::With(name, _)
+            | Tracer::Filter(name, _)
             | Tracer::Strace(name, _)
             | Tracer::Perf(name, _)
             | Tracer::Bpftrace(name, _) => (*name).into(),
@@ -106,7 +112,10 @@ impl Tracer {
 
     /// Whether it is fathom.
     pub fn is_fathom(&self) -> bool {
-        matches!(self, Tracer::Fathom(_) | Tracer::Filter(..))
+        matches!(
+            self,
+            Tracer::Fathom(_) | Tracer::With(..) | Tracer::Filter(..)
+        )
     }
 
     /// The probes that this program attaches itself.
@@ -132,7 +141,7 @@ impl Tracer {
     pub fn missing(&self, bench: &Bench) -> Option<String> {
         let program = match self {
             Tracer::None | Tracer::Bare | Tracer::Floor => return None,
-            Tracer::Fathom(_) | Tracer::Filter(..) => {
+            Tracer::Fathom(_) | Tracer::With(..) | Tracer::Filter(..) => {
                 let path = bench.fathom();
                 return (!path.exists()).then(|| format!("{} does not exist", path.display()));
             }
@@ -158,7 +167,7 @@ impl Tracer {
                 line.push(dir.join("session.fathom").into_os_string());
                 line.push("--".into());
             }
-            Tracer::Filter(_, options) => {
+            Tracer::With(_, options) | Tracer::Filter(_, options) => {
                 line.push(bench.fathom().into_os_string());
                 line.push("record".into());
                 line.extend(options.iter().map(OsString::from));
@@ -218,13 +227,14 @@ impl Tracer {
     pub fn stored(&self, dir: &Path) -> Result<Stored> {
         match self {
             Tracer::None | Tracer::Bare | Tracer::Floor => Ok(Stored::default()),
-            Tracer::Fathom(_) | Tracer::Filter(..) => {
+            Tracer::Fathom(_) | Tracer::With(..) | Tracer::Filter(..) => {
                 let session = dir.join("session.fathom");
                 let totals = session::totals(&session)?;
                 Ok(Stored {
                     events: Some(totals.stored),
                     lost: Some(totals.lost),
                     bytes: Some(session::disk_bytes(&session)?),
+                    session: Some(totals.recorded),
                 })
             }
             Tracer::Strace(..) | Tracer::Perf(..) | Tracer::Bpftrace(..) => {
@@ -239,6 +249,7 @@ impl Tracer {
                     lost: (!matches!(self, Tracer::Strace(..)))
                         .then(|| lost(&text).saturating_add(lost(&log))),
                     bytes: Some(text.len() as u64),
+                    session: None,
                 })
             }
         }
@@ -264,7 +275,7 @@ impl Tracer {
 }
 
 /// Where a program is found on the path.
-fn find(program: &str) -> Option<PathBuf> {
+pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .map(|dir| dir.join(program))

@@ -11,6 +11,11 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
+struct task_struct {
+	int tgid;
+	struct task_struct *real_parent;
+} __attribute__((preserve_access_index));
+
 struct record {
 	__u64 words[8];
 };
@@ -64,8 +69,14 @@ int floor_exit(__u64 *ctx)
 	__u32 zero = 0, *process = bpf_map_lookup_elem(&target, &zero);
 	__u64 id = bpf_get_current_pid_tgid();
 
-	if (!process || *process != id >> 32)
+	if (!process)
 		return 0;
+	if (*process != id >> 32) {
+		/* Processes that a server makes for its clients are its children. */
+		struct task_struct *task = bpf_get_current_task_btf();
+		if (!*process || task->real_parent->tgid != *process)
+			return 0;
+	}
 	struct counters *count = bpf_map_lookup_elem(&counters, &zero);
 	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
 	if (!record) {

@@ -112,32 +112,95 @@ static __always_inline void lose_other(__u32 what, __u64 ts_ns, __u64 dur_ns, __
 	lose(&call, desc_flags);
 }
 
-/* Counts a call that has returned, by process and file: instead of its record. */
-VERIFIED_ONCE int count_call(struct call_record *call, __u32 desc_flags)
+/* The sums that a call belongs to, by process and file as long as the map has room for
+ * that; `rest` are those of all calls of its kind. */
+static __always_inline struct counted_value *counted_of(struct call_record *call,
+							struct counted_value *rest)
 {
-	if (!call)
-		return 0;
 	struct shed_key key = {
 		.cpu = bpf_get_smp_processor_id(),
 		.syscall = call->syscall,
 		.pid = call->pid,
 		.file = call->file,
 	};
+	struct counted_value *value = bpf_map_lookup_elem(&counted, &key);
+	if (likely(value))
+		return value;
+	static const struct counted_value zero;
+	bpf_map_update_elem(&counted, &key, &zero, BPF_NOEXIST);
+	value = bpf_map_lookup_elem(&counted, &key);
+	if (!value)
+		return rest;
+	if (rest)
+		value->limit = rest->limit;
+	return value;
+}
+
+static __always_inline struct counted_value *counted_rest_of(struct call_record *call)
+{
+	__u32 index = bpf_get_smp_processor_id() * MAX_SYSCALLS +
+		      (call->syscall & (MAX_SYSCALLS - 1));
+	return bpf_map_lookup_elem(&counted_rest, &index);
+}
+
+static __always_inline void add_counted(struct counted_value *value, struct call_record *call,
+					__u32 desc_flags)
+{
 	bool error = is_error(desc_flags, call->ret);
 	bool moves = !error && desc_flags & DESC_RET_BYTES && call->size;
-	struct shed_value *v = bpf_map_lookup_elem(&counted, &key);
-	if (unlikely(!v)) {
-		static const struct shed_value zero;
-		bpf_map_update_elem(&counted, &key, &zero, BPF_NOEXIST);
-		v = bpf_map_lookup_elem(&counted, &key);
-		if (!v) {
-			__u32 index = key.cpu * MAX_SYSCALLS + (call->syscall & (MAX_SYSCALLS - 1));
-			v = bpf_map_lookup_elem(&counted_rest, &index);
-		}
-	}
-	if (v)
-		add_loss(v, call, moves ? call->ret : 0, error);
+	add_loss(&value->sums, call, moves ? call->ret : 0, error);
+}
+
+/* Counts a call that has returned, by process and file: instead of its record. */
+VERIFIED_ONCE int count_call(struct call_record *call, __u32 desc_flags)
+{
+	if (!call)
+		return 0;
+	struct counted_value *value = counted_of(call, counted_rest_of(call));
+	if (value)
+		add_counted(value, call, desc_flags);
 	return 0;
+}
+
+/* Whether a call takes longer than usual: longer than about 127 of 128 calls like it. The
+ * limit, in 1/256 ns, goes up by 1/16 with each call beyond it and down by 1/2048 with each
+ * other one, so it follows what the calls do. The first call sets it. */
+static __always_inline bool is_slow(struct counted_value *value, __u64 dur_ns)
+{
+	__u64 limit = value->limit, taken = (dur_ns | 1) << 8;
+	if (!limit) {
+		value->limit = 2 * taken;
+		return false;
+	}
+	bool slow = taken > limit;
+	value->limit = slow ? limit + (limit >> 4) : limit - (limit >> 11);
+	return slow;
+}
+
+/* With config.tail: counts a call that has returned, if it is one of those that get no
+ * record; whether it was. `noted`: something happened below it. */
+VERIFIED_ONCE int counted_instead(struct call_record *call, __u32 desc_flags, __u32 noted)
+{
+	struct tail_control *control = tail_control();
+	if (!call || !control || control->mode == TAIL_ALL)
+		return 0;
+	struct counted_value *rest = counted_rest_of(call);
+	struct counted_value *value = counted_of(call, rest);
+	if (!value)
+		return 0;
+	if (control->mode == TAIL_SLOW) {
+		bool slow = control->slow_ns && call->dur_ns >= control->slow_ns;
+		if (!control->slow_ns) {
+			slow = is_slow(value, call->dur_ns);
+			if (rest && rest != value)
+				is_slow(rest, call->dur_ns);
+		}
+		if (slow || noted || is_error(desc_flags, call->ret) ||
+		    bpf_get_prandom_u32() < control->sample_below)
+			return 0;
+	}
+	add_counted(value, call, desc_flags);
+	return 1;
 }
 
 /* Puts a record into the CPU's slot ring; false when there is no room. All

@@ -35,7 +35,19 @@ static __always_inline __u64 request_of(struct task_state *state)
 {
 	if (!is_recorded(state))
 		return 0;
+	if (config.tail) {
+		struct tail_control *control = tail_control();
+		if (control && control->mode == TAIL_NONE)
+			return 0;
+	}
 	return state->enter_ns ? state->enter_ns : state->fault.began_ns;
+}
+
+/* With config.tail: something happened in a layer below the call that the task is in. */
+static __always_inline void note_below(struct task_state *state)
+{
+	if (config.tail)
+		state->noted = 1;
 }
 
 /* A record found no room. */

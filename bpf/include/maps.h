@@ -266,13 +266,20 @@ struct {
 	__type(value, struct shed_value);
 } shed SEC(".maps");
 
-/* With config.counters: calls by process and file, as far as there is room. */
+/* Sums of calls, of which user space reads the first member. */
+struct counted_value {
+	struct shed_value sums;
+	__u64 limit; /* is_slow() */
+};
+
+/* With config.counters or config.tail: calls by process and file, as far as there is
+ * room. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 1); /* set before loading */
 	__type(key, struct shed_key);
-	__type(value, struct shed_value);
+	__type(value, struct counted_value);
 } counted SEC(".maps");
 
 /* Those that found no room there, [CPU * MAX_SYSCALLS + call]. */
@@ -280,8 +287,21 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1); /* set before loading */
 	__type(key, __u32);
-	__type(value, struct shed_value);
+	__type(value, struct counted_value);
 } counted_rest SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tail_control);
+} tail_controls SEC(".maps");
+
+static __always_inline struct tail_control *tail_control(void)
+{
+	__u32 zero = 0;
+	return bpf_map_lookup_elem(&tail_controls, &zero);
+}
 
 /* What a file handle stands for: a name of an inode under a mount. A hard link
  * or another mount gets a handle of its own, so that calls keep the path by

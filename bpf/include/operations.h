@@ -342,6 +342,8 @@ __noinline int op_record(struct op_key *key, struct operation *op, struct op_end
 			count_call(call, desc->flags);
 		return 0;
 	}
+	if (config.tail && !end->pending && counted_instead(call, desc->flags, 0))
+		return 0;
 	bool small = call->size < NO_SIZE32 || (call->size == NO_SIZE && !op->sized);
 	bool sent;
 	if (desc->flags & DESC_WIDE || !small || call->ret != (__s32)call->ret ||

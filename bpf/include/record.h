@@ -870,6 +870,26 @@ struct probe_config {
 	__u32 stacks; /* 1: user stacks of calls are recorded */
 	__u32 perf_counters; /* bits of enum counter: read of each request; MAX_COUNTERS at most */
 	__u32 perf_values; /* how many bits that are */
+	__u32 tail; /* 1: struct tail_control says which calls get a record */
+	__u32 reserved; /* 0 */
+};
+
+/* Which calls get a record when config.tail is set. The others are counted. User space
+ * changes it while the programs run. */
+struct tail_control {
+	__u64 slow_ns; /* calls that take so long are slow; 0: those slower than usual */
+	__u32 sample_below; /* others get a record when a random number is below it */
+	__u32 mode; /* enum tail_mode */
+};
+
+enum tail_mode {
+	/* All calls. */
+	TAIL_ALL = 0,
+	/* Calls that are slow or fail, in which something happened in a layer below, and a
+	 * sample of the others. */
+	TAIL_SLOW = 1,
+	/* None; neither have the layers below, but for requests to devices. */
+	TAIL_NONE = 2,
 };
 
 enum content_mode {

@@ -148,7 +148,7 @@ struct task_state {
 	__u64 aio_ns; /* what aio_enter() took at the entry */
 	__u64 aio_context; /* struct kioctx of the call, see aio.bpf.h */
 	__u32 aio_taken; /* iocbs of the call that were taken in at its entry */
-	__u32 reserved; /* 0 */
+	__u32 noted; /* 1: something happened in a layer below the call */
 	__u64 stack_ns; /* beginning of the call whose stack is still to be taken, 0: none */
 	struct fault_state fault; /* of page faults */
 	struct layer_state layers; /* of the layers below */

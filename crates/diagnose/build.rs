@@ -1,5 +1,5 @@
-//! Makes a number of the sources that findings are made from, so that findings that another
-//! fathom has kept are told from those of this one, of the same version too.
+//! Computes a number from the sources that findings depend on, so that cached findings of another
+//! build are recognized, even of the same version.
 
 use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};

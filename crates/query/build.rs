@@ -1,4 +1,4 @@
-//! Generates the list of views: the files in `sql/`, each behind those that it uses.
+//! Generates the list of views: the files in `sql/`, each after the views that it uses.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -226,11 +226,11 @@ fn counters_are_asked_for() {
     for (list, said) in [
         (
             "cycle",
-            "no counter is called \"cycle\": use cycles, instructions",
+            "no counter named \"cycle\": use cycles, instructions",
         ),
         (
             "cycles,instructions,cache-misses,cache-references,branch-misses,cs",
-            "6 counters are too many",
+            "cannot read 6 counters at once",
         ),
     ] {
         let session = scratch.session("refused");

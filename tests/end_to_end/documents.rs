@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use fathom_tests::environment::{fathom, must_run};
 use fathom_tests::tools::project;
+use fathom_tests::{Scratch, need_root};
 
 /// Every document, by its path in the project.
 fn documents() -> Vec<PathBuf> {
@@ -145,7 +146,8 @@ fn files_that_are_named_exist() {
         "README.md",
         "CONTRIBUTING.md",
         "ARCHITECTURE.md",
-        "docs/guide.md",
+        "docs/reference/kernels.md",
+        "docs/explanation/how-it-works.md",
     ] {
         let text = read(document);
         for (index, code) in text.split('`').enumerate() {
@@ -244,11 +246,16 @@ fn command_lines_parse() {
     for document in documents() {
         let text = read(&document);
         let mut lines = text.lines();
+        let mut shell = false;
         while let Some(line) = lines.next() {
-            let Some(line) = line.strip_prefix("    ") else {
+            if let Some(language) = line.strip_prefix("```") {
+                shell = language.starts_with("sh");
+            }
+            if !shell && !line.starts_with("    ") {
                 continue;
-            };
+            }
             let line = line
+                .trim_start()
                 .trim_start_matches("sudo ")
                 .trim_start_matches("target/release/");
             let Some(rest) = line.strip_prefix("fathom ") else {
@@ -284,6 +291,51 @@ fn command_lines_parse() {
         }
     }
     assert!(run > 50, "{run}");
+}
+
+/// Runs the commands of the tutorial and of the how-to pages: the code blocks that are marked
+/// `sh,run`, those of a page one after another in an empty directory.
+#[test]
+fn commands_of_the_guide_run() {
+    need_root!();
+    let mut pages = vec!["docs/tutorial.md".to_owned()];
+    for entry in fs::read_dir(project().join("docs/how-to")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        pages.push(format!("docs/how-to/{name}"));
+    }
+    let mut failed = Vec::new();
+    let mut run = 0;
+    for page in &pages {
+        let text = read(page);
+        let blocks = text.split("```sh,run\n").skip(1);
+        let blocks: Vec<&str> = blocks
+            .filter_map(|block| block.split("```").next())
+            .collect();
+        if blocks.is_empty() {
+            continue;
+        }
+        run += blocks.len();
+        let scratch = Scratch::new();
+        // Findings and differences are results, not failures. Root needs no sudo.
+        let script = format!(
+            "set -eu\nsudo() {{ \"$@\"; }}\nfathom() {{ '{}' \"$@\" || {{ status=$?; \
+             case $1:$status in diagnose:1 | diff:1 | doctor:1) ;; *) return $status ;; esac; }}; }}\n{}",
+            fathom().display(),
+            blocks.concat()
+        );
+        let output = Command::new("bash")
+            .args(["-c", &script])
+            .current_dir(scratch.work())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            failed.push(format!("{page}: {}\n{said}", output.status));
+        }
+    }
+    assert!(run > 30, "{run}");
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
 /// The list of examples has each of them.

@@ -295,9 +295,9 @@ fn logs_of_other_forms() {
         (&["-f", "-ttt", "-T", "-y"], ""),
         (&["-f", "-ttt", "-T", "-yy"], ""),
         (&["-f", "-tt", "-T", "-y"], "the date"),
-        (&["-f", "-t", "-y"], "how long calls took"),
+        (&["-f", "-t", "-y"], "durations of calls"),
         (&["-f", "-r", "-T"], "the time of day"),
-        (&["-ttt", "-T"], "where symbolic links led"),
+        (&["-ttt", "-T"], "targets of symbolic links"),
         (&["-ff", "-ttt", "-T", "-y"], ""),
     ];
     for (options, missing) in forms {
@@ -500,7 +500,7 @@ fn damaged_lines_are_counted() {
     fs::write(&log, text).unwrap();
     let session = scratch.session("imported");
     let said = import(&[&log], &session);
-    assert!(said.contains("3 lines were not understood"), "{said}");
+    assert!(said.contains("3 lines could not be parsed"), "{said}");
     assert!(
         said.contains("\\x1b[2Jgarbage") && !said.contains('\x1b'),
         "{said}"

@@ -55,6 +55,7 @@ mod strace_compared;
 mod strace_programs;
 mod suites;
 mod supply;
+mod tail;
 mod top;
 mod uring;
 mod waiting;

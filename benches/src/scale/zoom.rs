@@ -131,7 +131,8 @@ fn statement(calls: &str, visits: &str, request: &Request, divide: &str) -> Stri
     let width = ((to - from) / i64::from(PIXELS)).max(1);
     let key = match request.by {
         By::Nothing => "''",
-        By::Syscall => "syscall",
+        // A call's name tells its purpose.
+        By::Syscall | By::Purpose => "syscall",
         By::Class => "class",
         By::Thread => "tid",
         By::Process => "pid",

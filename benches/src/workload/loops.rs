@@ -80,7 +80,7 @@ pub fn counted(run: &Run, workload: Workload) -> Result<Option<u64>> {
     let names: &[&str] = match workload {
         Workload::Pread => &["pread64"],
         Workload::Open => &["openat", "fstat", "read", "close"],
-        Workload::FileServer | Workload::Redis => return Ok(None),
+        _ => return Ok(None),
     };
     let in_session = |run: &Run| -> Result<u64> {
         let calls = session::calls(&run.bench.fathom(), &run.dir.join("session.fathom"))?;

@@ -1,8 +1,10 @@
 //! What is measured.
 
-mod fileserver;
+mod fio;
 mod loops;
+pub mod postgres;
 mod redis;
+mod rocksdb;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,7 +19,8 @@ use crate::floor::Floor;
 use crate::options::Options;
 use crate::process::{Running, Usage};
 use crate::programs::Programs;
-use crate::tracer::Tracer;
+use crate::session::Recorded;
+use crate::tracer::{Tracer, find};
 
 /// A workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,17 +31,26 @@ pub enum Workload {
     Open,
     /// fio with the mix of a file server on two jobs.
     FileServer,
+    /// fio, random reads and writes that wait for the disk.
+    Disk,
     /// redis-benchmark against a server that appends to a file.
     Redis,
+    /// pgbench against PostgreSQL, which waits for its log.
+    Postgres,
+    /// db_bench of RocksDB.
+    RocksDb,
 }
 
 impl Workload {
     /// All, in the order in which they run.
-    pub const ALL: [Workload; 4] = [
+    pub const ALL: [Workload; 7] = [
         Workload::Pread,
         Workload::Open,
         Workload::FileServer,
+        Workload::Disk,
         Workload::Redis,
+        Workload::Postgres,
+        Workload::RocksDb,
     ];
 
     /// Name on the command line.
@@ -47,7 +59,23 @@ impl Workload {
             Workload::Pread => "pread",
             Workload::Open => "open",
             Workload::FileServer => "fileserver",
+            Workload::Disk => "disk",
             Workload::Redis => "redis",
+            Workload::Postgres => "pgbench",
+            Workload::RocksDb => "rocksdb",
+        }
+    }
+
+    /// Why it cannot run here; `None` when it can.
+    pub fn missing(self) -> Option<&'static str> {
+        match self {
+            Workload::Postgres if postgres::programs().is_none() => {
+                Some("PostgreSQL (package postgresql) is not installed")
+            }
+            Workload::RocksDb if find("db_bench").is_none() => {
+                Some("db_bench (package rocksdb-tools) is not installed")
+            }
+            _ => None,
         }
     }
 
@@ -55,8 +83,10 @@ impl Workload {
     pub fn unit(self) -> &'static str {
         match self {
             Workload::Pread | Workload::Open => "calls/s a thread",
-            Workload::FileServer => "reads and writes/s",
+            Workload::FileServer | Workload::Disk => "reads and writes/s",
             Workload::Redis => "requests/s",
+            Workload::Postgres => "transactions/s",
+            Workload::RocksDb => "operations/s",
         }
     }
 
@@ -92,6 +122,8 @@ pub struct Sample {
     pub recorder_cpu_ns: Option<u64>,
     /// Peak of its resident memory.
     pub recorder_peak_bytes: Option<u64>,
+    /// What fathom says of itself.
+    pub session: Option<Recorded>,
 }
 
 /// What a workload measured in one run, before the tracer's side is known.
@@ -187,8 +219,11 @@ impl Bench {
         };
         let measured = match workload {
             Workload::Pread | Workload::Open => loops::run(&run, workload)?,
-            Workload::FileServer => fileserver::run(&run)?,
+            Workload::FileServer => fio::run(&run, fio::FILE_SERVER)?,
+            Workload::Disk => fio::run(&run, fio::DISK)?,
             Workload::Redis => redis::run(&run)?,
+            Workload::Postgres => postgres::run(&run)?,
+            Workload::RocksDb => rocksdb::run(&run)?,
         };
         // The floor's are still there; others went with their tracer.
         let programs_ns_per_call = match programs {
@@ -222,6 +257,7 @@ impl Bench {
             disk_bytes: stored.bytes,
             recorder_cpu_ns: usage.map(|u| u.cpu_ns),
             recorder_peak_bytes: usage.map(|u| u.peak_bytes),
+            session: stored.session,
         })
     }
 }

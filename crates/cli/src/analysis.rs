@@ -1,4 +1,4 @@
-//! `fathom report`, `fathom diagnose` and `fathom query`: what is made of sessions.
+//! `fathom report`, `fathom diagnose`, and `fathom query`: results of sessions.
 
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::args::{DiagnoseArgs, DiagnosisFormat, QueryArgs, ReportArgs, ReportFo
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
 
-/// Width of a terminal that does not tell.
+/// Width of a terminal that does not report one.
 pub const DEFAULT_WIDTH: usize = 100;
 
 /// Runs `query` and returns the exit status.
@@ -57,13 +57,13 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
         out.write_all(bytes).and_then(|()| out.flush())
     });
     match written {
-        // A reader that has seen enough is no failure.
+        // The reader of the output has closed it: not a failure.
         Err(QueryError::Output(e)) if e.kind() == ErrorKind::BrokenPipe => Ok(0),
         written => written.map(|_| 0).map_err(failed),
     }
 }
 
-/// Runs the worker of another fathom.
+/// Runs the SQL worker process of another fathom.
 pub fn sql_worker() -> Result<u8, Failure> {
     worker::serve()
         .map(|()| 0)
@@ -78,7 +78,7 @@ pub fn print(rows: impl Batches, format: Format, exact: bool) -> Result<u8, Fail
     Ok(0)
 }
 
-/// How rows are written to standard output in a format.
+/// The function that writes rows in a format to standard output.
 fn output_options(format: Format, exact: bool) -> Result<Options, Failure> {
     let terminal = std::io::stdout().is_terminal();
     if terminal && format.is_binary() {
@@ -109,11 +109,14 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let stdout = std::io::stdout();
     let terminal = stdout.is_terminal();
     let text = match args.format {
-        ReportFormat::Text => fathom_report::to_text(
-            &report,
-            if terminal { width() } else { DEFAULT_WIDTH },
-            terminal && color(),
-        ),
+        ReportFormat::Text => {
+            let width = if terminal { width() } else { DEFAULT_WIDTH };
+            let lay_out = match args.full {
+                true => fathom_report::to_text,
+                false => fathom_report::to_screen,
+            };
+            lay_out(&report, width, terminal && color())
+        }
         ReportFormat::Json => json(&report)?,
         ReportFormat::Html => fathom_report::to_html(&report),
     };
@@ -124,8 +127,8 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Runs `diagnose` and returns the exit status: 1 when there are findings, 2 when a part of
-/// the session can't be read: silence of the rules says nothing then.
+/// Runs `diagnose` and returns the exit status: 1 if there are findings, 2 if a part of the session
+/// cannot be read, because the rules' silence then proves nothing.
 pub fn diagnose(args: &DiagnoseArgs) -> Result<u8, Failure> {
     let mut session = open(&args.session)?;
     let diagnosis = findings(&mut session)?;
@@ -153,7 +156,7 @@ pub fn diagnose(args: &DiagnoseArgs) -> Result<u8, Failure> {
     Ok(u8::from(!diagnosis.findings.is_empty()))
 }
 
-/// What the rules find in a session, or have found before.
+/// The findings of a session, from the cache or from a new diagnosis.
 fn findings(session: &mut Session) -> Result<Diagnosis, Failure> {
     let told = fathom_diagnose::diagnose_latest(session, &|| true).map_err(Failure::input)?;
     if let Some(notice) = told.notice {
@@ -162,7 +165,7 @@ fn findings(session: &mut Session) -> Result<Diagnosis, Failure> {
     Ok(told.diagnosis)
 }
 
-/// The SQL of the finding with a number in the list of `diagnose`; minor notes come behind the
+/// The SQL of the finding with this number in the list of `diagnose`; minor notes come after the
 /// findings.
 fn query_of(path: &Path, session: &mut Session, number: u32) -> Result<String, Failure> {
     let diagnosis = findings(session)?;
@@ -171,21 +174,21 @@ fn query_of(path: &Path, session: &mut Session, number: u32) -> Result<String, F
     match all.clone().nth(at.saturating_sub(1)) {
         Some(finding) => Ok(finding.query.clone()),
         None => Err(Failure::input(anyhow::anyhow!(
-            "no finding {number}: the list has {}; see {}",
+            "no finding {number}: the list ends at {}; see {}",
             all.count(),
             shell_words(["fathom", "diagnose", &path.to_string_lossy(), "--all"])
         ))),
     }
 }
 
-/// Something as JSON, with a line feed behind it.
+/// JSON with a trailing newline.
 pub fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     let mut text = serde_json::to_string_pretty(value).map_err(Failure::input)?;
     text.push('\n');
     Ok(text)
 }
 
-/// Opens a session and says what is wrong with it.
+/// Opens a session and prints its problems.
 pub fn open(path: &Path) -> Result<Session, Failure> {
     let session = Session::open(path).map_err(Failure::input)?;
     for problem in session.problems() {

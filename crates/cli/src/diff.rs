@@ -1,4 +1,4 @@
-//! `fathom diff`: what changed between two sides.
+//! `fathom diff`: compares two sets of sessions.
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::analysis::{self, DEFAULT_WIDTH};
 use crate::args::{DiffArgs, DiffFormat};
 use crate::exit::Failure;
 
-/// Runs `diff` and returns the exit status: 1 when something is worse.
+/// Runs `diff` and returns the exit status: 1 if a guarded metric is worse.
 pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
     let (mut before, mut after) = (args.before.clone(), args.after.clone());
     match &args.sessions[..] {
@@ -23,14 +23,14 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
         }
         _ => {
             return Err(Failure::input(anyhow!(
-                "one session alone cannot be compared: give BEFORE and AFTER, or --before and --after"
+                "cannot compare a single session: give BEFORE and AFTER, or --before and --after"
             )));
         }
     }
     if before.is_empty() || after.is_empty() {
         let side = if before.is_empty() { "before" } else { "after" };
         return Err(Failure::input(anyhow!(
-            "there is no session {side}: give BEFORE and AFTER, or --before and --after"
+            "no session {side}: give BEFORE and AFTER, or --before and --after"
         )));
     }
     let before = profiles(&before)?;
@@ -60,7 +60,7 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
     Ok(u8::from(diff.guard.failed))
 }
 
-/// The figures of sessions, which are opened one after the other.
+/// Reads the figures of sessions, one session at a time.
 fn profiles(paths: &[PathBuf]) -> Result<Vec<Profile>, Failure> {
     let profile = |path: &PathBuf| {
         let mut session = analysis::open(path)?;

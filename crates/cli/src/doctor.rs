@@ -1,4 +1,4 @@
-//! `fathom doctor`: what this machine offers to a recorder.
+//! `fathom doctor`: which features of the recorder this machine supports.
 
 use fathom_model::layers::LayerSet;
 use std::fs;
@@ -14,13 +14,13 @@ use fathom_probe::{
 use crate::args::DoctorArgs;
 use crate::exit::Failure;
 
-/// One line of the result.
+/// One line of the output.
 struct Check {
     ok: bool,
     what: String,
     found: String,
-    /// What is missing without it, and how to mend it; of something that is there
-    /// what it costs that a better one is not.
+    /// If the feature is missing: the consequences and how to enable it. If it is present: the cost
+    /// of not having a better variant.
     advice: String,
 }
 
@@ -34,7 +34,7 @@ impl Check {
     }
 }
 
-/// Runs `doctor`: 0 when calls can be recorded, 1 when something is missing.
+/// Runs `doctor`; the exit status is 0 if calls can be recorded and 1 if something is missing.
 pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
@@ -66,17 +66,17 @@ pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
         }
     }
     text.push_str(match (fine, best) {
-        (false, _) => "\nWhat is missing limits recordings as said above.\n",
-        (true, true) => "\nEverything that fathom uses is there.\n",
+        (false, _) => "\nRecordings lack the features marked MISSING above.\n",
+        (true, true) => "\nThis machine supports every feature of fathom.\n",
         (true, false) => {
-            "\nWhat is limited costs the recorded program more, or leaves out what is said above.\n"
+            "\nFeatures marked limited cost the recorded program more or record less, as noted above.\n"
         }
     });
     out.write_all(text.as_bytes()).map_err(Failure::input)?;
     Ok(u8::from(!fine))
 }
 
-/// The advice, when it is needed.
+/// The advice, if the feature is missing.
 fn unless(there: bool, advice: &str) -> String {
     if there { String::new() } else { advice.into() }
 }
@@ -100,7 +100,7 @@ fn checks() -> Vec<Check> {
         ),
         advice: unless(
             btf.exists(),
-            "Without it nothing can be recorded: use a kernel built with \
+            "fathom cannot record without BTF: use a kernel built with \
              CONFIG_DEBUG_INFO_BTF=y, Linux 5.8 or newer.",
         ),
     });
@@ -116,7 +116,7 @@ fn checks() -> Vec<Check> {
         },
         advice: unless(
             jit != "0",
-            "Without it every recorded call costs microseconds more: \
+            "Without the JIT every recorded call costs microseconds more: \
              sysctl net.core.bpf_jit_enable=1",
         ),
     });
@@ -147,6 +147,7 @@ fn checks() -> Vec<Check> {
         content_max: 0,
         filters: Filters::none(),
         counters: false,
+        tail: false,
         stacks: false,
         perf_counters: PerfCounters::default(),
     };
@@ -161,7 +162,7 @@ fn checks() -> Vec<Check> {
             advice: error.to_string(),
         }),
     }
-    // Other programs to the verifier than those without.
+    // For the verifier these are other programs than those without content.
     let options = ProbeOptions {
         content: Content::Hash,
         content_max: 1 << 20,
@@ -184,7 +185,7 @@ fn checks() -> Vec<Check> {
         ok: true,
         what: "memory of a recording".into(),
         found: format!(
-            "at most {} MiB and its rings (--ring-mib)",
+            "at most {} MiB plus the rings (--ring-mib)",
             fathom_recorder::MEMORY_BYTES >> 20
         ),
         advice: String::new(),
@@ -199,15 +200,15 @@ fn checks() -> Vec<Check> {
         },
         advice: unless(
             cfg!(feature = "analysis"),
-            "This binary records only: read sessions with a full build of fathom.",
+            "This binary can only record: read sessions with a full build of fathom.",
         ),
     });
     checks
 }
 
-/// What became of a place where programs hang. Functions come and go with the kernel's
-/// versions, and many kernels let nobody hook them: without one a part of the requests is not
-/// told apart, and everything else is recorded all the same.
+/// The state of an attach point. Functions come and go with kernel versions, and many kernels do
+/// not allow programs to attach to functions. Without one, fathom cannot separate a part of the
+/// requests' time; everything else is recorded.
 fn of_hook(hook: &Hook) -> Check {
     let is_place = hook.name.contains('/');
     let is_function = hook.name == LAYER_VFS
@@ -226,8 +227,8 @@ fn of_hook(hook: &Hook) -> Check {
     }
 }
 
-/// What `--stacks` needs: the program that takes them, and the files that were mapped, to unwind
-/// through.
+/// The requirements of `--stacks`: the program that takes the stacks, and access to mapped files
+/// for unwinding.
 fn stacks(options: ProbeOptions) -> Check {
     let options = ProbeOptions {
         content: Content::None,
@@ -245,8 +246,8 @@ fn stacks(options: ProbeOptions) -> Check {
                 Err(error) => (
                     "loaded, but no mapped file can be opened",
                     format!(
-                        "Without /proc/PID/map_files ({error}) stacks end where the program's own \
-                         code begins: record as root, or with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE."
+                        "Without /proc/PID/map_files ({error}) stacks end before the program's own \
+                         code: record as root, or with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE."
                     ),
                 ),
             },
@@ -254,7 +255,7 @@ fn stacks(options: ProbeOptions) -> Check {
     };
     Check {
         ok: advice.is_empty(),
-        what: "code that made calls (--stacks)".into(),
+        what: "call stacks (--stacks)".into(),
         found: found.into(),
         advice,
     }
@@ -269,7 +270,7 @@ fn mapped_file() -> std::io::Result<()> {
     fs::File::open(first.path()).map(drop)
 }
 
-/// The counters of perf, of which virtual machines often lack those of the processor.
+/// The perf counters. Virtual machines often lack the hardware ones.
 fn counters() -> Check {
     let all = perf_counters_here();
     let names = |counted: bool| {
@@ -288,9 +289,9 @@ fn counters() -> Check {
         .collect();
     reasons.dedup();
     Check {
-        // Only recorded when asked for.
+        // Off by default.
         ok: true,
-        what: "counters of requests (--counters)".into(),
+        what: "perf counters (--counters)".into(),
         found: if there.is_empty() {
             "none".into()
         } else {
@@ -299,7 +300,7 @@ fn counters() -> Check {
         advice: if missing.is_empty() {
             String::new()
         } else {
-            format!("Not {missing}: {}.", reasons.join("; "))
+            format!("Not available: {missing} ({}).", reasons.join("; "))
         },
     }
 }
@@ -322,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_function_that_is_not_there_is_no_failure() {
-        let without = "the lookup of paths is not told apart (this kernel has no such place)";
+        let without = "path lookup is not a separate slice (this kernel lacks the attach point)";
         assert_eq!(mark("fentry/do_file_open", true, ""), "ok attached");
         for place in ["fentry/do_filp_open", "fexit/do_filp_open", LAYER_VFS] {
             assert_eq!(mark(place, false, without), "limited not available");

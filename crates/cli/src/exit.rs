@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// What ends fathom without a result.
+/// An end of fathom without a result.
 #[derive(Debug)]
 pub struct Failure {
     status: u8,
@@ -42,7 +42,7 @@ impl Failure {
         }
     }
 
-    /// Whether the reader of the output has gone, which is no failure.
+    /// Whether the reader of the output has closed it, which is not a failure.
     pub fn is_broken_pipe(&self) -> bool {
         self.error.chain().any(|cause| {
             cause
@@ -54,7 +54,7 @@ impl Failure {
 
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Causes that the message in front repeats are left out.
+        // Leave out causes that the message before them repeats.
         let mut text = self.error.to_string();
         for cause in self.error.chain().skip(1) {
             let cause = cause.to_string();

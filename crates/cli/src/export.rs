@@ -17,6 +17,9 @@ use crate::progress::{Bar, Unit};
 
 /// Runs `export` and returns the exit status.
 pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
+    if args.format.is_page() {
+        return page(args);
+    }
     let mut session = analysis::open(&args.session)?;
     let db = analysis::database(&mut session, Limits::default())?;
     let time = |text: &Option<String>| {
@@ -60,6 +63,40 @@ pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// Memory of the database while the page is made.
+const PAGE_MEMORY: u64 = 1 << 30;
+
+/// Writes a session as a page.
+fn page(args: &ExportArgs) -> Result<u8, Failure> {
+    if args.from.is_some() || args.until.is_some() || args.condition.is_some() {
+        return Err(Failure::input(anyhow!(
+            "--from, --until, and --where do not apply to --format page: it shows the whole \
+             session; save a part of it with the Share menu of fathom ui"
+        )));
+    }
+    if args.output.is_none() && std::io::stdout().is_terminal() {
+        return Err(Failure::input(anyhow!(
+            "--format page is not for a terminal: name a file with -o"
+        )));
+    }
+    let html = fathom_server::shared_page(&args.session, PAGE_MEMORY).map_err(Failure::input)?;
+    match &args.output {
+        Some(path) => {
+            let failed = |error: io::Error| {
+                let what = format!("cannot write {}", path.display());
+                Failure::input(anyhow::Error::new(error).context(what))
+            };
+            let (new, mut file) = NewFile::begin(path).map_err(failed)?;
+            file.write_all(html.as_bytes()).map_err(failed)?;
+            new.finish().map_err(failed)?;
+        }
+        None => std::io::stdout()
+            .write_all(html.as_bytes())
+            .map_err(Failure::input)?,
+    }
+    Ok(0)
+}
+
 fn write(
     db: &Db,
     session: &Session,
@@ -68,7 +105,7 @@ fn write(
     text: Text,
     out: impl Write + Send,
 ) -> fathom_export::Result<Outcome> {
-    // Where the output itself goes to a terminal a bar would be in its way.
+    // If the output goes to a terminal, a bar would overwrite it.
     let bar = (!text.terminal).then(|| Bar::new("exporting", Unit::Rows));
     let mut progress = |done, total| {
         if let Some(bar) = &bar {
@@ -87,9 +124,8 @@ fn write(
     )
 }
 
-/// Writes beside the file and puts that in its place when it is whole, so that
-/// nobody takes a part of an export for the whole. A pipe or a device is written
-/// as it is.
+/// Writes a temporary file next to the output and renames it once it is complete, so that a partial
+/// export never looks complete. A pipe or device is written directly.
 fn to_file(
     db: &Db,
     session: &Session,
@@ -111,21 +147,21 @@ fn to_file(
     Ok(outcome)
 }
 
-/// Whether a pipe or device is one that the user can mean: another user who has put a pipe, or a
-/// link to one, where a file was to be would get the export.
+/// Whether the user can have meant this pipe or device. Another user could place a pipe, or a link
+/// to one, at the path of a regular file to receive the export.
 fn trust(path: &Path) -> anyhow::Result<()> {
     let link = fs::symlink_metadata(path)?;
     let target = fs::metadata(path)?;
     let devices = target.file_type().is_char_device() || target.file_type().is_block_device();
     let owners = match devices {
-        // Only root can make them.
+        // Only root can create devices.
         true => vec![link.uid()],
         false => vec![link.uid(), target.uid()],
     };
     match owners.into_iter().find(|uid| *uid != 0 && !is_ours(*uid)) {
         None => Ok(()),
         Some(uid) => Err(anyhow!(
-            "it is no file, and belongs to user {uid}; remove it, or choose another name"
+            "it is not a regular file and belongs to user {uid}; remove it, or choose another name"
         )),
     }
 }

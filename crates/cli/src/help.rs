@@ -1,5 +1,5 @@
-//! The parts of the help that list things: made from the definitions, so that what is added
-//! there is in the help.
+//! The parts of the help that list things. They are made from the definitions, so that the help
+//! cannot miss an item.
 
 use fathom_model::layers::{Layer, LayerSet};
 use fathom_model::perf_counters::PERF_COUNTERS;
@@ -19,10 +19,10 @@ fn list<'a>(names: impl IntoIterator<Item = &'a str>, last: &str) -> String {
 pub fn syscalls() -> String {
     let classes = Class::ALL.map(Class::name).join(", ");
     format!(
-        "Calls and operations of io_uring and AIO to record: names, classes ({classes}), \
-         `storage`: all of them, on files and directories only; `all`: also reads, writes and \
-         other such calls on sockets, pipes and anonymous inodes (calls of the network, as \
-         connect, are not recorded); !NAME leaves out. `fathom doctor --syscalls` lists them"
+        "Calls, and operations of io_uring and AIO, to record: names, classes ({classes}), \
+         `storage` (every call, on files and directories only), or `all` (also reads, writes, and \
+         similar calls on sockets, pipes, and anonymous inodes; network calls such as connect are \
+         never recorded); !NAME excludes. `fathom doctor --syscalls` lists them"
     )
 }
 
@@ -35,14 +35,14 @@ pub fn layers() -> String {
             let asked = if usual.has(layer) {
                 ""
             } else {
-                "; only when asked for"
+                "; off by default"
             };
             format!("{} ({}{asked})", layer.name(), layer.what())
         })
         .collect();
     format!(
-        "Layers to record: syscall (always), {}; `all`: every one [default: {}, but pagecache \
-         not where --syscalls leaves out mmap]",
+        "Layers to record: syscall (always), {}; or `all` [default: {}; without pagecache \
+         if --syscalls excludes mmap]",
         layers.join(", "),
         usual.names()
     )
@@ -56,7 +56,7 @@ pub fn counters() -> String {
         names.map(|c| c.name).collect::<Vec<_>>().join(", ")
     };
     format!(
-        "Counters of perf to read of each call, {} at most: {} (where the processor counts \
+        "perf counters to read per call, at most {}: {} (if the processor counts \
          them); {}",
         fathom_model::abi::MAX_COUNTERS,
         of(true),
@@ -67,7 +67,7 @@ pub fn counters() -> String {
 /// Help of `--file-type`.
 pub fn file_types() -> String {
     let types = Filters::type_names().collect::<Vec<_>>().join(", ");
-    format!("Calls on files of a type: {types}; '!directory'")
+    format!("Only calls on files of a type: {types}; '!directory' excludes")
 }
 
 /// Help of `top --sort`.
@@ -101,12 +101,12 @@ mod analysis {
         text.push_str(&wrapped("Views:", fathom_query::view_names()));
         text.push_str(
             "`fathom query SESSION 'DESCRIBE by_file'` lists columns; docs/schema.md explains them.
-The statement can read this session only and write nothing.",
+A statement can read only this session and cannot write.",
         );
         text
     }
 
-    /// Names behind a title, in lines that fit a terminal.
+    /// A title and names, in lines that fit a terminal.
     fn wrapped<'a>(title: &str, names: impl Iterator<Item = &'a str>) -> String {
         let names: Vec<&str> = names.collect();
         wrap(&format!("{title} {}.", names.join(", ")), 80).join("\n") + "\n"
@@ -118,17 +118,16 @@ The statement can read this session only and write nothing.",
             "arrow" => "arrow (IPC stream)",
             name => name,
         });
-        format!("Form of the result: {}", list(names, "or"))
+        format!("Output format: {}", list(names, "or"))
     }
 
     /// Help of `--exact`.
-    pub const EXACT: &str = "With CSV: text as it was recorded. Otherwise control characters are \
-         written as \\xHH, and text that a spreadsheet takes for a formula gets an apostrophe \
-         before it";
+    pub const EXACT: &str = "With CSV: write text unchanged. Without it, control characters are written as \
+         \\xHH, and text that a spreadsheet would run as a formula gets a leading apostrophe";
 
     /// Forms of `--from` and `--until`.
-    pub const TIMES: &str = "Times: 1.5s, 250ms, 10us since the recording began; \
-         2026-01-31T12:00:05.25Z;\n@NANOSECONDS as column ts_ns has them.";
+    pub const TIMES: &str = "Times: 1.5s, 250ms, 10us since the start of the recording; \
+         2026-01-31T12:00:05.25Z;\n@NANOSECONDS, a value of column ts_ns.";
 
     /// Below the help of `export`.
     pub fn export_formats() -> String {
@@ -143,8 +142,8 @@ The statement can read this session only and write nothing.",
     pub fn metrics() -> String {
         let names = fathom_diff::Metric::GUARDS.map(fathom_diff::Metric::name);
         format!(
-            "What guards: {} [default: all of them, but time and p99 with three sessions a side \
-             or more only]",
+            "Guarded metrics: {} [default: all; time and p99 only with three or more \
+             sessions per side]",
             names.join(", ")
         )
     }
@@ -156,7 +155,7 @@ mod tests {
 
     use crate::args::Arguments;
 
-    /// What `fathom COMMAND --help` prints, its lines joined.
+    /// The output of `fathom COMMAND --help`, its lines joined.
     fn help_of(command: &str) -> String {
         let mut all = Arguments::command();
         let command = all.find_subcommand_mut(command).unwrap();
@@ -179,17 +178,17 @@ mod tests {
         use fathom_probe::{Selection, usual_layers};
         let help = help_of("record");
         let from = help.find("Layers to record:").unwrap();
-        let help = &help[from..from + help[from..].find("leaves out mmap]").unwrap()];
+        let help = &help[from..from + help[from..].find("excludes mmap]").unwrap()];
         let (list, default) = help.split_once("[default: ").unwrap();
         for layer in Layer::chosen() {
             let (name, what) = (layer.name(), layer.what());
             assert!(list.contains(&format!("{name} ({what}")), "{name}");
         }
-        let (default, _) = default.split_once(", ").unwrap();
+        let (default, _) = default.split_once("; ").unwrap();
         let default = LayerSet::parse(&[default.to_string()]).unwrap();
         let usual = usual_layers(&Selection::parse::<&str>(&[]).unwrap());
         assert_eq!(default, usual);
-        assert!(!default.has(Layer::Vfs) && list.contains("page cache; only when asked for)"));
+        assert!(!default.has(Layer::Vfs) && list.contains("page cache; off by default)"));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
     };
     let source = &outcome.source;
     eprintln!(
-        "fathom: {} calls from {} lines of {} in {}; {} other calls have no row",
+        "fathom: {} calls from {} lines of {} in {}; {} other calls are not storage calls",
         outcome.calls,
         source.lines,
         outcome.format.name(),
@@ -45,7 +45,7 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
     );
     if source.bad_lines > 0 {
         eprintln!(
-            "fathom: {} lines were not understood and are missing, the first:",
+            "fathom: {} lines could not be parsed and were skipped; the first:",
             source.bad_lines
         );
         for line in &outcome.bad_examples {
@@ -53,7 +53,7 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
         }
     }
     for missing in &source.not_observable {
-        eprintln!("fathom: the log does not tell: {missing}");
+        eprintln!("fathom: not in the log: {missing}");
     }
     Ok(0)
 }

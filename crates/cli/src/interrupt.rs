@@ -1,5 +1,5 @@
-//! While a query runs: Ctrl-C stops it, and one that takes long says on a terminal that
-//! it is at work.
+//! Supervision of a running query: Ctrl-C stops it, and a slow query shows on a terminal that it is
+//! running.
 
 use std::process::exit;
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::exit::Failure;
 
-/// How long a query may take before anything is said of it.
+/// Time after which the display of a running query appears.
 const QUIET: Duration = Duration::from_secs(1);
-/// How long what is written may keep this process from ending.
+/// The longest time that pending output may delay the exit of this process.
 const GRACE: Duration = Duration::from_secs(2);
-/// How often the signals are looked at.
+/// Interval between checks of the signals.
 const TURN: Duration = Duration::from_millis(50);
 
-/// Signals, from before any thread is started: those inherit the mask.
+/// Signals, blocked before any thread starts, so that all threads inherit the mask.
 pub struct Interrupt(Signals);
 
 impl Interrupt {
-    /// Holds the signals that end a program back.
+    /// Blocks the signals that would end the program.
     pub fn new() -> Result<Self, Failure> {
         Signals::block().map(Self).map_err(Failure::input)
     }
 
-    /// Watches over a query until what is returned is dropped.
+    /// Supervises a query until the returned guard is dropped.
     pub fn watch(self, query: Killer) -> Result<Watch, Failure> {
         let state = Arc::new(State::default());
         let shared = state.clone();
@@ -55,15 +55,15 @@ struct State {
     signal: AtomicI32,
 }
 
-/// The thread that watches over a query.
+/// The thread that supervises a query.
 pub struct Watch {
     state: Arc<State>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watch {
-    /// The failure that `error` is: when a signal stopped the query, with the status that
-    /// the signal gives.
+    /// Turns `error` into the failure to report: if a signal stopped the query, with the exit
+    /// status of that signal.
     pub fn failure(&self, error: QueryError) -> Failure {
         match self.state.signal.load(Ordering::Relaxed) {
             0 => Failure::input(error),
@@ -81,7 +81,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         self.state.over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It does not panic, and ends within a turn.
+            // The thread does not panic and ends within one interval.
             let _ = thread.join();
         }
     }
@@ -92,7 +92,7 @@ fn run(mut signals: Signals, query: &Killer, state: &State) {
     let mut display: Option<ProgressBar> = None;
     let mut stopped: Option<Instant> = None;
     while !state.over.load(Ordering::Relaxed) {
-        // A failure to wait is no reason to end the query: it goes on without.
+        // If waiting fails, the query continues without supervision.
         let _ = signals.wait(TURN, None);
         let arrived = signals.take().unwrap_or_default();
         if let Some(first) = arrived.iter().find(|signal| !signal.asks_to_save()) {
@@ -125,7 +125,7 @@ fn finish(display: &mut Option<ProgressBar>) {
     }
 }
 
-/// Invisible where standard error is no terminal.
+/// Invisible if standard error is not a terminal.
 fn spinner() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     let template = "fathom: {spinner} the query is running, {elapsed} (Ctrl-C stops it)";

@@ -1,5 +1,5 @@
-//! The command line of fathom: reads options, wires the stages together,
-//! prints, and turns what happened into an exit status.
+//! The command line of fathom: reads the options, calls the stages, prints results, and sets the
+//! exit status.
 
 mod args;
 mod doctor;
@@ -21,10 +21,14 @@ mod diff;
 mod export;
 #[cfg(feature = "analysis")]
 mod interrupt;
+#[cfg(all(test, feature = "analysis"))]
+mod reference;
 #[cfg(feature = "analysis")]
 mod sizes;
 #[cfg(feature = "analysis")]
 mod ui;
+#[cfg(feature = "analysis")]
+mod why;
 #[cfg(feature = "analysis")]
 mod zoom;
 
@@ -38,7 +42,7 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and version go to standard output and are no failure.
+            // Help and version go to standard output with exit status 0.
             error.print().ok();
             return match error.exit_code() {
                 0 => ExitCode::SUCCESS,
@@ -55,6 +59,8 @@ fn main() -> ExitCode {
         Action::Doctor(options) => doctor::run(&options),
         #[cfg(feature = "analysis")]
         Action::Report(options) => analysis::report(&options),
+        #[cfg(feature = "analysis")]
+        Action::Why(options) => why::run(&options),
         #[cfg(feature = "analysis")]
         Action::Diagnose(options) => analysis::diagnose(&options),
         #[cfg(feature = "analysis")]

@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// What is counted.
+/// The unit of the counts.
 #[derive(Clone, Copy)]
 pub enum Unit {
     #[cfg_attr(not(feature = "analysis"), allow(dead_code))]
@@ -10,11 +10,11 @@ pub enum Unit {
     Bytes,
 }
 
-/// The bar; invisible where there is no terminal.
+/// The bar; invisible if standard error is not a terminal.
 pub struct Bar(ProgressBar);
 
 impl Bar {
-    /// A bar that says what is done.
+    /// A bar with a description of the work.
     pub fn new(what: &'static str, unit: Unit) -> Self {
         let counts = match unit {
             Unit::Rows => "{human_pos}/{human_len} rows",

@@ -16,7 +16,7 @@ pub fn run(args: &RepairArgs) -> Result<u8, Failure> {
     }
     match (done.found.is_empty(), args.dry_run) {
         (true, _) => println!("nothing to repair"),
-        (false, true) => println!("nothing was changed: repair without --dry-run does it"),
+        (false, true) => println!("nothing was changed; run without --dry-run to repair"),
         (false, false) => println!("repaired"),
     }
     Ok(u8::from(args.dry_run && !done.found.is_empty()))

@@ -1,4 +1,4 @@
-//! `fathom report --sizes`: where a session's bytes go.
+//! `fathom report --sizes`: the disk space of a session by column.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use fathom_session::{ColumnSize, Session};
 use crate::args::ReportFormat;
 use crate::exit::Failure;
 
-/// Prints what each column takes, as text or JSON.
+/// Prints the space of each column as text or JSON.
 pub fn print(session: &Session, format: ReportFormat) -> Result<u8, Failure> {
     let sizes = session.column_sizes().map_err(Failure::input)?;
     let text = match format {
@@ -17,7 +17,7 @@ pub fn print(session: &Session, format: ReportFormat) -> Result<u8, Failure> {
         ReportFormat::Text => text(session, &sizes),
         ReportFormat::Html => {
             return Err(Failure::input(anyhow::anyhow!(
-                "--sizes is for --format text or json"
+                "--sizes works with --format text or json only"
             )));
         }
     };
@@ -60,7 +60,7 @@ fn text(session: &Session, sizes: &[ColumnSize]) -> String {
         // Writing into a string does not fail.
         let _ = writeln!(text, "{what:28} {bytes:>14} {share:6.2} % {each:>10}");
     };
-    line("all, for each call", total, calls);
+    line("all, per call", total, calls);
     let mut table = "";
     for size in sizes {
         if size.table != table {

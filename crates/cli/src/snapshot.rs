@@ -1,4 +1,4 @@
-//! `fathom snapshot`: has a recorder save what it keeps.
+//! `fathom snapshot`: makes a recorder save a copy of its session.
 
 use crate::args::SnapshotArgs;
 use crate::exit::Failure;

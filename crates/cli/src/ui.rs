@@ -13,21 +13,25 @@ use crate::exit::Failure;
 
 /// Runs `ui` and returns the exit status.
 pub fn run(args: &UiArgs) -> Result<u8, Failure> {
+    let at = args.at.as_deref().map(link).transpose();
+    let at = at.map_err(Failure::input)?.unwrap_or_default();
     let server = Server::start(&Options {
         root: args.root.clone(),
         listen: args.listen,
         memory_bytes: args.memory << 20,
         nice: None,
+        panels: args.panels.clone(),
     })
     .map_err(Failure::input)?;
     warn(&server);
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", server.url())
+    let url = server.url().replacen("/#", &format!("/{at}#"), 1);
+    writeln!(out, "{url}")
         .and_then(|()| out.flush())
         .map_err(Failure::input)?;
     drop(out);
     if !args.no_open && has_desktop() {
-        open(&server.url());
+        open(&url);
     }
     server.wait_for_signal().map_err(Failure::input)?;
     server.stop();
@@ -35,32 +39,49 @@ pub fn run(args: &UiArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Says what the user should know of a server before it is used.
+/// The state of the page in a link that its Share menu has copied: with the server's address, or
+/// without.
+fn link(text: &str) -> anyhow::Result<String> {
+    let state = text.split('#').next().and_then(|text| text.split_once('?'));
+    let state = state.map(|(_, state)| state).filter(|state| {
+        // As the page writes it. Everything else is escaped there.
+        let plain = |c: char| c.is_ascii_alphanumeric() || "*-._~+%&=".contains(c);
+        state.chars().all(plain)
+    });
+    state.map(|state| format!("?{state}")).ok_or_else(|| {
+        anyhow::anyhow!(
+            "--at takes a link as the page's Share menu copies it, such as \"?s=a.fathom&view=timeline\""
+        )
+    })
+}
+
+/// Prints warnings about the address before the server starts.
 pub fn warn(server: &Server) {
     let address = server.address();
     if !address.ip().is_loopback() {
         eprintln!(
-            "fathom: {address} can be reached by other machines, and HTTP is not encrypted: who \
+            "fathom: other machines can reach {address}, and HTTP is not encrypted: anyone who \
              sees the traffic can read the sessions and the token; on a network that is not your \
              own use a tunnel (ssh -L) and the default address"
         );
     }
     if !Server::has_page() {
         eprintln!(
-            "fathom: the page is not built into this fathom; the address tells how to build it"
+            "fathom: this fathom was built without the page; the address explains how to build it"
         );
     }
 }
 
-/// Whether there is a desktop to open a browser on.
+/// Whether there is a desktop session that can open a browser.
 pub fn has_desktop() -> bool {
     ["DISPLAY", "WAYLAND_DISPLAY"]
         .iter()
         .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
-/// The command that opens the page. Arguments of commands are for everybody to read, so the
-/// token is not among them: a file that only this user can read leads to the address.
+/// The command that opens the page. Every user can read the arguments of a command, so the token is
+/// not among them: the command opens a file that only this user can read and that redirects to the
+/// address.
 pub fn opener(url: &str) -> io::Result<[OsString; 4]> {
     let path = redirection();
     remove_opener();
@@ -69,7 +90,8 @@ pub fn opener(url: &str) -> io::Result<[OsString; 4]> {
         .create_new(true)
         .mode(0o600)
         .open(&path)?;
-    // Digits, dots and letters only: nothing to be escaped.
+    // The address has no signs but these that mean something in HTML.
+    let url = url.replace('&', "&amp;");
     writeln!(
         file,
         "<!doctype html><meta charset=\"utf-8\"><title>fathom</title>\
@@ -90,7 +112,7 @@ pub fn remove_opener() {
     std::fs::remove_file(redirection()).ok();
 }
 
-/// What can't be opened can be copied.
+/// If the browser cannot be opened, the user can copy the address.
 fn open(url: &str) {
     let Ok([program, arguments @ ..]) = opener(url) else {
         return;
@@ -100,7 +122,23 @@ fn open(url: &str) {
         .stdin(Stdio::null())
         .spawn();
     if let Ok(mut opener) = opener {
-        // It ends when it has told the browser.
+        // The opener exits once the browser has the address.
         std::thread::spawn(move || opener.wait());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::link;
+
+    #[test]
+    fn links_have_a_state_and_nothing_else() {
+        let state = "?s=a.fathom&view=request&f=%7B%22pid%22%3A%5B1%5D%7D";
+        assert_eq!(link(state).unwrap(), state);
+        let whole = format!("http://127.0.0.1:7327/{state}#token=secret");
+        assert_eq!(link(&whole).unwrap(), state);
+        for bad in ["", "timeline", "?s=\"><script>", "?s=a b"] {
+            assert!(link(bad).is_err(), "{bad}");
+        }
     }
 }

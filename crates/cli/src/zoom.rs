@@ -1,4 +1,4 @@
-//! `fathom zoom`: any window of a session at any number of buckets.
+//! `fathom zoom`: sums over any window of a session in any number of buckets.
 
 use fathom_export::parse_time;
 use fathom_query::Limits;
@@ -9,7 +9,7 @@ use crate::analysis;
 use crate::args::{ByArg, ZoomArgs};
 use crate::exit::Failure;
 
-/// Rows outside of a pyramid from which it pays to make one first.
+/// Number of rows without a pyramid from which it pays to build one first.
 const REBUILD_ROWS: u64 = 4_000_000;
 
 /// Runs `zoom` and returns the exit status.
@@ -29,7 +29,7 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
         );
         match session.build_pyramids() {
             Ok(()) => zoom = open(&mut session)?,
-            // On a medium that cannot be written to the rows answer.
+            // On a read-only medium the sums come from the rows.
             Err(error) => eprintln!("fathom: {error}"),
         }
     }
@@ -71,6 +71,7 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
             filter,
             top: Some(args.top),
             latency: args.latency,
+            busy: false,
             max_rows: None,
         })
         .map_err(Failure::input)?;
@@ -81,7 +82,7 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
         ns(answer.window_ns.start - start),
         ns(answer.window_ns.end - start),
         if answer.coarser {
-            ", wider than asked for"
+            ", wider than requested"
         } else {
             ""
         },

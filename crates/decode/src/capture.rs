@@ -13,12 +13,11 @@
 //! frames      kind u32, length u32, as many bytes
 //! ```
 //!
-//! A frame is a chunk (1: CPU u32, ring u32 with 0 for slots and 1 for wide,
-//! the records), a watermark (2: nanoseconds u64), loss counters (3: three
-//! counts u32 and a zero u32, then so many of CPU u32, call u32,
-//! `shed_value`; of `shed_key`, `shed_value`; of CPU u32, zero u32,
-//! `cpu_stats`) or the end (4: nothing). A capture without an end was cut; what
-//! stands before the cut is good.
+//! A frame is a chunk (1: CPU u32, ring u32 with 0 for slots and 1 for wide, the records), a
+//! watermark (2: nanoseconds u64), loss counters (3: three counts u32 and a zero u32, then that
+//! many of CPU u32, call u32, `shed_value`; of `shed_key`, `shed_value`; of CPU u32, zero u32,
+//! `cpu_stats`), or the end (4: nothing). A capture without an end was cut off; everything before
+//! the cut is valid.
 
 use std::io::{self, Read, Write};
 
@@ -44,13 +43,17 @@ pub enum CaptureError {
     #[error("the capture could not be read or written: {0}")]
     Io(#[from] io::Error),
     /// The file is something else.
-    #[error("this is no capture: it does not begin with FATHMCAP; give a file that fathom wrote")]
+    #[error(
+        "not a fathom capture (it does not begin with FATHMCAP); pass a file written by `record --raw`"
+    )]
     NotACapture,
     /// The file is of a later version.
-    #[error("the capture is of version {0}, this fathom reads {VERSION}; use a newer fathom")]
+    #[error("the capture has version {0}, this fathom reads {VERSION}; use a newer fathom")]
     Version(u32),
     /// The file was written on a machine of the other byte order.
-    #[error("the capture was written on a machine of another byte order; replay it on such a one")]
+    #[error(
+        "the capture was written on a machine with another byte order; replay it on such a machine"
+    )]
     ByteOrder,
     /// The file ends inside its head.
     #[error("the capture is cut off before its first record; record again")]
@@ -59,11 +62,11 @@ pub enum CaptureError {
     #[error("the header of the capture is damaged: {0}")]
     Header(#[from] serde_json::Error),
     /// A frame says something impossible.
-    #[error("the capture is damaged at byte {at}: {what}; what stands before was read")]
+    #[error("the capture is damaged at byte {at}: {what}; the records before it were read")]
     Damaged {
         /// Where the frame begins.
         at: u64,
-        /// What is wrong with it.
+        /// The defect.
         what: &'static str,
     },
     /// A chunk is too long to be written.
@@ -252,8 +255,8 @@ impl<R: Read> Reader<R> {
         self.state == State::Complete
     }
 
-    /// The next frame; `None` at the end of the capture, or where it was cut
-    /// off ([`Reader::is_complete`] tells which). After an error: `None`.
+    /// The next frame; `None` at the end of the capture, or where it was cut off
+    /// ([`Reader::is_complete`] distinguishes them). After an error: `None`.
     ///
     /// # Errors
     /// When reading fails or a frame says something impossible.
@@ -307,7 +310,7 @@ fn chunk(mut body: Vec<u8>) -> Result<Frame, &'static str> {
     let ring = match ring {
         0 => Ring::Slot,
         1 => Ring::Wide,
-        _ => return Err("a chunk is of no known ring"),
+        _ => return Err("a chunk has an unknown ring"),
     };
     body.drain(..8);
     Ok(Frame::Chunk(RawChunk {

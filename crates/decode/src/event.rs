@@ -17,12 +17,12 @@ pub enum Event<'a> {
     /// The same of one that did something in the page cache.
     CachedCall {
         call: CallRecord,
-        /// What it did there.
+        /// Its operation.
         cache: CacheFacts,
     },
     /// An operation of io_uring or AIO that fits a slot.
     Operation {
-        /// What it has in common with a call.
+        /// The fields that it shares with a call.
         call: CallRecord,
         /// `OP_` flags of [`fathom_model::abi`].
         op_flags: u32,
@@ -89,7 +89,7 @@ pub enum Event<'a> {
     Irq(IrqRecord),
     /// Time that a request spent in a part of a file system.
     Span(SpanRecord),
-    /// What counters of perf say of a request.
+    /// Perf counters of a request.
     Counters(CountersRecord),
     /// From where in its program a call was made.
     Stack(StackRecord),
@@ -216,7 +216,7 @@ pub enum DecodeError {
         /// Bytes that there are.
         found: usize,
     },
-    /// The record names a call that this version does not know.
+    /// The record contains a call that this version does not know.
     #[error("the record names call {0}, which this version does not know")]
     Syscall(u16),
     /// The record is of a time that no clock has.

@@ -20,7 +20,7 @@ const SPARE: usize = 64;
 /// Memory of a buffer that is kept: larger ones come from a full ring and seldom.
 const MAX_SPARE_BYTES: usize = 4 << 20;
 
-/// What one kind of ring delivered.
+/// Chunks from one kind of ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingStats {
     pub records: u64,
@@ -32,7 +32,7 @@ pub struct RingStats {
     pub damaged_bytes: u64,
 }
 
-/// What went through a [`Merge`].
+/// Counts of the records that went through a [`Merge`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DecodeStats {
     /// Slot rings. Everything they carry is a call, so each damaged record is
@@ -169,7 +169,7 @@ impl Merge {
         self.pending
     }
 
-    /// What went through so far.
+    /// The counts so far.
     pub fn stats(&self) -> DecodeStats {
         self.stats
     }

@@ -180,7 +180,7 @@ pub(crate) fn slot_time(slot: &[u8; SLOT_BYTES as usize]) -> Result<u64, DecodeE
         RECORD_CALL | RECORD_CACHED_CALL | RECORD_OPERATION => {
             known(u16::from_ne_bytes([*s0, *s1]))?;
         }
-        // Their times stand where those of a call stand.
+        // Their times are at the same offsets as a call's.
         RECORD_FAULT | RECORD_WAIT | RECORD_IRQ | RECORD_SPAN | RECORD_COUNTERS => {}
         0 => return Err(DecodeError::Empty),
         _ => {
@@ -289,7 +289,7 @@ fn short(needed: usize, bytes: &[u8]) -> DecodeError {
     }
 }
 
-/// What follows the fixed part of a record.
+/// The bytes after the fixed part of a record.
 struct Rest<'a> {
     bytes: &'a [u8],
     at: usize,

@@ -16,7 +16,7 @@ pub struct Bounded<K, V> {
 }
 
 impl<K: Hash + Eq + Copy, V: Default> Bounded<K, V> {
-    /// An empty map; `weight` tells how much a value would be missed.
+    /// An empty map; `weight` is the importance of a value.
     pub fn new(weight: fn(&V) -> u64) -> Self {
         Self {
             map: HashMap::new(),

@@ -1,9 +1,9 @@
-//! Findings that are kept beside the tables of a large session: every call is looked at once.
+//! Findings cached in a large session, so that every call is read only once.
 //!
-//! They hold for one state of the session and one fathom only, and are made anew for any other.
-//! What lies there is data from disk as everything else is: it may be damaged, or somebody may
-//! have written it. It is taken for no more than the text and the numbers of findings; what a
-//! rule says of itself comes from the rule.
+//! They are valid for one state of the session and one version of fathom, and are recomputed for
+//! any other. The file is untrusted like all data on disk: it may be damaged or written by another
+//! program. Only the text and numbers of findings are taken from it; the texts of a rule come from
+//! the rule.
 
 use std::hash::Hasher;
 
@@ -33,23 +33,23 @@ const FATHOM: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("FATHOM_RULES"
 /// Above this a number of nanoseconds or of findings is none that a session can have.
 const MOST: u64 = 1 << 53;
 
-/// What lies beside a session.
+/// The contents of the file in a session.
 #[derive(Debug)]
 pub enum CachedDiagnosis {
     /// Nothing that is about the session as it is, by these rules.
     Nothing,
-    /// What [`crate::diagnose`] would say.
+    /// The result of [`crate::diagnose`].
     Findings(Diagnosis),
     /// Something that is not used, and why, in one sentence.
     Unusable(String),
 }
 
-/// What [`diagnose_once`] says.
+/// The result of [`diagnose_once`].
 #[derive(Debug)]
 pub struct NoticedDiagnosis {
     /// The findings.
     pub diagnosis: Diagnosis,
-    /// What was wrong with those that were kept, in one sentence.
+    /// The problem with the cached findings, in one sentence.
     pub notice: Option<String>,
 }
 
@@ -58,8 +58,8 @@ pub fn cached(session: &Session) -> CachedDiagnosis {
     recall(session, LEAST_CALLS)
 }
 
-/// Findings of a session: those that are kept, else by [`diagnose_while`]; then they are kept if
-/// the session is large, closed, and may be written to.
+/// Findings of a session: the cached ones, otherwise from [`diagnose_while`]; these are then cached
+/// if the session is large, closed, and writable.
 ///
 /// # Errors
 /// [`DiagnoseError::Read`] when a part cannot be read.
@@ -73,7 +73,7 @@ pub fn diagnose_once(
 /// As [`diagnose_once`], of the session's newest state when parts are merged while they are read.
 ///
 /// # Errors
-/// Those of [`diagnose_once`].
+/// The errors of [`diagnose_once`].
 pub fn diagnose_latest(
     session: &mut Session,
     wanted: &dyn Fn() -> bool,
@@ -97,20 +97,20 @@ fn once(
     // Taken before: what changes meanwhile makes it another one.
     let before = state(session, least);
     let diagnosis = diagnose_while(session, wanted)?;
-    // Of a part of the session when nobody waited for it any longer.
+    // A diagnosis that was abandoned covers only a part of the session.
     if let Some(before) = before.filter(|_| wanted()) {
         keep(session, before, &diagnosis, least);
     }
     Ok(NoticedDiagnosis { diagnosis, notice })
 }
 
-/// What stands for the session, if it is one of which findings are kept.
+/// The identity of the session's state, if findings of the session are cached.
 fn state(session: &Session, least: u64) -> Option<u64> {
     let large = session.rows(SYSCALLS.name) >= least;
     large.then(|| session.fingerprint()).flatten()
 }
 
-/// What findings were made of.
+/// The state from which findings were computed.
 #[derive(Serialize, Deserialize)]
 struct MadeOf {
     fathom: String,
@@ -148,7 +148,7 @@ struct ReadDiagnosis {
     span_ns: i64,
 }
 
-/// What is of the rule, and not of the finding, is left out.
+/// Texts of the rule, as opposed to the finding, are left out.
 #[derive(Deserialize)]
 struct ReadFinding {
     rule: String,

@@ -64,7 +64,7 @@ pub struct Call<'a> {
     /// Whether it is one whose duration is no time that its thread spent: others were on their way
     /// at the same time, or the thread did not wait for it.
     pub asynchronous: bool,
-    /// What it returned; `None` when it had not.
+    /// Its return value; `None` if it had not returned.
     pub ret: Option<i64>,
     pub errno: Option<&'a str>,
     pub fd: Option<i32>,
@@ -168,7 +168,7 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// The descriptor that the call made: of open, dup and their kin.
+    /// The descriptor that the call created: by open, dup, and their variants.
     pub fn new_fd(&self) -> Option<i32> {
         let makes = match self.kind {
             Kind::Open | Kind::Dup => true,
@@ -200,7 +200,7 @@ pub(crate) fn has_flag(flags: &str, flag: &str) -> bool {
     false
 }
 
-/// What the name of a call says of it.
+/// Properties that follow from the name of a call.
 #[derive(Clone, Copy)]
 struct NameTraits {
     kind: Kind,

@@ -12,8 +12,8 @@ use crate::finding::{Also, Finding, Group, Severity};
 use crate::ledger::Times;
 use crate::scope::{Files, Scope};
 
-/// Rules that name a cause of what others see. Their findings claim time before those that cost
-/// up to [`CAUSE`] times as much: syncs are why a device writes more than the program.
+/// Rules that name a cause of other findings. Their findings claim time before findings that cost
+/// up to [`CAUSE`] times as much: syncs are the reason why a device writes more than the program.
 const CAUSES: [&str; 1] = ["sync-storm"];
 /// As above.
 const CAUSE: i64 = 2;
@@ -46,14 +46,15 @@ struct Book {
     by_pid: BTreeMap<i32, Vec<usize>>,
 }
 
-/// What a finding can have.
+/// The time that a finding can claim.
 struct Claim {
     /// Of sums with their threads, and of threads beyond that, nanoseconds.
     sums: Vec<(usize, usize, i64)>,
     threads: Vec<(usize, i64)>,
-    /// Who has claimed most of the same requests; where that is none, most of the same threads.
+    /// The finding that has claimed most of the same requests; without one, most of the same
+    /// threads.
     owner: Option<usize>,
-    /// The share of the time of these requests that others have claimed.
+    /// The fraction of these requests' time that others have claimed.
     taken: f64,
 }
 
@@ -109,7 +110,7 @@ impl Book {
         threads.binary_search_by_key(&tid, |thread| thread.tid).ok()
     }
 
-    /// What a finding that costs so much can have; `None` when nothing is known of its threads.
+    /// The claimable time of a finding with this cost; `None` if its threads are unknown.
     fn look(&self, scopes: &[Scope], cost: i64) -> Option<Claim> {
         let sums = self.sums_of(scopes);
         // By thread: sums of it, and how much of them is left.
@@ -229,7 +230,7 @@ impl Share {
         }
     }
 
-    /// What a part of the whole gets.
+    /// The share of a part in the whole.
     fn next(&mut self, part: i64) -> i64 {
         self.parts = self.parts.saturating_add(part);
         let until =
@@ -241,8 +242,8 @@ impl Share {
     }
 }
 
-/// Lets findings, the worst first, claim their time; those that say the same as another one are
-/// shown under it. Minor notes have what is left: those that say the same go.
+/// Lets findings, the worst first, claim their time; a finding whose time another one has claimed
+/// is shown under that one. Minor notes get the remaining time, or are dropped.
 pub(crate) fn settle(
     findings: &mut Vec<Finding>,
     minor: &mut Vec<Finding>,

@@ -23,7 +23,7 @@ const FRAME: &[&str] = &[
     "file_offset",
 ];
 
-/// Tells findings where their examples were made. Nothing in a session without stacks.
+/// Adds the code of their examples to findings. Does nothing in a session without stacks.
 pub(crate) fn add(
     session: &Session,
     findings: &mut [Finding],

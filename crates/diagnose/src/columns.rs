@@ -3,7 +3,7 @@
 use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::{Batch, ColumnData, StrId, StringTable};
 
-/// Some columns of a batch. Those that it lacks are null.
+/// Some columns of a batch. Missing columns are null.
 pub(crate) struct Columns<'a> {
     columns: Vec<Option<&'a ColumnData>>,
     strings: &'a StringTable,

@@ -1,7 +1,7 @@
-//! What looking at a call costs: counted in allocations, which do not depend on the machine.
+//! The cost of examining a call, counted in allocations, which do not depend on the machine.
 //!
-//! 100 million calls are to take seconds: once a file, a path and a thread are known, further
-//! calls on them have to get by with few.
+//! 100 million calls must take seconds: once a file, a path, and a thread are known, further calls
+//! on them may allocate only a little.
 
 use fathom_testkit::{Counting, allocations};
 
@@ -51,7 +51,7 @@ fn known_files_and_threads_cost_little_memory() {
     let calls = engine.diagnosis().calls / 2;
     assert!(calls > 10_000);
     let each = allocated as f64 / calls as f64;
-    // One, mostly for the sets of bytes that rules begin anew at each read or sync.
+    // One, mostly for the sets of bytes that rules restart at each read or sync.
     assert!(each < 1.5, "{each} allocations a call");
 }
 

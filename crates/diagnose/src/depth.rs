@@ -36,7 +36,7 @@ pub(crate) fn waits(name: &[u8]) -> bool {
     )
 }
 
-/// What is known of the batches before.
+/// State from earlier batches.
 #[derive(Debug, Default)]
 pub(crate) struct Depth {
     /// The end of the last operation of each process.

@@ -1,5 +1,4 @@
-//! One pass over the rows of a session, or over those of a recording as they
-//! come.
+//! One pass over the rows of a session, or over the rows of a recording as they arrive.
 
 use std::collections::HashSet;
 
@@ -92,7 +91,7 @@ pub struct Engine {
     calls: u64,
 }
 
-/// What an engine's rules say, each by itself.
+/// The results of an engine's rules, each by itself.
 pub(crate) struct Said {
     pub(crate) diagnosis: Diagnosis,
     times: Option<Times>,
@@ -206,10 +205,10 @@ impl Engine {
         batches.into_iter().for_each(|batch| self.feed(batch));
     }
 
-    /// Rows of a table; those of tables that no rule looks at are ignored. Rows
-    /// of `syscalls` must come in the order in which the calls returned, those of
-    /// other tables before the calls that they belong to where they can: rows of
-    /// layers that come later say nothing of their call. `bios` come before `block`.
+    /// Rows of a table; tables that no rule uses are ignored. Rows of `syscalls` must come in the
+    /// order in which the calls returned, rows of other tables before the calls that they belong to
+    /// if possible: rows of layers that come later are not joined to their call. `bios` come before
+    /// `block`.
     pub fn feed(&mut self, batch: &Batch) {
         if std::ptr::eq(batch.table, &SYSCALLS) {
             let mut calls = Calls::new(batch);
@@ -329,12 +328,12 @@ impl Engine {
         self.state.apply(call, description);
     }
 
-    /// What has been found so far.
+    /// The findings so far.
     pub fn diagnosis(&self) -> Diagnosis {
         Said::together([self.said()])
     }
 
-    /// What the rules have found so far, each by itself.
+    /// The findings of each rule so far.
     pub(crate) fn said(&self) -> Said {
         let run = Run {
             state: &self.state,
@@ -432,8 +431,9 @@ impl Engine {
 }
 
 impl Said {
-    /// What engines with a part of the rules each said of the same rows. Each finding claims its
-    /// time; those that say the same as another one are shown under it.
+    /// Combines the results of engines that each ran a part of the rules on the same rows. Each
+    /// finding claims its time; a finding whose time another one has claimed is shown under that
+    /// one.
     pub(crate) fn together(parts: impl IntoIterator<Item = Said>) -> Diagnosis {
         let mut parts = parts.into_iter();
         let Said {
@@ -469,7 +469,7 @@ impl Said {
     }
 }
 
-/// What tells what a rule found from the rest.
+/// A key that identifies a finding within its rule.
 fn said_of(found: &Found) -> (String, Subject) {
     (found.title.clone(), found.subject.clone())
 }

@@ -1,4 +1,4 @@
-//! What a rule has found.
+//! Findings of rules.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::text::Text;
 pub enum Severity {
     /// Worth knowing.
     Low,
-    /// Worth mending.
+    /// Worth fixing.
     Medium,
     /// Data can be lost or wrong, or a tenth of the time or more goes into it.
     High,
@@ -69,7 +69,7 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// That of two findings together.
+    /// The severity of two findings together.
     pub(crate) fn lower(self, other: Self) -> Self {
         match (self, other) {
             (Confidence::High, Confidence::High) => Confidence::High,
@@ -78,7 +78,7 @@ impl Confidence {
     }
 }
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Subject {
@@ -155,7 +155,7 @@ impl Subject {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Evidence {
-    /// What was measured, with its unit: `calls`, `median_ns`.
+    /// The measured quantity, with its unit: `calls`, `median_ns`.
     pub name: Cow<'static, str>,
     /// The number.
     pub value: f64,
@@ -184,7 +184,7 @@ pub struct Example {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "types", ts(optional))]
     pub offset: Option<i64>,
-    /// What it returned.
+    /// The return value.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "types", ts(optional))]
     pub ret: Option<i64>,
@@ -208,13 +208,13 @@ impl Example {
 /// Examples that a finding shows at most.
 pub(crate) const EXAMPLES: usize = 3;
 
-/// Calls that show something: the costliest ones, the longest first. What is about an order of
-/// events has the first ones instead, from which it can be followed.
+/// Example calls: the most expensive ones, the longest first. Findings about an order of events
+/// have the first calls instead, so that a reader can follow the order.
 #[derive(Clone, Debug, Default)]
 pub struct Examples(Vec<Example>);
 
 impl Examples {
-    /// Adds a call if it took longer than one of those that were kept.
+    /// Adds a call if it took longer than one of the kept examples.
     pub fn add(&mut self, call: &Call) {
         if self.has_room_for(call.dur_ns) {
             self.insert(Example::of(call));
@@ -246,21 +246,21 @@ impl Examples {
         self.0.truncate(EXAMPLES);
     }
 
-    /// Adds a call behind those that were kept, while there is room.
+    /// Adds a call after the kept examples, if there is room.
     pub fn add_first(&mut self, call: &Call) {
         if self.0.len() < EXAMPLES {
             self.0.push(Example::of(call));
         }
     }
 
-    /// Adds a call that was looked at before behind those that were kept, while there is room.
+    /// Adds an earlier call after the kept examples, if there is room.
     pub fn keep(&mut self, example: Example) {
         if self.0.len() < EXAMPLES {
             self.0.push(example);
         }
     }
 
-    /// Those that were kept.
+    /// The kept examples.
     pub fn list(&self) -> Vec<Example> {
         self.0.clone()
     }
@@ -272,7 +272,7 @@ impl Examples {
 pub struct Also {
     /// Id of its rule.
     pub rule: &'static str,
-    /// What it is about.
+    /// Its subject.
     pub subject: Subject,
 }
 
@@ -290,15 +290,15 @@ pub struct Finding {
     pub severity: Severity,
     /// How sure.
     pub confidence: Confidence,
-    /// What the run would have saved without it, nanoseconds, less what other findings claim of
-    /// the same time; `None` where time is not the matter.
+    /// Estimated time that the run would have saved without it, nanoseconds, minus the time that
+    /// other findings claim; `None` for findings that are not about time.
     pub cost_ns: Option<i64>,
     /// How `cost_ns` was estimated.
     pub cost_how: String,
-    /// What happens, in one sentence with the numbers. Holds paths and names as
-    /// they are: not escaped.
+    /// The finding in one sentence with its numbers. Contains paths and names unchanged: not
+    /// escaped.
     pub title: String,
-    /// What it is about.
+    /// Its subject.
     pub subject: Subject,
     /// The numbers.
     pub evidence: Vec<Evidence>,
@@ -310,13 +310,13 @@ pub struct Finding {
     pub code: Vec<Site>,
     /// SQL that lists all such calls.
     pub query: String,
-    /// What to do instead, and when not to.
+    /// The fix, and when not to apply it.
     pub advice: String,
     /// Page of the rule, relative to the documentation.
     pub page: String,
-    /// What weakens the finding.
+    /// Reasons for low confidence.
     pub caveats: Vec<String>,
-    /// Findings of other rules, or of other subjects, whose time is that of this one.
+    /// Findings of other rules, or of other subjects, about the same time.
     pub also: Vec<Also>,
     /// Requests whose time it claims.
     #[serde(skip)]
@@ -330,6 +330,6 @@ pub struct Finding {
 pub struct NotObservable {
     /// Id of the rule.
     pub rule: &'static str,
-    /// What it lacks.
+    /// The missing data.
     pub reason: String,
 }

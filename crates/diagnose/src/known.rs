@@ -1,7 +1,7 @@
-//! Well-known programs: the setting that changes what a finding is about, and its price.
+//! Well-known programs: the setting that fixes a finding, and its price.
 //!
-//! Most people who run a program own its settings, not its code. So their finding says first what
-//! to set. To add a program: an entry in [`PROGRAMS`].
+//! Most users of a program control its settings, not its code. So the advice starts with the
+//! setting. To add a program, add an entry in [`PROGRAMS`].
 
 use crate::finding::{Example, Subject};
 use crate::run::Run;
@@ -9,20 +9,20 @@ use crate::run::Run;
 /// A program, or a library in any program.
 struct Program {
     name: &'static str,
-    /// Names of its processes, threads or executable; empty: it is told by its files only.
+    /// Names of its processes, threads or executable; empty: it is recognized only by its files.
     comms: &'static [&'static str],
     advice: &'static [Advice],
 }
 
 struct Advice {
-    /// Ids of the rules that it answers.
+    /// Ids of the rules whose findings it fixes.
     rules: &'static [&'static str],
-    /// Paths that a finding is about, with `*` for any text; empty: whatever it is about.
+    /// Paths of the finding, with `*` for any text; empty: any path.
     files: &'static [&'static str],
     /// Names of other files in the same directory, one of which must be there; `{}` is the name of
-    /// the finding's own file. Empty: no matter.
+    /// the finding's own file. Empty: no condition.
     beside: &'static [&'static str],
-    /// What to set, and the price.
+    /// The setting and its price.
     text: &'static str,
     /// Whether the rule's own advice is wrong for it.
     alone: bool,
@@ -30,7 +30,7 @@ struct Advice {
 
 /// Rules about the price of durability.
 const COMMITS: &[&str] = &["sync-storm", "write-amplification", "missing-fallocate"];
-/// The same with files that come and go.
+/// The same with files that are created and removed.
 const JOURNALS: &[&str] = &[
     "sync-storm",
     "write-amplification",
@@ -54,7 +54,7 @@ const NAMES: &[&str] = &[
     "metadata-storm",
 ];
 
-/// Advice that stands before the rule's own.
+/// Advice that precedes the rule's own.
 const fn first(
     rules: &'static [&'static str],
     files: &'static [&'static str],
@@ -69,7 +69,7 @@ const fn first(
     }
 }
 
-/// Advice in place of the rule's own.
+/// Advice that replaces the rule's own.
 const fn only(
     rules: &'static [&'static str],
     files: &'static [&'static str],
@@ -81,7 +81,7 @@ const fn only(
     }
 }
 
-/// The same where one of these files is there too.
+/// The same if one of these files exists in the same directory.
 const fn only_beside(
     rules: &'static [&'static str],
     files: &'static [&'static str],
@@ -94,7 +94,7 @@ const fn only_beside(
     }
 }
 
-const SQLITE: &str = "PRAGMA journal_mode=WAL makes a commit an append to one file, in place of a \
+const SQLITE: &str = "PRAGMA journal_mode=WAL makes a commit an append to one file, instead of a \
     rollback journal that is written, synced and removed each time (not on network file systems). \
     Put many statements into one transaction (BEGIN ... COMMIT): they share the syncs. With WAL, \
     PRAGMA synchronous=NORMAL syncs at checkpoints only: a crash of the machine loses the latest \
@@ -103,7 +103,7 @@ const LEVEL: &str = "Put many changes into one WriteBatch: they share one write 
     log. With WriteOptions.sync=false the kernel writes the log when it sees fit: a crash of the \
     machine loses the latest changes, a crash of the process none.";
 
-/// Those with settings first, then libraries, then languages. The first that fits speaks.
+/// Programs with settings first, then libraries, then languages. The first match is used.
 const PROGRAMS: &[Program] = &[
     Program {
         name: "PostgreSQL",
@@ -305,7 +305,7 @@ const PROGRAMS: &[Program] = &[
             "Nothing is lost that cannot be installed again: after a crash of the machine, npm ci.",
         )],
     },
-    // Libraries, told by their files.
+    // Libraries, recognized by their files.
     Program {
         name: "SQLite",
         comms: &[],
@@ -313,7 +313,7 @@ const PROGRAMS: &[Program] = &[
             only(
                 JOURNALS,
                 &["*-journal"],
-                "PRAGMA journal_mode=WAL makes a commit an append to one file, in place of a rollback \
+                "PRAGMA journal_mode=WAL makes a commit an append to one file, instead of a rollback \
                  journal that is written, synced and removed each time (not on network file \
                  systems). Put many statements into one transaction (BEGIN ... COMMIT): they share \
                  the syncs. The journal undoes a transaction that a crash has cut off: it must stay \
@@ -461,11 +461,11 @@ const PROGRAMS: &[Program] = &[
     },
 ];
 
-/// What to say to people who run a program of which this was found.
+/// Advice for users of a known program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) name: &'static str,
-    /// What to set.
+    /// The setting.
     pub(crate) text: &'static str,
     /// Whether the rule's own advice is wrong for it.
     pub(crate) alone: bool,
@@ -620,7 +620,8 @@ mod tests {
         let python = commits("python3", "/data/log");
         let advice = &fires("sync-storm", python)[0].advice;
         assert!(
-            advice.starts_with("Python: os.fdatasync") && advice.contains("Put several changes"),
+            advice.starts_with("Python: os.fdatasync")
+                && advice.contains("Combine several changes"),
             "{advice}"
         );
     }
@@ -647,7 +648,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_is_told_by_the_files_beside() {
+    fn a_library_is_recognized_by_its_files() {
         let log = |beside: Option<&str>| {
             let mut s = Scenario::new();
             if let Some(path) = beside {
@@ -663,7 +664,7 @@ mod tests {
         };
         assert!(log(Some("/db/MANIFEST-000002")).starts_with("LevelDB: "));
         assert!(log(Some("/db/OPTIONS-000005")).starts_with("RocksDB: "));
-        assert!(log(Some("/other/MANIFEST-000002")).starts_with("Put several"));
-        assert!(log(None).starts_with("Put several"));
+        assert!(log(Some("/other/MANIFEST-000002")).starts_with("Combine several"));
+        assert!(log(None).starts_with("Combine several"));
     }
 }

@@ -38,11 +38,11 @@ impl Row<'_> {
     }
 }
 
-/// A request to a device that has completed, whoever made it.
+/// A completed block request of any process.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     pub device: &'a str,
-    /// What it did: `read`, `write`, `flush`.
+    /// The operation: `read`, `write`, `flush`.
     pub op: &'a str,
     pub bytes: i64,
     /// When it was submitted, nanoseconds; `None` when that was not seen.
@@ -53,7 +53,7 @@ pub struct Request<'a> {
     pub pid: Option<i32>,
     pub tid: Option<i32>,
     pub comm: &'a str,
-    /// What it was made of.
+    /// Its bios.
     pub bios: &'a [Bio],
 }
 
@@ -74,7 +74,7 @@ pub enum Origin {
     Other,
 }
 
-/// What a file system submitted at once.
+/// The unit in which a file system submits I/O.
 #[derive(Clone, Copy, Debug)]
 pub struct Bio {
     pub rid: Option<i64>,
@@ -120,7 +120,7 @@ pub struct Interrupt<'a> {
     pub name: &'a str,
 }
 
-/// What was seen below one request.
+/// Events below one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Below {
     /// Pages that were not in memory.
@@ -141,7 +141,7 @@ pub struct Below {
     /// Of which in wait for a thread, which is `waker_tid` of the longest,
     /// nanoseconds.
     pub lock_wait_ns: i64,
-    /// Who ended the longest of these waits.
+    /// The thread that ended the longest of these waits.
     pub waker_tid: i32,
     /// The longest of these waits.
     longest_lock_ns: i64,
@@ -168,9 +168,8 @@ pub(crate) struct Layers {
     bios: HashMap<i64, Vec<Bio>>,
 }
 
-/// Tables of layers with the columns that are read, and the column that tells how far
-/// in time a batch of them reaches. In the order in which batches of one moment are
-/// to be fed.
+/// Tables of layers with the columns to read, and the column that limits a batch in time. In the
+/// order in which batches of one time must be fed.
 pub(crate) const TABLES: &[(&Table, &[&str], &str)] = &[
     (
         &WAITS,
@@ -236,7 +235,7 @@ pub(crate) fn columns(table: &Table) -> Option<&'static [&'static str]> {
 }
 
 impl Layers {
-    /// What was seen below a request, which has ended.
+    /// Events below a request that has ended.
     pub(crate) fn take(&mut self, rid: i64) -> Below {
         // Most sessions have no layers.
         if self.young.is_empty() && self.old.is_empty() {

@@ -12,10 +12,10 @@ use crate::text_key::key_of;
 
 /// Sums that are kept at the same time.
 const CAPACITY: usize = 1 << 16;
-/// The index behind those of the kinds of calls: page faults.
+/// The index after the kinds of calls: page faults.
 pub(crate) const FAULTS: usize = Kind::COUNT;
 
-/// What requests are added up by.
+/// The key of sums of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) tid: i32,
@@ -25,7 +25,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Whether it is of one of these kinds; page faults are when all are.
+    /// Whether it belongs to one of these kinds; page faults belong if all kinds are given.
     pub(crate) fn is_of(&self, kinds: Kinds) -> bool {
         kinds.has_index(self.kind) || kinds == Kinds::ALL
     }
@@ -43,7 +43,7 @@ struct Sum {
     spent: Spent,
 }
 
-/// What a thread itself spent: without asynchronous operations.
+/// The time of a thread itself: without asynchronous operations.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     ns: i64,
@@ -181,7 +181,7 @@ impl Ledger {
         }
     }
 
-    /// What there is to claim.
+    /// The claimable time.
     pub(crate) fn times(&self, state: &State) -> Times {
         let mut sums: Vec<Claimable> = self
             .sums

@@ -1,9 +1,9 @@
 //! The rules while a session is recorded: findings as they become true.
 //!
-//! Rows are copied over a bounded channel to a thread of the lowest priority. When it does not
-//! keep up, rows are left out and counted, and the rules know that the absence of a call proves
-//! nothing. A finding is told when it has held at two looks, a second apart: an operation that
-//! has not ended looks like an omission.
+//! Rows are copied over a bounded channel to a thread of the lowest priority. If it does not keep
+//! up, rows are left out and counted, and the rules know that the absence of a call proves nothing.
+//! A finding is reported after it has held at two checks, a second apart: an operation that has not
+//! ended looks like an omission.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -19,11 +19,11 @@ use crate::finding::Finding;
 use crate::layers;
 use crate::session::prepare;
 
-/// Looks in a row in which a finding must hold before it is told: what a program has begun
-/// and not yet ended looks like an omission.
+/// Number of consecutive checks in which a finding must hold before it is reported: an operation in
+/// progress looks like an omission.
 const HOLDS: u32 = 2;
 
-/// What tells a finding from the others of its rule.
+/// A key that identifies a finding within its rule.
 type Subject = (
     &'static str,
     Option<i32>,
@@ -36,7 +36,7 @@ type Subject = (
 #[derive(Debug)]
 pub struct Live {
     engine: Engine,
-    /// How often in a row findings were seen that have not been told.
+    /// Number of consecutive checks in which unreported findings held.
     seen: HashMap<Subject, u32>,
     told: HashSet<Subject>,
 }
@@ -71,8 +71,8 @@ impl Live {
         self.engine.has_gaps();
     }
 
-    /// What is found so far, and which of it is told for the first time. At the `end` of the
-    /// recording all that holds is told.
+    /// The findings so far, and the ones to report for the first time. At the `end` of the
+    /// recording all findings are reported.
     pub fn look(&mut self, end: bool) -> (Diagnosis, Vec<Finding>) {
         let diagnosis = self.engine.diagnosis();
         let mut seen = HashMap::new();
@@ -100,8 +100,7 @@ fn subject(finding: &Finding) -> Subject {
     (finding.rule, s.pid, s.tid, s.file_id, s.path.clone())
 }
 
-/// Puts what was found so far beside the tables of a session that is being recorded, for
-/// other processes to see.
+/// Writes the findings so far next to the tables of a session in progress, for other processes.
 ///
 /// # Errors
 /// When the file cannot be written.

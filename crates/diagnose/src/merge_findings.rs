@@ -9,13 +9,12 @@ use crate::kind::Kinds;
 use crate::names::{directory, role};
 use crate::rule::{Run, number};
 
-/// Files of one directory from which on they are told by their number.
+/// Number of files in one directory from which on they are counted instead of named.
 const MANY_FILES: usize = 10;
 /// Files and threads that a query names one by one.
 const MAX_NAMED: usize = 256;
 
-/// A name with its digits left out: `/data/#.sst` of `/data/000123.sst`. Those of the directory
-/// stay.
+/// A name without its digits: `/data/#.sst` of `/data/000123.sst`. Digits of the directory stay.
 fn pattern(path: &str) -> String {
     let (directory, name) = match path.rfind('/') {
         Some(at) => path.split_at(at),
@@ -228,7 +227,7 @@ fn list<T: ToString>(query: &str, column: &str, one: &str, all: &BTreeSet<T>) ->
     let values: Vec<String> = all.iter().take(MAX_NAMED).map(T::to_string).collect();
     let wanted = format!("{column} = {one} ");
     let several = format!("{column} IN ({}) ", values.join(", "));
-    // A space tells where the number ends.
+    // A space marks the end of the number.
     format!("{query} ")
         .replacen(&wanted, &several, 1)
         .trim_end()

@@ -12,14 +12,14 @@ pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// What the names of threads have in common that do the same: `rocksdb:low` of
-/// `rocksdb:low3`, `worker` of `worker-12`.
+/// The common name of threads that do the same work: `rocksdb:low` of `rocksdb:low3`, `worker` of
+/// `worker-12`.
 pub(crate) fn role(comm: &str) -> &str {
     let role = comm.trim_end_matches(|c: char| c.is_ascii_digit() || "-_:/#. ".contains(c));
     if role.is_empty() { comm } else { role }
 }
 
-/// Whether a file only says that a process runs, or keeps others out: nobody misses it after a crash.
+/// Whether a file only marks a running process or a lock: its loss in a crash does no harm.
 pub(crate) fn is_pid_or_lock(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
     let ending = name.rsplit('.').next().unwrap_or("");
@@ -33,10 +33,10 @@ pub(crate) fn is_rebuilt(path: &str) -> bool {
     let (directories, name) = path.rsplit_once('/').unwrap_or(("", &path));
     let of_build = |part: &str| matches!(part, "target" | "incremental");
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-    // What PostgreSQL reads its own tables' descriptions from, and makes without it.
+    // PostgreSQL reads the descriptions of its own tables from it, and recreates it.
     name == "pg_internal.init"
         || name.starts_with("dep-graph")
-        // What compilers make.
+        // Compilers create these.
         || matches!(ending, "o" | "a" | "obj" | "pyc" | "class" | "gch" | "rlib" | "rmeta")
         || directories.split('/').any(of_build)
         || path

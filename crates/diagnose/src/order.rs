@@ -1,10 +1,10 @@
 //! In which order a file is gone through.
 
-/// The kernel's default readahead, bytes: what lies closer than this behind the end of
-/// a read was probably read along with it.
+/// The kernel's default readahead, bytes: data closer than this after the end of a read was
+/// probably read together with it.
 pub(crate) const READAHEAD: i64 = 128 << 10;
 
-/// How a read or write lies to the one before.
+/// Position of a read or write relative to the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// There was none before.
@@ -41,7 +41,7 @@ impl Head {
     }
 }
 
-/// Streams of one file that are told apart.
+/// Streams of one file that are tracked separately.
 const MAX_HEADS: usize = 8;
 
 /// Which way a stream goes.

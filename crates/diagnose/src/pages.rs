@@ -1,4 +1,4 @@
-//! The pages of the documentation, made from what rules say of themselves.
+//! The documentation pages of the rules, generated from their `RuleInfo`.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use crate::finding::Group;
 use crate::rule::{Input, RuleInfo};
 
 const GENERATED: &str =
-    "<!-- Generated from crates/diagnose/src/rules: FATHOM_BLESS=1 ./do test writes it anew. -->";
+    "<!-- Generated from crates/diagnose/src/rules: FATHOM_BLESS=1 ./do test regenerates it. -->";
 
 /// Pages of the documentation: file name and text, the list of all rules first.
 pub fn pages() -> Vec<(String, String)> {
@@ -26,9 +26,9 @@ fn index(rules: &[&RuleInfo]) -> String {
     for (group, title) in [
         (
             Group::Correctness,
-            "Correctness: data can be lost, wrong or unread",
+            "Correctness: data can be lost, wrong, or never read",
         ),
-        (Group::Performance, "Performance: what costs time"),
+        (Group::Performance, "Performance: avoidable time"),
     ] {
         let _ = write!(
             text,
@@ -61,11 +61,11 @@ fn page(info: &RuleInfo) -> String {
     );
     if info.group == Group::Performance {
         text.push_str(
-            "\nBelow 1 % of the recorded time it stays silent; from 3 % on a finding is medium, from 10 % on high.\n",
+            "\nA finding that costs less than 1 % of the recorded time is not reported. Severity is medium from 3 % on, and high from 10 % on.\n",
         );
     }
     if !info.cost.is_empty() {
-        let _ = write!(text, "\n## Cost\n\nEstimated as {}.\n", info.cost);
+        let _ = write!(text, "\n## Cost\n\nEstimate: {}.\n", info.cost);
     }
     let _ = write!(text, "\n## What to do\n\n{}\n", info.advice);
     if !info.not_when.is_empty() {
@@ -87,7 +87,7 @@ fn need(input: Input) -> &'static str {
         Input::Content => "hashes of content (`--content hash`)",
         Input::Cache => "lookups in the page cache (`--layers pagecache`)",
         Input::Faults => "page faults (`--layers pagecache`)",
-        Input::Block => "requests to devices (`--layers block`)",
+        Input::Block => "block requests (`--layers block`)",
         Input::Waits => "waits (`--layers sched`)",
         Input::Interrupts => "interrupts (`--layers irq`)",
     }

@@ -5,7 +5,8 @@ use fathom_model::units;
 use crate::call::Call;
 use crate::text::Text;
 
-/// Threads that are told apart; further ones count for one of their name, where there is one.
+/// Threads that are counted separately; further ones count for a thread of the same name, if there
+/// is one.
 const MAX_THREADS: usize = 64;
 /// Names that a sentence has at most.
 const MAX_NAMES: usize = 8;
@@ -33,7 +34,7 @@ impl Readers {
         }
     }
 
-    /// How many threads are told apart.
+    /// Number of separately counted threads.
     pub(crate) fn threads(&self) -> usize {
         self.threads.len()
     }

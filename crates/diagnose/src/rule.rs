@@ -1,4 +1,4 @@
-//! What a rule is.
+//! The interface of a rule.
 
 use crate::aliases::aliases;
 use crate::call::{Call, FileId};
@@ -28,26 +28,26 @@ pub enum Input {
     Interrupts,
 }
 
-/// What a rule says of itself: the page of the rule is made from it.
+/// The texts of a rule, from which its page is generated.
 #[derive(Debug)]
 pub struct RuleInfo {
     pub id: &'static str,
-    /// What it is about, in a few words.
+    /// Its subject, in a few words.
     pub name: &'static str,
     /// Correctness or performance.
     pub group: Group,
-    /// What it cannot do without.
+    /// The data that it requires.
     pub needs: &'static [Input],
     /// Whether it looks at which calls are made, on what and in which order, so that it depends on
     /// times only by what these calls cost together.
     pub about_calls: bool,
-    /// What is wrong, and why that matters.
+    /// The problem, and why it matters.
     pub what: &'static str,
     /// When it fires: thresholds with their reasons.
     pub when: &'static str,
     /// How the cost is estimated; empty where time is not the matter.
     pub cost: &'static str,
-    /// What to call instead.
+    /// The fix.
     pub advice: &'static str,
     /// When not to follow the advice.
     pub not_when: &'static str,
@@ -81,11 +81,11 @@ pub trait Rule: Send {
         &[]
     }
 
-    /// Looks at such a row. Those of a time come before the calls of that time, but
-    /// not in order with them, and somewhat earlier perhaps.
+    /// Examines such a row. Rows of a time come before the calls of that time, but not in order
+    /// with them, and possibly somewhat earlier.
     fn row(&mut self, _: &Row, _: &State) {}
 
-    /// What it has found so far.
+    /// The findings so far.
     fn findings(&self, run: &Run, out: &mut Vec<Found>);
 }
 
@@ -106,7 +106,7 @@ enum CostFiles {
 }
 
 impl Costs {
-    /// Requests of these kinds, where the rule looks at others too.
+    /// Requests of these kinds, if the rule examines others, too.
     pub fn of(kinds: &[Kind]) -> Self {
         Self {
             kinds: Kinds::of(kinds),
@@ -146,19 +146,18 @@ impl Costs {
     }
 }
 
-/// What a rule found about one subject; the engine adds what all findings have.
+/// The finding of a rule about one subject; the engine adds the common fields.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Severity of a correctness finding; those of performance follow from the
-    /// cost.
+    /// Severity of a finding about correctness; the severity of others follows from the cost.
     pub severity: Option<Severity>,
-    /// What the run would have saved, nanoseconds.
+    /// Estimated savings, nanoseconds.
     pub cost_ns: Option<i64>,
     /// Whose time that is, where the subject and the rule's kinds do not say.
     pub costs: Costs,
-    /// What happens, in one sentence with the numbers.
+    /// The finding in one sentence with its numbers.
     pub title: String,
-    /// What it is about.
+    /// Its subject.
     pub subject: Subject,
     /// The numbers.
     pub evidence: Vec<Evidence>,
@@ -166,9 +165,9 @@ pub struct Found {
     pub examples: Vec<Example>,
     /// SQL that lists all such calls.
     pub query: String,
-    /// What to do in this case, where the rule's own advice is not enough.
+    /// Specific advice, if the rule's own is not sufficient.
     pub advice: Option<String>,
-    /// What weakens it.
+    /// Reasons for low confidence.
     pub caveats: Vec<String>,
     /// Whether it rests on a call that was not seen: then calls that were lost or
     /// left out make it unsure.

@@ -28,13 +28,13 @@ pub enum DiagnoseError {
     Read {
         table: &'static str,
         session: PathBuf,
-        /// What happened.
+        /// The event.
         source: SessionError,
     },
 }
 
-/// What rules need of the layers: the layer, the table of its rows unless those of calls have
-/// it, and the hook without which there is none of it.
+/// The requirements of rules: the layer, the table of its rows unless the calls' rows contain it,
+/// and the hook that records it.
 const INPUTS: [(Input, Layer, Option<&Table>, &str); 5] = [
     (
         Input::Cache,
@@ -68,14 +68,14 @@ const INPUTS: [(Input, Layer, Option<&Table>, &str); 5] = [
     ),
 ];
 
-/// What the records of a table are called where they are lost.
+/// Name of a table's lost records.
 fn records_of(table: &Table) -> Option<&'static str> {
     let of_table = |records: &Records| records.table.is_some_and(|other| other.name == table.name);
     let (_, records) = records().find(|(_, records)| of_table(records))?;
     Some(records.name)
 }
 
-/// Tells the rules what a session lacks by what it says of itself.
+/// Informs the rules of missing data, from the session's metadata.
 pub(crate) fn prepare(engine: &mut Engine, meta: &SessionMeta) {
     if meta.totals.lost > 0 || meta.options.leave_calls_out() {
         engine.has_gaps();
@@ -91,7 +91,7 @@ pub(crate) fn prepare(engine: &mut Engine, meta: &SessionMeta) {
         let ns = clock
             .end_monotonic_ns
             .map_or(0, |end| end.saturating_sub(from));
-        // The clock of an imported log is not that of its calls.
+        // The clock of an imported log differs from the clock of its calls.
         let ns = if meta.source.is_some() { 0 } else { ns.max(0) };
         engine.recorded(ns);
     }
@@ -122,8 +122,7 @@ pub fn diagnose(session: &Session) -> Result<Diagnosis, DiagnoseError> {
     diagnose_while(session, &|| true)
 }
 
-/// The same as long as `wanted` says that somebody waits for it; what comes after
-/// that is about a part of the session.
+/// The same while `wanted` returns true; data after that covers only a part of the session.
 ///
 /// # Errors
 /// [`DiagnoseError::Read`] when a part cannot be read.
@@ -207,7 +206,7 @@ fn read(
         below(&mut streams, end_of(&batch), to).map_err(|(t, e)| failed(t)(e))?;
         to(batch);
     }
-    // What came behind the last call.
+    // Rows after the last call.
     below(&mut streams, i64::MAX, to).map_err(|(t, e)| failed(t)(e))
 }
 

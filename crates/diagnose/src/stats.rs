@@ -6,8 +6,8 @@ const BUCKETS: usize = 64 * STEPS as usize;
 /// Buckets that are added at once.
 const GROWTH: usize = 16;
 
-/// Count, sum, maximum and median of durations. The median is that of a histogram
-/// with four buckets a power of two: at most 13 % off.
+/// Count, sum, maximum, and median of durations. The median comes from a histogram with four
+/// buckets per power of two: at most 13 % off.
 #[derive(Clone, Debug, Default)]
 pub struct Durations {
     /// How many.
@@ -81,7 +81,7 @@ impl Durations {
         sum.min(self.sum_ns)
     }
 
-    /// The duration below which a share of them lies, 0 to 1; 0 when there are none.
+    /// The duration that a share of them, 0 to 1, does not reach; 0 without durations.
     pub fn quantile_ns(&self, share: f64) -> i64 {
         let wanted = (self.count as f64 * share).max(1.0);
         let mut seen = 0.0;

@@ -44,13 +44,13 @@ pub struct Summary {
     pub parts: Vec<Part>,
 }
 
-/// What a program did with storage.
+/// A program's use of storage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Part {
     /// Name of its processes.
     pub comm: String,
-    /// What it did.
+    /// Its activity.
     pub activity: Activity,
     /// In how much of the run one of its threads at least did that, nanoseconds.
     pub wall_ns: i64,
@@ -63,13 +63,13 @@ pub struct Part {
     pub calls: i64,
     /// Bytes that they moved.
     pub bytes: i64,
-    /// Names of files with time of it; those of calls by path are not known.
+    /// Names of files with their time; files of calls by path are unknown.
     pub files: i64,
     /// The file with most of the time.
     pub path: Option<String>,
 }
 
-/// What calls are for, in words of their time.
+/// The purpose of calls, in the words for their time.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -102,8 +102,16 @@ pub enum Activity {
 impl Activity {
     const COUNT: usize = Activity::Other as usize + 1;
 
-    /// That of the calls of a kind.
-    fn of(kind: Kind) -> Self {
+    /// All of them.
+    pub const ALL: [Activity; Activity::COUNT] = {
+        use Activity::*;
+        [
+            Sync, Read, Write, Transfer, Find, Remove, Change, Lock, Fault, Other,
+        ]
+    };
+
+    /// The activity of calls of a kind.
+    pub fn of(kind: Kind) -> Self {
         use Kind::*;
         match kind {
             Sync | SyncAll | Msync => Activity::Sync,
@@ -245,7 +253,7 @@ fn name_of(pid: i32, state: &State) -> Option<&str> {
     name.filter(|name| !name.is_empty())
 }
 
-/// What a summary says besides numbers.
+/// The text of a summary.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recorded {
     /// Whether a command was recorded, from its beginning to its end.

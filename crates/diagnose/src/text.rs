@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text_key::key_of;
 
-/// A name or a path: copies share its bytes. What follows files and threads keeps many of them, so
-/// a text that rules take from a call costs no allocation each.
+/// A name or a path: copies share its bytes. State about files and threads keeps many of them, so a
+/// text that rules take from a call costs no allocation each.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Text(Option<Arc<str>>);
 

@@ -51,12 +51,12 @@ impl<'scope> Workers<'scope> {
     pub(crate) fn feed(&self, batch: Batch) {
         let batch = Arc::new(batch);
         for to in &self.to {
-            // Only a thread that panicked takes no more: told when it is joined.
+            // Only a thread that panicked stops taking rows: the join reports it.
             let _ = to.send(Arc::clone(&batch));
         }
     }
 
-    /// What the rules say, when they have seen all.
+    /// The results of the rules after all rows.
     pub(crate) fn finish(self) -> Diagnosis {
         drop(self.to);
         let parts = self.threads.into_iter().map(|thread| {

@@ -1,4 +1,5 @@
-//! The pages of the rules are those that the rules make.
+//! The stored pages of the rules equal the generated ones.
+//!
 
 use std::path::Path;
 
@@ -21,5 +22,5 @@ fn the_pages_are_up_to_date() {
     let mut wanted: Vec<String> = pages.iter().map(|(name, _)| name.clone()).collect();
     found.sort();
     wanted.sort();
-    assert_eq!(found, wanted, "FATHOM_BLESS=1 writes them anew");
+    assert_eq!(found, wanted, "FATHOM_BLESS=1 regenerates them");
 }

@@ -1,4 +1,4 @@
-//! What a side lacks, so that it cannot be compared.
+//! Data that a side lacks, so that it cannot be compared.
 
 use fathom_model::layers::Layer;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use fathom_model::units::count;
 use crate::profile::{Gaps, Profile};
 use crate::result::Metric;
 
-/// What cannot be compared.
+/// Data that cannot be compared.
 #[derive(Debug, Default)]
 pub(crate) struct Comparable {
     /// Why counts and sums cannot be.
@@ -206,9 +206,8 @@ impl Comparable {
         };
         let (b, a) = (machines(sides[0]), machines(sides[1]));
         if b != a && !b.is_empty() && !a.is_empty() {
-            self.notes.push(
-                "recorded on different machines or kernels: times are those of both".to_owned(),
-            );
+            self.notes
+                .push("recorded on different machines or kernels: times depend on both".to_owned());
         }
     }
 

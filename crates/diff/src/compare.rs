@@ -1,4 +1,4 @@
-//! Putting the figures of two sides beside each other.
+//! Pairs the figures of two sides.
 
 use crate::DiffError;
 use crate::comparison_rows::Work;
@@ -16,8 +16,8 @@ use crate::verdict::{self, ALPHA};
 pub struct Options {
     /// How many percent worse is too much.
     pub fail_above_percent: f64,
-    /// What guards; `None`: calls, bytes, errors and findings, with three sessions or more
-    /// on each side time and p99, too.
+    /// The guarded metrics; `None`: calls, bytes, errors, and findings, and with three or more
+    /// sessions on each side also time and p99.
     pub guards: Option<Vec<Metric>>,
 }
 
@@ -31,7 +31,7 @@ impl Default for Options {
     }
 }
 
-/// Sessions a side from which on times guard unless told otherwise.
+/// Number of sessions per side from which on times are guarded by default.
 const SESSIONS_FOR_TIMES: usize = 3;
 
 /// Compares two sides.

@@ -1,9 +1,10 @@
-//! Rows of both sides beside each other, with drafts of what they are worth.
+//! Pairs rows of both sides, with drafts of their weight.
 
 use std::collections::BTreeMap;
 
+use fathom_model::failure::{ErrorKind, error_kind};
+
 use crate::comparability::Comparable;
-use crate::errors::{self, ErrorKind};
 use crate::matching::{Matcher, NO_FILE};
 use crate::profile::{Latency, Operation, Profile};
 use crate::result::{Metric, Row, Status, Tables};
@@ -104,7 +105,7 @@ impl DraftTables {
         ]
     }
 
-    /// What was judged.
+    /// The judged figure.
     pub(crate) fn finish(self) -> Tables {
         let finish = |mut rows: Vec<DraftRow>| -> Vec<Row> {
             rows.sort_by(|a, b| b.weight.total_cmp(&a.weight));
@@ -439,8 +440,8 @@ impl<'a> Work<'a> {
         Some(self.judge.tail(tail?))
     }
 
-    /// What a call spent below itself, by layer and what was done there: difference of the
-    /// means of the sides, nanoseconds.
+    /// The time that a call spent below itself, by layer and activity: difference of the means of
+    /// the sides, nanoseconds.
     pub(crate) fn layers_of(&self, call: &str) -> Vec<([String; 2], f64)> {
         let mut sums: BTreeMap<(&str, &str), f64> = BTreeMap::new();
         for ((side, scales), sign) in self.sides.iter().zip(&self.scales).zip([-1.0, 1.0]) {
@@ -538,7 +539,7 @@ impl<'a> Work<'a> {
             |e, _, sums| sums.errors += e.calls as f64,
         );
         let row = |(key, sums): (Key, Sides<Sums>)| {
-            let said = errors::kind(&key.0, key.1.as_deref().unwrap_or_default());
+            let said = error_kind(&key.0, key.1.as_deref().unwrap_or_default());
             let mut figures = self.figures_failed(&[Metric::Errors], &sums, said);
             if let Some(why) = self.comparable.error_names() {
                 for draft in &mut figures {
@@ -558,7 +559,7 @@ impl<'a> Work<'a> {
         sums.into_iter().map(row).collect()
     }
 
-    /// Rows of what everybody on the machine takes part in.
+    /// Rows of resources that all programs on the machine share.
     fn shared(
         &self,
         sums: BTreeMap<Key, Sides<Sums>>,

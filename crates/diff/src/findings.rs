@@ -14,9 +14,9 @@ use crate::verdict::{ALPHA, Judge};
 /// side: it is an estimate from times that differ from run to run.
 const FACTOR: f64 = 2.0;
 
-/// Share of the recording that a finding about calls must cost for its coming or going to
-/// count with one session a side: ten times what makes it worth a word. As much do times
-/// differ between runs whose calls are the same.
+/// Fraction of the recording that a finding about calls must cost for its appearance or
+/// disappearance to count with one session per side: ten times the threshold of a finding. Times of
+/// runs with equal calls differ by as much.
 const CLEAR: f64 = 0.1;
 
 /// All findings of one rule about one subject.
@@ -113,10 +113,10 @@ fn changed(tables: &Tables, comm: &str, file: &str) -> bool {
     }
 }
 
-/// What speaks for a difference that is no matter of chance.
+/// The evidence that a difference is not due to chance.
 #[derive(Clone, Copy)]
 struct Evidence {
-    /// What the program does with the subject has changed in number or size.
+    /// The program's activity on the subject has changed in number or size.
     moved: bool,
     /// It is about which calls are made, and far above what makes it worth a word.
     clear: bool,
@@ -245,7 +245,7 @@ fn judged(
         ),
         false if factor == 1.0 => (Verdict::Same, String::new()),
         false => noise(
-            "one session a side: the cost is an estimate from times that differ from run to run",
+            "one session per side: the cost is an estimate from times that differ from run to run",
         ),
     }
 }

@@ -11,8 +11,8 @@ use fathom_session::Session;
 use crate::DiffError;
 use crate::profile::*;
 
-/// Calls of each name on each file, lost and counted ones included. A file is told by the
-/// latest path known, calls without one by the path that was passed.
+/// Calls of each name on each file, including lost and counted ones. A file is identified by its
+/// latest known path, a call without a file by the path that was passed.
 const OPERATIONS: &str = "
     SELECT syscall, coalesce(class, 'unknown') AS class, coalesce(f.path, p) AS path,
         bounded(sum(calls)) AS calls, bounded(sum(errors)) AS errors,
@@ -60,8 +60,7 @@ impl Profile {
         Self::gather_while(db, session, name, &|| true)
     }
 
-    /// The same as long as `wanted` says that somebody waits for it; what comes after
-    /// that is about a part of the session.
+    /// The same while `wanted` returns true; data after that covers only a part of the session.
     ///
     /// # Errors
     /// When the session cannot be read.
@@ -203,7 +202,7 @@ fn latencies(db: &Db) -> Result<BTreeMap<String, Latency>, DiffError> {
 fn gaps(meta: &SessionMeta, no_durations: bool) -> Gaps {
     let totals = &meta.totals;
     let counters_only = meta.options.detail == "counters";
-    // Of a command that outlived --duration nobody waited for the end.
+    // With --duration, the end of a command that outlived it was not awaited.
     let cut = meta.exit_status.is_none()
         && meta
             .options

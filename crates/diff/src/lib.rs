@@ -1,5 +1,5 @@
-//! What changed between two sides, each of one or several sessions: calls, bytes,
-//! time, errors and findings, and whether a difference is more than noise.
+//! Differences between two sides, each of one or several sessions: calls, bytes, time, errors, and
+//! findings, and whether a difference is more than noise.
 //!
 //! [`Profile::gather`] takes the figures of one session; [`compare`] is pure. In
 //! between nothing is kept, so that sessions can be opened one after the other:
@@ -24,7 +24,6 @@ mod comparability;
 mod compare;
 mod comparison_rows;
 mod direction;
-mod errors;
 mod findings;
 mod gather;
 mod headline;

@@ -1,23 +1,22 @@
-//! What belongs together on the two sides: files by path, processes by name.
+//! Matches the two sides: files by path, processes by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::names::{self, Pattern};
 use crate::profile::Profile;
 
-/// What calls without a known file are listed under.
+/// Label for calls without a known file.
 pub(crate) const NO_FILE: &str = "(no known file)";
-/// What the recorded command is called where its name differs between the sides.
+/// Label for the recorded command if its name differs between the sides.
 pub(crate) const COMMAND: &str = "(the command)";
 /// Bytes of a thread's name that the kernel keeps.
 const COMM_BYTES: usize = 15;
 
 /// The name under which each file is compared.
 ///
-/// Which components of paths vary is decided for both sides together, from the root on:
-/// where the components of one pattern are the same on both sides they stay, where not
-/// all of them are replaced by it, also those that both sides have. What was numbered anew
-/// has some numbers in common by chance.
+/// The sides decide together which components of paths vary, from the root on: if the components of
+/// one pattern are the same on both sides they stay; otherwise the pattern replaces all of them,
+/// including common ones, because renumbered files share some numbers by chance.
 #[derive(Debug, Default)]
 pub(crate) struct Matcher {
     keys: BTreeMap<String, String>,
@@ -31,7 +30,7 @@ pub(crate) struct Matcher {
 #[derive(Clone, Copy)]
 struct Found<'a> {
     path: &'a str,
-    /// What comes below the directory that is looked at; `None`: it is that itself.
+    /// Components below the directory in question; `None`: the directory itself.
     rest: Option<&'a str>,
     sides: [bool; 2],
 }
@@ -119,9 +118,9 @@ impl Matcher {
     }
 }
 
-/// What is in a directory, by the names under which it is compared.
+/// The entries of a directory, by the names under which they are compared.
 fn entries<'a>(found: &[Found<'a>]) -> BTreeMap<String, Vec<Found<'a>>> {
-    /// What is below a component, and on which sides that is.
+    /// The tree below a component, and the sides that have it.
     #[derive(Default)]
     struct Component<'a> {
         below: Vec<Found<'a>>,
@@ -163,8 +162,8 @@ fn entries<'a>(found: &[Found<'a>]) -> BTreeMap<String, Vec<Found<'a>>> {
     out
 }
 
-/// Names of the commands, if those of the two sides have none in common: `app-old` and
-/// `app-new` are two builds of one program then.
+/// Names of the commands, if the two sides have none in common: `app-old` and `app-new` are then
+/// two builds of one program.
 fn commands(before: &[Profile], after: &[Profile]) -> BTreeSet<String> {
     let of = |side: &[Profile]| -> BTreeSet<String> {
         side.iter().filter_map(|p| comm_of(&p.command)).collect()
@@ -177,7 +176,7 @@ fn commands(before: &[Profile], after: &[Profile]) -> BTreeSet<String> {
     b.union(&a).cloned().collect()
 }
 
-/// What the kernel calls a command: the beginning of its file's name.
+/// The kernel's name of a command: the beginning of its file's name.
 fn comm_of(command: &[String]) -> Option<String> {
     let name = command.first()?.rsplit('/').next()?;
     let mut end = name.len().min(COMM_BYTES);
@@ -243,8 +242,8 @@ mod tests {
         }
     }
 
-    /// A data directory made anew: its numbers are others, but for some, and which of them
-    /// are hexadecimal with letters is chance.
+    /// A recreated data directory: most of its numbers are different, and it is chance which of
+    /// them are hexadecimal with letters.
     #[test]
     fn a_data_directory_made_anew() {
         let before = [
@@ -282,7 +281,7 @@ mod tests {
             names(&["/d/a"], &["/d/a", "/d/b1/c2"]),
             ["/d/a /d/a", "/d/b1/c2 /d/b1/c2"]
         );
-        // A random name that both sides have was not drawn anew.
+        // A random name that both sides have was not generated again.
         assert_eq!(
             names(
                 &["/tmp/database", "/tmp/q1w2e3r4"],

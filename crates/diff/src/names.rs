@@ -1,14 +1,14 @@
 //! Names that differ from run to run though they mean the same: temporary files,
 //! process ids, numbers.
 
-/// What stands for a part that is drawn at random, and for a number.
+/// Placeholders for random parts and for numbers.
 const RANDOM: char = '*';
 const NUMBER: char = '#';
 
 /// Directories whose files are temporary: there a random part need not look it.
 const TEMPORARY: [&str; 5] = ["/tmp/", "/var/tmp/", "/dev/shm/", "/run/", "/var/run/"];
 
-/// What stands for a component of a path, and why.
+/// The pattern of a path component, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Pattern {
     /// The component with its numbers and random parts replaced: `tmp*`, `part-#.log`.
@@ -28,7 +28,7 @@ pub(crate) fn is_temporary(path: &str) -> bool {
     TEMPORARY.iter().any(|dir| path.starts_with(dir))
 }
 
-/// What stands for a component of a path.
+/// The pattern of a path component.
 pub(crate) fn component(name: &str, temporary: bool) -> Pattern {
     if temporary && is_drawn(name) {
         return Pattern {
@@ -50,7 +50,7 @@ pub(crate) fn component(name: &str, temporary: bool) -> Pattern {
             .find(|c: char| !c.is_ascii_alphanumeric())
             .unwrap_or(rest.len());
         let (word, after) = rest.split_at(word.max(first.len_utf8()));
-        // What tempfile of Python makes may hold underscores.
+        // Python's tempfile may generate underscores.
         match python(rest) {
             Some(after) if out.is_empty() => {
                 drawn = true;
@@ -113,7 +113,7 @@ fn uuid(text: &str) -> Option<&str> {
     fits.then_some(after)
 }
 
-/// A run of letters and digits; `separated` when something stands before it.
+/// A run of letters and digits; `separated` if a separator precedes it.
 fn word_pattern(word: &str, temporary: bool, separated: bool) -> String {
     let has = |test: fn(&u8) -> bool| word.bytes().any(|b| test(&b));
     let (digits, lower) = (has(u8::is_ascii_digit), has(u8::is_ascii_lowercase));
@@ -122,8 +122,8 @@ fn word_pattern(word: &str, temporary: bool, separated: bool) -> String {
     if temporary && is_gcc(word) {
         return format!("cc{RANDOM}");
     }
-    // mkstemp and its kin put six letters and digits behind a separator, gcc behind
-    // `cc`. Anywhere else they must look drawn to be taken for that.
+    // mkstemp and its variants put six letters and digits after a separator, gcc after `cc`.
+    // Anywhere else they must look random to match.
     let looks_drawn = (digits && letters) || (lower && upper && !capitalised(word));
     if separated && word.len() == 6 && (temporary || looks_drawn) && letters {
         return RANDOM.to_string();
@@ -142,7 +142,7 @@ fn word_pattern(word: &str, temporary: bool, separated: bool) -> String {
     out
 }
 
-/// What gcc calls its files: `cc` and six letters and digits.
+/// gcc's names of files: `cc` and six letters and digits.
 fn is_gcc(word: &str) -> bool {
     word.strip_prefix("cc")
         .is_some_and(|drawn| drawn.len() == 6)

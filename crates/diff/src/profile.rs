@@ -34,7 +34,7 @@ pub struct Profile {
     pub(crate) findings: Option<Vec<FoundIn>>,
 }
 
-/// What a session lacks.
+/// Data that a session lacks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gaps {
     /// Calls without rows, which counts include.
@@ -51,7 +51,7 @@ pub(crate) struct Gaps {
     /// Format of the log.
     pub imported: Option<String>,
     pub detail: String,
-    /// What was recorded, by option: they must be the same on both sides.
+    /// The recorded data, by option: both sides must agree.
     pub selection: Vec<String>,
     pub filters: Vec<String>,
     /// Layers that were recorded; `None` when that is not known.

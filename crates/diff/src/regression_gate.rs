@@ -1,12 +1,12 @@
-//! What stands out of a comparison, and whether it is too much.
+//! Significant differences of a comparison, and whether they exceed the limit.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use fathom_diagnose::Group;
+use fathom_model::failure::{ErrorKind, error_kind};
 
 use crate::direction;
-use crate::errors::{self, ErrorKind};
 use crate::result::{Change, Figure, FindingChange, Metric, Row, Status, Tables, Verdict};
 use crate::verdict::ALPHA;
 
@@ -21,8 +21,8 @@ const LARGE: f64 = 0.05;
 const LARGE_FACTOR: f64 = 2.0;
 const LARGE_TAIL: f64 = 0.01;
 
-/// Differences beyond noise: data at stake, then those of parts of the program by their impact
-/// on time, then those of all calls together.
+/// Differences beyond noise: data at stake, then differences of parts of the program by their
+/// impact on time, then differences of all calls together.
 pub(crate) fn changes(
     guard: &Guarding,
     tables: &Tables,
@@ -61,7 +61,7 @@ pub(crate) fn changes(
         }
         let counted = row.figures.iter().filter(|f| !timed(f));
         for figure in counted.filter(|f| f.verdict.is_change()) {
-            // Its calls on files say more; errors are told by their names.
+            // Its calls on files are more specific; errors have their own rows.
             if !explained.contains(&(row.name.as_str(), figure.metric))
                 && figure.metric != Metric::Errors
             {
@@ -71,7 +71,7 @@ pub(crate) fn changes(
     }
     for row in &tables.errors {
         let figures = row.figures.iter().filter(|f| f.verdict.is_change());
-        let fault = errors::kind(&row.name, row.on.as_deref().unwrap_or_default());
+        let fault = error_kind(&row.name, row.on.as_deref().unwrap_or_default());
         let rank = if fault == ErrorKind::Fault { 0 } else { 1 };
         changes.extend(figures.map(|figure| (rank, guard.error(row, figure))));
     }
@@ -138,14 +138,14 @@ fn typical_ratio(calls: &[Row]) -> Option<f64> {
     (!(0.9..=1.1).contains(&ratio)).then_some(ratio)
 }
 
-/// What decides how weighty a difference is, and whether it is too much.
+/// Criteria for the weight of a difference, and for the limit.
 pub(crate) struct Guarding<'a> {
     /// Errors guard by their names: then all of them together do not.
     errors_named: bool,
     pub totals: &'a [Figure],
     metrics: &'a [Metric],
     limit: f64,
-    /// What times after are multiplied by, so that they are of as much work as before.
+    /// Factor for times after, so that they cover as much work as before.
     unit: f64,
     /// Figures are by second.
     rates: bool,
@@ -175,8 +175,8 @@ impl<'a> Guarding<'a> {
         }
     }
 
-    /// What a difference of time is measured by: runs of `durations`, seconds of them, or, of a
-    /// load that ran for a fixed time and has the calls `fixed_time`, as many calls.
+    /// The unit of a difference in time: runs of `durations`, seconds of them, or, for a load that
+    /// ran for a fixed time and has the calls `fixed_time`, an equal number of calls.
     pub(crate) fn of_runs(
         mut self,
         durations: [f64; 2],
@@ -238,7 +238,8 @@ impl<'a> Guarding<'a> {
             .filter(|f| f.verdict.is_change())
             .and_then(|f| Some(!far(ratio? / direction::ratio(f, self.unit)?)))
             .unwrap_or(false);
-        // Where several sessions of a side overlap with those of the other they show noise.
+        // If several sessions of a side overlap with sessions of the other, the difference is
+        // noise.
         let apart = |f: &Figure| f.effect.is_none_or(|effect| effect.abs() >= 1.0);
         let total = apart(time) && self.is_large(impact) && ratio.is_none_or(far) && !explained;
         let tail = row.figure(Metric::Tail).is_some_and(|tail| {
@@ -345,7 +346,7 @@ impl<'a> Guarding<'a> {
             }
         };
         match figure.metric {
-            // Of a percentile there is no whole: that of the time of its calls.
+            // A percentile has no total: use the time of its calls.
             Metric::P50 | Metric::P90 | Metric::P99 | Metric::P999 | Metric::Tail => {
                 let time = row.iter().find(|f| f.metric == Metric::Time);
                 let largest =
@@ -375,7 +376,7 @@ impl<'a> Guarding<'a> {
             impact_ns: None,
             ..self.change("errors", row, figure)
         };
-        match errors::kind(&row.name, row.on.as_deref().unwrap_or_default()) {
+        match error_kind(&row.name, row.on.as_deref().unwrap_or_default()) {
             ErrorKind::Other => change,
             ErrorKind::Fault => Change {
                 fails: self.fails(figure, 1.0),

@@ -1,4 +1,4 @@
-//! What a comparison says. Field names are those of the JSON output.
+//! The result of a comparison. Field names are the names in the JSON output.
 
 use serde::Serialize;
 
@@ -10,15 +10,15 @@ pub struct Diff {
     pub outcome: Outcome,
     /// The result in a sentence.
     pub headline: Headline,
-    /// What was there before.
+    /// The sessions before.
     pub before: Side,
-    /// What is there now.
+    /// The sessions after.
     pub after: Side,
     /// How differences were judged.
     pub method: Method,
-    /// What cannot be compared, or with reservations: a sentence each.
+    /// Data that cannot be compared, or only with reservations: one sentence each.
     pub notes: Vec<String>,
-    /// What decides about the exit status.
+    /// The decision about the exit status.
     pub guard: Guard,
     /// Differences that are more than noise: data at stake first, then by their impact on
     /// time.
@@ -82,7 +82,7 @@ pub struct SessionRef {
     pub name: String,
     /// Id of the session.
     pub id: String,
-    /// What was recorded.
+    /// The recorded target.
     pub command: Vec<String>,
     /// How long was recorded, nanoseconds.
     pub duration_ns: i64,
@@ -105,14 +105,14 @@ pub struct Method {
     pub counted: usize,
     /// Of which both sides count the same.
     pub equal: usize,
-    /// Whether counts of one session a side are compared as they are, as nearly all
-    /// of them are the same.
+    /// Whether counts of one session per side are compared directly, because nearly all of them are
+    /// the same.
     pub repeats: bool,
-    /// By what factor a time must differ to count with one session a side, at least.
+    /// The minimum factor by which a time must differ to count with one session per side.
     pub run_to_run: f64,
 }
 
-/// What is measured.
+/// The measured quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
@@ -174,7 +174,7 @@ impl Metric {
         }
     }
 
-    /// What it is called in a sentence.
+    /// Name in a sentence.
     pub fn words(self) -> &'static str {
         match self {
             Metric::AskedBytes => "bytes asked for",
@@ -213,7 +213,7 @@ impl Metric {
     }
 }
 
-/// What a difference is.
+/// The kind of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
@@ -243,7 +243,7 @@ impl Verdict {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Figure {
-    /// What is measured.
+    /// The measured quantity.
     pub metric: Metric,
     /// Mean of the sessions before; null when it was not measured.
     pub before: Option<f64>,
@@ -251,18 +251,18 @@ pub struct Figure {
     pub after: Option<f64>,
     /// By how much it changed, as a share of what was before; null when that was 0.
     pub change: Option<f64>,
-    /// What the difference is.
+    /// The kind of the difference.
     pub verdict: Verdict,
     /// Why.
     pub why: String,
     /// How likely a difference of this size is when nothing changed, corrected for the
     /// number of tests; null when it was not tested.
     pub p: Option<f64>,
-    /// Between which factors the true change lies, with 95 % confidence; null when it
-    /// was not tested or is not known.
+    /// Factors that enclose the true change with 95 % confidence; null if it was not tested or is
+    /// unknown.
     pub interval: Option<[f64; 2]>,
-    /// Effect size (Cliff's delta): -1, all sessions after have less than all before,
-    /// to 1, all have more; null with one session a side.
+    /// Effect size (Cliff's delta): from -1 (all sessions after have less than all before) to 1
+    /// (all have more); null with one session per side.
     pub effect: Option<f64>,
     /// Of metric `tail` the threshold, nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -291,7 +291,7 @@ pub enum Status {
 pub struct Row {
     /// Its name; of what is numbered the pattern. Not escaped.
     pub name: String,
-    /// What goes with it: the file of an operation, the class of a call.
+    /// Further detail: the file of an operation, the class of a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "types", ts(optional))]
     pub on: Option<String>,
@@ -344,9 +344,9 @@ pub struct Tables {
 pub struct Change {
     /// Better or worse.
     pub verdict: Verdict,
-    /// What was measured.
+    /// The measured quantity.
     pub metric: Metric,
-    /// What it is about: `fsync on /data/log`. Not escaped.
+    /// The subject: `fsync on /data/log`. Not escaped.
     pub subject: String,
     /// Table and row: `operations`, `fsync`, `/data/log`.
     pub table: &'static str,
@@ -380,7 +380,7 @@ pub struct Change {
 pub struct FindingChange {
     /// Id of the rule.
     pub rule: String,
-    /// What it is about, with numbers of processes left out. Not escaped.
+    /// The subject, without process numbers. Not escaped.
     pub subject: String,
     /// correctness or performance.
     pub group: fathom_diagnose::Group,
@@ -394,17 +394,17 @@ pub struct FindingChange {
     pub sessions: [usize; 2],
     /// The sentence of one of them, of after where there is one. Not escaped.
     pub title: String,
-    /// What the difference is.
+    /// The kind of the difference.
     pub verdict: Verdict,
     /// Why.
     pub why: String,
 }
 
-/// What decides about the exit status.
+/// The decision about the exit status.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Guard {
-    /// What guards.
+    /// The guarded metrics.
     pub metrics: Vec<Metric>,
     /// How many percent worse is too much.
     pub fail_above_percent: f64,

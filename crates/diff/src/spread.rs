@@ -31,7 +31,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// That of a quantile, where there are calls enough beyond it.
+    /// The spread of a quantile, if there are enough calls beyond it.
     pub(crate) fn quantile(&self, index: usize) -> Option<f64> {
         let (q, error) = (QUANTILES.get(index)?, self.quantiles.get(index)?);
         (self.calls as f64 * (1.0 - q) >= MIN_BEYOND).then_some(*error)

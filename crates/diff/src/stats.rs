@@ -3,7 +3,7 @@
 
 use libm::{erfc, lgamma};
 
-/// What a test says of two samples of logarithms.
+/// The result of a test of two samples of logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Test {
     /// Chance of a difference of this size, or a larger one, when there is none.
@@ -30,9 +30,9 @@ pub(crate) fn variance(sample: &[f64]) -> f64 {
     sample.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (sample.len() - 1) as f64
 }
 
-/// Welch's t-test, two-sided: whether two means differ, without taking the variances
-/// for equal. With one value on a side its variance is taken to be that of the other
-/// side, with two sides of one value there is no test.
+/// Welch's t-test, two-sided: whether two means differ, without assuming equal variances. With one
+/// value on a side, its variance is assumed to equal the other side's; with one value on both sides
+/// there is no test.
 pub(crate) fn welch(before: &[f64], after: &[f64]) -> Option<Test> {
     welch_at_least(before, after, [0.0; 2])
 }
@@ -97,12 +97,12 @@ fn beta(a: f64, b: f64, x: f64) -> f64 {
     front.exp() * fraction / a
 }
 
-/// Chance that Student's t lies as far from 0 as this or further.
+/// Probability that Student's t is at least this far from 0.
 fn student(t: f64, freedom: f64) -> f64 {
     beta(freedom / 2.0, 0.5, freedom / (freedom + t * t))
 }
 
-/// Beyond what Student's t lies in one case of twenty.
+/// The limit that Student's t exceeds in one case of twenty.
 fn student_margin(freedom: f64) -> f64 {
     // The chance falls with t: halved until nothing is left between the ends.
     let (mut low, mut high) = (0.0, 1.0);
@@ -119,7 +119,7 @@ fn student_margin(freedom: f64) -> f64 {
     high
 }
 
-/// Beyond how many standard deviations a value lies in one case of twenty.
+/// Number of standard deviations that a value exceeds in one case of twenty.
 const NORMAL_MARGIN: f64 = 1.959963984540054;
 
 /// Whether a difference is more than chance, when its standard error is known.

@@ -27,7 +27,7 @@ const DRAWS: u32 = 40_000;
 /// well enough (Besag and Clifford, Biometrika 78, 1991).
 const ENOUGH: u32 = 20;
 
-/// What a test of tails says.
+/// The result of a test of tails.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tail {
     /// The test; of its difference only the sign means something.
@@ -41,8 +41,8 @@ pub(crate) struct Tail {
 /// Calls of a piece of time, and how many of them are beyond each threshold.
 type Piece = (u64, Vec<u64>);
 
-/// One session a side. The tail must be longer, or shorter, by more than `factor`: so much
-/// tails differ from run to run.
+/// One session per side. The tail must be longer, or shorter, by more than `factor`: tails differ
+/// by as much from run to run.
 pub(crate) fn one(before: &Latency, after: &Latency, factor: f64) -> Option<Tail> {
     let pieces = |side: &Latency| side.blocks.iter().filter(|b| b.calls > 0).count();
     if [before, after]
@@ -226,7 +226,7 @@ fn total(pieces: &[Piece], thresholds: usize) -> Piece {
     sum
 }
 
-/// By how much the share of calls of a side beyond each threshold is above that of the rest.
+/// The excess of one side's share of calls beyond each threshold over the rest's.
 fn excess(side: &Piece, whole: &Piece) -> Vec<f64> {
     let (n, rest) = (side.0.max(1) as f64, (whole.0 - side.0).max(1) as f64);
     let of = |(x, all): (&u64, &u64)| *x as f64 / n - (all - x) as f64 / rest;

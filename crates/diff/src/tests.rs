@@ -9,7 +9,7 @@ use crate::profile::*;
 use crate::result::{Diff, Metric, Outcome, Status, Verdict};
 use crate::{DiffError, Options, Profile, compare};
 
-/// Calls on files: name, path, number, bytes a call, nanoseconds a call.
+/// Calls on files: name, path, number, bytes per call, nanoseconds per call.
 type Calls<'a> = &'a [(&'a str, &'a str, i64, i64, i64)];
 
 fn session(calls: Calls) -> Profile {
@@ -129,7 +129,7 @@ fn too_little_is_not_too_much() {
             .guard
             .failed
     };
-    // What is new is beyond any percentage.
+    // A new item is beyond any percentage.
     assert!(fails(1000.0, &more));
     // One call more of 1500 is less than a thousandth.
     assert!(!fails(0.0, &with(&[("read", "/data/in2", 1, 10, 2_000)])));
@@ -161,7 +161,7 @@ fn times_need_several_sessions() {
         .find(|f| f.metric == Metric::Time)
         .unwrap();
     assert!(figure.why.contains("several sessions"), "{}", figure.why);
-    // Who asks for times takes the machine to be quiet.
+    // A user who selects times knows that the machine is quiet.
     let options = Options {
         guards: Some(vec![Metric::Time]),
         ..Options::default()
@@ -385,12 +385,12 @@ fn a_benign_error_more_is_noise() {
         outcome(&[("ioctl", "ENOTTY", 9), ("openat", "ENOENT", 901)]),
         (Outcome::WithinNoise, nothing())
     );
-    // Many more look-ups are told, and no fault.
+    // Many more lookups are reported, but are not a fault.
     assert_eq!(
         outcome(&[("ioctl", "ENOTTY", 8), ("openat", "ENOENT", 9000)]),
         (Outcome::Changed, nothing())
     );
-    // One fault is one too many, also beside many other errors.
+    // One fault is one too many, even among many other errors.
     let one = [
         ("ioctl", "ENOTTY", 8),
         ("openat", "ENOENT", 9000),
@@ -444,7 +444,7 @@ fn another_order_of_as_many_calls() {
     let noise = [Outcome::WithinNoise; 2];
     assert_eq!(outcome("scan-out-of-order", 15_000_000), noise);
     assert_eq!(outcome("thread-interference", 500_000_000), noise);
-    // Its impact is larger than that of what fails.
+    // Its impact is larger than the impact of the failing ones.
     let mut worse = with(&[("fsync", "/data/out", 500, 0, 1_000_000)]);
     worse.findings = Some(Vec::new());
     let diff = diff(&[scan("scan-out-of-order", 600_000_000)], &[worse]);
@@ -456,7 +456,7 @@ fn another_order_of_as_many_calls() {
     assert!(diff.changes[1].fails);
 }
 
-/// A data directory whose content was made anew: as much is done to files of other numbers.
+/// A recreated data directory: equal activity on files with other numbers.
 #[test]
 fn a_data_directory_made_anew_is_within_noise() {
     let write = |path: &'static str, n: i64| ("pwrite64", path, n, 8192, 2_000);

@@ -5,13 +5,13 @@ use fathom_model::units::duration;
 use crate::profile::Profile;
 use crate::result::{Figure, Metric};
 
-/// Below this nobody bounds a load by time.
+/// Loads are not limited to less time than this.
 const LEAST_NS: f64 = 1e9;
 /// Durations are alike up to this part.
 const ALIKE: f64 = 0.1;
 
-/// What was assumed where both sides ran for as long and made more or fewer calls: that
-/// their work was the same. Under a load of fixed duration more calls are more work done.
+/// The assumption if both sides ran for the same time and made more or fewer calls: that their work
+/// was the same. Under a load of fixed duration more calls are more work done.
 pub(crate) fn note(sides: [&[Profile]; 2], totals: &[Figure]) -> Option<String> {
     let all: Vec<f64> = sides
         .into_iter()

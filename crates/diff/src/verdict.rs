@@ -1,24 +1,23 @@
 //! Whether a difference is more than noise.
 //!
-//! **Several sessions on a side**: a figure has one value a session, and Welch's t-test
-//! compares their logarithms (times and counts scatter by factors; where a value is 0, the
-//! values themselves). A figure that is the same in all sessions of each side needs no
-//! test.
+//! **Several sessions on a side**: a figure has one value per session, and Welch's t-test compares
+//! their logarithms (times and counts scatter by factors; if a value is 0, the values themselves).
+//! A figure that is the same in all sessions of each side needs no test.
 //!
 //! **One session on each side**: how much a figure differs from run to run cannot be
 //! seen, only guessed from what can:
 //!
-//! - Counts. When nearly all calls on files are as many on both sides, the program is
-//!   taken to repeat itself, and counts are compared as they are, but for differences so
-//!   small that chance makes them in any count of that size. When they are not, the
-//!   typical difference is what runs of this program differ by. One or two errors are
-//!   noise, unless they are faults that were not there on the other side.
-//! - Times. Their spread within each session is the least that they differ by (module
-//!   `spread`). What runs differ by besides (another state of caches, other work on the
-//!   machine) no session shows: medians of the same call differ by factors of ten
-//!   between runs of one program on a busy machine. So no difference is claimed, unless
-//!   somebody asks for it, who takes the machine to be quiet: then it is taken from how
-//!   much the medians of all calls differ, at least [`RUN_TO_RUN`].
+//! - Counts. If nearly all calls on files have equal counts on both sides, the program is assumed
+//!   to repeat itself, and counts are compared directly, except for differences so small that
+//!   chance makes them in any count of that size. Otherwise the typical difference is the variation
+//!   between runs of this program. One or two errors are noise, unless they are faults that the
+//!   other side does not have.
+//! - Times. Their spread within each session is a lower limit of their variation (module `spread`).
+//!   No session shows the variation between runs (another state of caches, other work on the
+//!   machine): medians of the same call differ by factors of ten between runs of one program on a
+//!   busy machine. So no difference is claimed, unless the user selects times and thereby declares
+//!   the machine quiet: then the variation comes from the differences between the medians of all
+//!   calls, at least [`RUN_TO_RUN`].
 //!
 //! All tests of a comparison are one family: they are corrected for their number (Holm),
 //! weighted by the part of the whole that they are about, so that a test of a trifle takes
@@ -26,10 +25,10 @@
 
 use fathom_model::units::{count, percent};
 
-use crate::errors::ErrorKind;
 use crate::result::{Figure, Metric, Verdict};
 use crate::stats::{self, Test};
 use crate::tail::Tail;
+use fathom_model::failure::ErrorKind;
 
 /// Chance of one false alarm in all tests of a comparison.
 pub(crate) const ALPHA: f64 = 0.05;
@@ -49,12 +48,13 @@ const REPEATS: f64 = 0.5;
 const REPEATS_STRICTLY: f64 = 0.9;
 /// Least scatter of counts that do not repeat.
 const SCATTER: f64 = 0.1;
-/// So many errors more or less are noise with one session a side, unless they are faults.
+/// Number of additional or missing errors that are noise with one session per side, unless they are
+/// faults.
 const FEW_ERRORS: f64 = 2.0;
 /// From a standard deviation to the median of absolute values, of a normal distribution.
 const NORMAL_MAD: f64 = 1.4826;
 
-/// What a figure is made of.
+/// The components of a figure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     /// Counted, or moved by counted calls: how many on each side.
@@ -65,16 +65,16 @@ pub(crate) enum Kind {
     /// Time, with the standard errors of its logarithm within the sessions where
     /// they are known.
     Timed([Option<f64>; 2]),
-    /// What everybody on the machine takes part in: one session a side says nothing.
+    /// Resources that all programs on the machine share: one session per side proves nothing.
     Shared,
 }
 
-/// What is known of the two sides as a whole.
+/// Known properties of the two sides as a whole.
 #[derive(Clone, Debug)]
 pub(crate) struct Judge {
     /// Sessions before and after.
     pub sessions: [usize; 2],
-    /// Kinds of call on a file, and those that are as many on both sides.
+    /// Kinds of call on a file, and those with equal counts on both sides.
     pub counted: usize,
     pub equal: usize,
     /// Counts do not repeat as a matter of course: rates of recordings that ended at any time.
@@ -83,7 +83,7 @@ pub(crate) struct Judge {
     pub scatter: f64,
     /// Of times from run to run.
     pub run_to_run: f64,
-    /// Times of one session a side are claimed to differ, as the machine is said to be quiet.
+    /// Times of one session per side are judged, because the user declares the machine quiet.
     pub quiet: bool,
 }
 
@@ -136,7 +136,7 @@ impl Judge {
         self.equal as f64 / (self.counted.max(1)) as f64
     }
 
-    /// Whether counts of one session a side are compared as they are.
+    /// Whether counts of one session per side are compared directly.
     pub fn repeats(&self) -> bool {
         !self.rates && self.counted > 0 && self.equal_share() >= REPEATS
     }
@@ -259,7 +259,8 @@ impl Judge {
             }
             Kind::Shared => {
                 draft.figure.why =
-                    "depends on the machine, too: one session a side cannot tell".to_owned();
+                    "depends on the machine, too: one session per side cannot separate them"
+                        .to_owned();
             }
         }
     }
@@ -281,7 +282,7 @@ impl Judge {
             }
             return;
         }
-        // What one of them counts for: a byte or more, a second of the recording.
+        // The weight of one of them: a byte or more, a second of the recording.
         let scale = match eb > 0.0 && ea > 0.0 && b > 0.0 && a > 0.0 {
             true => (a / ea) / (b / eb),
             false => 1.0,
@@ -297,7 +298,7 @@ impl Judge {
         draft.test = stats::normal(difference, poisson.sqrt().hypot(self.scatter));
     }
 
-    /// What explains the method, in sentences.
+    /// Sentences that explain the method.
     pub fn text(&self) -> Vec<String> {
         let mut text = Vec::new();
         let number = |n: usize| count(n as i64);
@@ -337,19 +338,20 @@ impl Judge {
         ));
         text.push(match self.quiet {
             true => format!(
-                "one session a side does not show how much times differ from run to run: on a quiet machine they count \
+                "one session per side does not show how much times differ from run to run: on a quiet machine they count \
                  from a factor of {:.1} on, and tails from {:.1} on",
                 self.least_factor(),
                 self.tail_factor()
             ),
-            false => "one session a side does not show how much times differ from run to run: give several to compare \
+            false => "one session per side does not show how much times differ from run to run: give several to compare \
                       them, or ask for them with --metric time,p99 if the machine was quiet"
                 .to_owned(),
         });
         text
     }
 
-    /// By what factor a tail must be longer or shorter to count with one session a side.
+    /// The factor by which a tail must be longer or shorter to count with one session per side.
+    ///
     pub fn tail_factor(&self) -> f64 {
         TAIL_FACTOR.max(self.least_factor())
     }

@@ -39,7 +39,7 @@ fn main() {
         });
         black_box(sum);
     });
-    println!("merge and decode:           {merge_ns:6.1} ns an event ({events} events)");
+    println!("merge and decode:           {merge_ns:6.1} ns per event ({events} events)");
 
     let mut enricher = Enricher::new(EnrichOptions::default());
     let mut rows = 0;
@@ -53,9 +53,9 @@ fn main() {
         }
     });
     rows += enricher.take().iter().map(|b| b.len()).sum::<usize>();
-    println!("merge, decode and enrich:   {all_ns:6.1} ns an event ({events} events)");
+    println!("merge, decode and enrich:   {all_ns:6.1} ns per event ({events} events)");
     println!(
-        "enrich alone (difference):  {:6.1} ns an event",
+        "enrich alone (difference):  {:6.1} ns per event",
         all_ns - merge_ns
     );
     println!("rows taken: {rows}, of calls: {}", enricher.totals());

@@ -57,10 +57,9 @@ impl Default for EnrichOptions {
 /// Turns events into the rows of the tables `syscalls`, `faults`, `writeback`,
 /// `files`, `file_paths`, `processes` and `losses`.
 ///
-/// Events are to come in order of time ([`fathom_decode::Merge`]). Rows gather
-/// until [`Enricher::take`] hands them out as batches; every batch has its own
-/// strings. Memory is that of the rows that were not taken, and of the files
-/// and threads in [`EnrichOptions`].
+/// Events must come in order of time ([`fathom_decode::Merge`]). Rows gather until
+/// [`Enricher::take`] hands them out as batches; every batch has its own strings. Memory is bounded
+/// by the rows that were not taken, and by the files and threads in [`EnrichOptions`].
 #[derive(Debug)]
 pub struct Enricher {
     known: Known,
@@ -88,7 +87,7 @@ impl Enricher {
                 tasks: Tasks::new(options.max_threads).refreshed_after(options.refresh_ns),
             },
             calls: Calls::new(options.calls_left_out),
-            layers: Layers::default(),
+            layers: Layers::new(options.calls_left_out),
             faults: Faults::default(),
             stacks: Stacks::default(),
             perf_counters: PerfCounters::default(),
@@ -225,7 +224,7 @@ impl Enricher {
             + self.perf_counters.pending_rows()
     }
 
-    /// Bytes of strings of these rows.
+    /// Bytes of strings in these rows.
     pub fn pending_bytes(&self) -> usize {
         self.calls.pending_bytes()
             + self.known.files.pending_bytes()
@@ -254,8 +253,8 @@ impl Enricher {
         let ((files, file_strings), (file_paths, path_strings)) = self.known.files.take();
         let (processes, process_strings) = self.known.tasks.take();
         let [faults, writeback] = self.faults.take();
-        // What requests refer to comes first: whatever is written of these batches
-        // before the recorder is killed refers to nothing that is not.
+        // Rows that requests refer to come first: if the recorder is killed, written rows refer
+        // only to written rows.
         let mut batches = vec![
             files.into_batch(file_strings),
             file_paths.into_batch(path_strings),
@@ -284,12 +283,11 @@ impl Enricher {
         self.calls.recycle(batch);
     }
 
-    /// Rows of table `losses` for calls that were lost in the kernel, from
-    /// counters that only grow: `per_cpu` has CPU, call and what was lost of
-    /// it, exact; `split` the same by process and file, perhaps incomplete. What
-    /// `split` does not account for goes into rows with pid and file -1, whose
-    /// longest duration is a limit and whose times are those of all. Each set of
-    /// rows replaces the one before.
+    /// Rows of table `losses` for calls that were lost in the kernel, from counters that only grow.
+    /// `per_cpu` has exact counts by CPU and call; `split` has the same by process and file,
+    /// possibly incomplete. The part that `split` lacks goes into rows with pid and file -1, whose
+    /// longest duration is a limit and whose times cover all calls. Each set of rows replaces the
+    /// previous one.
     pub fn losses(
         &mut self,
         per_cpu: &[(u32, u32, ShedValue)],
@@ -301,9 +299,8 @@ impl Enricher {
             .rows(per_cpu, split, |key| files.by_handle(key.file, now).id)
     }
 
-    /// Rows of table `counters` for what the kernel has counted since the last
-    /// time: `read` has its counters as they were at `now_ns`, those of the first
-    /// time count from `started_at_ns`.
+    /// Rows of table `counters` for calls that the kernel has counted since the last time: `read`
+    /// has its counters at `now_ns`; the first counts start at `started_at_ns`.
     pub fn counters(
         &mut self,
         started_at_ns: u64,
@@ -316,10 +313,9 @@ impl Enricher {
         })
     }
 
-    /// The row of table `losses` for records that arrived damaged, so that
-    /// nothing is known of them; `None` when there were none. All records of the
-    /// slot rings are calls; those of the wide rings may have been, and count as
-    /// such. Each row replaces the one before.
+    /// The row of table `losses` for damaged records, of which nothing is known; `None` if there
+    /// were none. All records of the slot rings are calls; records of the wide rings may have been,
+    /// and count as calls. Each row replaces the previous one.
     pub fn decode_losses(&self, stats: &DecodeStats) -> Option<Batch> {
         let count = stats.slot.damaged.saturating_add(stats.wide.damaged);
         (count > 0)

@@ -2,33 +2,29 @@
 //! handle, which thread made a call, where shared positions stood, and the
 //! arguments in strace's vocabulary.
 //!
-//! [`Enricher`] is the whole of it. It does no I/O and never panics; everything
-//! that a traced program controls is taken as bytes and stored so that the
-//! original can be told from the text (bytes that are not UTF-8 as `\xHH`).
+//! [`Enricher`] is the entry point. It does no I/O and never panics. Everything that a traced
+//! program controls is handled as bytes and stored so that the original can be recovered from the
+//! text (bytes that are not UTF-8 as `\xHH`).
 //!
 //! # Files
-//! A file is device, inode and generation. Its id counts up from 1 in order of
-//! first use. All handles of the kernel side with one identity (hard links,
-//! handles that were given anew) share an id; a recycled inode has another
-//! generation and gets another id.
-//! - A call may name a handle whose record is still to come, or lost. The file
-//!   gets its id at once, and the rest when the record arrives. Should it then
-//!   turn out to be a file that has an id already, further calls use that one,
-//!   and the row of the first id tells the same identity.
-//! - stat tells device and inode, not the generation. Such a file is the latest
-//!   generation known of that inode; when there is none, a new one with
-//!   generation null, which the first record of that inode completes. Its path
-//!   is the one that was passed, marked as not complete, since it may lead there
-//!   by symbolic links. Its type is that which stat tells.
+//! A file is device, inode, and generation. Its id counts up from 1 in the order of first use. All
+//! handles of the kernel side with one identity (hard links, reused handles) share an id; a
+//! recycled inode has another generation and gets another id.
+//! - A call may name a handle whose record is still to come, or lost. The file gets its id at once,
+//!   and the rest when the record arrives. If it then turns out to be a file that already has an
+//!   id, further calls use that one, and the row of the first id has the same identity.
+//! - stat returns device and inode, not the generation. Such a file is the latest known generation
+//!   of that inode; if there is none, a new one with generation null, which the first record of
+//!   that inode completes. Its path is the passed one, marked as not complete, because it may lead
+//!   there through symbolic links. Its type comes from stat.
 //! - Ids are forgotten beyond [`EnrichOptions::max_files`]; the file gets a new
 //!   id when it is used again, and its rows share the identity.
 //!
 //! # Paths
-//! The path of a row is that of the call's file when the call has one, else the
-//! absolute form of the path that was passed. `..` behind a name stays as it
-//! is, because the name may be a symbolic link; one that would lead above the
-//! task's root goes. A path of which the kernel could not read the beginning starts
-//! with `...`. A path that is null, empty, unreadable or cut leads nowhere.
+//! The path of a row is the path of the call's file if it has one, otherwise the absolute form of
+//! the path that was passed. `..` after a name stays, because the name may be a symbolic link; a
+//! `..` that would lead above the task's root is dropped. A path whose beginning the kernel could
+//! not read starts with `...`. A path that is null, empty, unreadable, or cut leads nowhere.
 
 // From the top down: a module imports those below it only (scripts/imports.txt).
 mod enricher;
@@ -52,8 +48,8 @@ use fathom_model::batch::NULL_I64;
 pub use calls::content::ContentCounts;
 pub use enricher::{EnrichOptions, Enricher, MAX_FILE_BYTES};
 
-/// What `command` of fcntl (F_GETFL) returned as strace writes it, with a comment; `None` when
-/// that is a number and nothing else.
+/// The return value of `command` of fcntl (F_GETFL) as in strace, with a comment; `None` if it is
+/// only a number.
 pub fn fcntl_result(command: &str, value: u64) -> Option<String> {
     vocab::fcntl_result(command, value)
 }

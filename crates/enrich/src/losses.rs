@@ -21,7 +21,7 @@ pub(crate) struct Losses {
     written: BTreeSet<Key>,
 }
 
-/// What a counter begins with.
+/// The initial value of a counter.
 pub(crate) const NOTHING: ShedValue = ShedValue {
     count: 0,
     errors: 0,
@@ -157,7 +157,7 @@ pub(crate) fn add(to: &mut ShedValue, value: &ShedValue) {
     }
 }
 
-/// `value`, no part of it above that of `limit`.
+/// `value`, each part limited to that part of `limit`.
 fn capped(value: &ShedValue, limit: &ShedValue) -> ShedValue {
     let mut capped = *value;
     capped.count = capped.count.min(limit.count);

@@ -14,7 +14,7 @@ const MAX_TEXTS: usize = 8192;
 const FILES: usize = 4096;
 const THREADS: usize = 1024;
 
-/// What the rows of all tables refer to.
+/// Files, threads, and strings that rows of all tables refer to.
 #[derive(Debug)]
 pub(crate) struct Known {
     pub files: Files,
@@ -115,7 +115,7 @@ struct Interned {
     id: StrId,
 }
 
-/// What a number stands for: decoded flags and arguments.
+/// Meaning of a number: decoded flags and arguments.
 #[derive(Debug, Default)]
 pub(crate) struct TextCache {
     texts: HashMap<(u16, u64), (Box<str>, Interned)>,
@@ -177,7 +177,7 @@ impl<T: Copy + Default> BatchMemo<T> {
         Self(vec![(0, T::default()); len])
     }
 
-    /// What is at `at`, made by `intern` when the batch does not have it yet.
+    /// The string at `at`, made by `intern` if the batch does not have it yet.
     #[inline]
     pub(crate) fn get(
         &mut self,

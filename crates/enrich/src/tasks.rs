@@ -17,7 +17,7 @@ use hashbrown::HashMap;
 
 use crate::text;
 
-/// What the threads of a process have in common.
+/// The properties that the threads of a process share.
 #[derive(Debug, Default)]
 struct Program {
     exe: String,
@@ -170,8 +170,8 @@ impl Tasks {
         }
     }
 
-    /// exec ends all other threads of the process. That of the one that called
-    /// it, under the id that it had before, is not seen otherwise.
+    /// exec ends all other threads of the process. The end of the calling thread, under its
+    /// previous id, is not visible otherwise.
     fn end_siblings(&mut self, record: &TaskRecord) {
         let siblings: Vec<u32> = self
             .threads
@@ -193,7 +193,7 @@ impl Tasks {
         }
     }
 
-    /// What a new thread has from its process, or a process from its parent.
+    /// The properties that a new thread gets from its process, or a process from its parent.
     fn inherited(&self, record: &TaskRecord) -> Option<Arc<Program>> {
         let from = if record.tid == record.pid {
             record.ppid
@@ -337,7 +337,7 @@ fn program(cmdline: &[u8], exe: &[u8], cgroup: &[u8]) -> Program {
     }
 }
 
-/// What a shell would report for a status as wait(2) gives it.
+/// A shell's exit status for a status of wait(2).
 fn exit_status(wait_status: i32) -> i32 {
     match wait_status & 0x7f {
         0 => wait_status >> 8 & 0xff,

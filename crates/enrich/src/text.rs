@@ -9,7 +9,7 @@ pub(crate) fn named(name: &str, out: &mut String) {
     out.push('=');
 }
 
-/// What stands before the first NUL.
+/// The bytes before the first NUL.
 pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|b| *b == 0).next().unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! What a call costs in allocations, which do not depend on the machine: none, once its file
-//! and its thread are known.
+//! The cost of a call in allocations, which do not depend on the machine: none, once its file and
+//! its thread are known.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -41,7 +41,7 @@ fn a_cached_read_allocates_nothing() {
         begin += CALLS * 100;
         enricher.take();
     }
-    // What the first call of a batch names is written to the batch.
+    // Names of a batch's first call are written to the batch.
     cached_reads(&mut enricher, begin);
     let rows = enricher.pending_rows();
     enricher.take();

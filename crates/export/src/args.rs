@@ -44,7 +44,7 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-/// Whether a `<` between the two stands behind a descriptor, and is no sign of a shift.
+/// Whether a `<` between the two follows a descriptor instead of starting a shift.
 fn is_descriptor(before: Option<&[u8]>, next: Option<&u8>) -> bool {
     let before = before.unwrap_or_default();
     (before.last().is_some_and(u8::is_ascii_digit) || before.ends_with(b"=AT_FDCWD"))

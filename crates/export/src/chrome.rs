@@ -101,7 +101,7 @@ impl Chrome {
     }
 }
 
-/// What a viewer shows of a row beside name and times.
+/// Details that a viewer shows in addition to name and times.
 fn details(row: &Row<'_>, o: &mut Object<'_>) {
     for (name, value) in texts(row) {
         o.text(name, value);
@@ -159,7 +159,7 @@ impl Exporter for Chrome {
         }
         self.text.clear();
         let tid = i64::from(row.tid.unwrap_or(0));
-        // A thread of which the process is not known stands by itself.
+        // A thread whose process is unknown is a process of its own.
         let pid = match (row.layer(), row.pid) {
             (Layer::Block, _) => NO_PID,
             (_, Some(pid)) => i64::from(pid),

@@ -1,6 +1,5 @@
-//! DIO's JSON documents, one a line: events, and one document a path (`doc_type`
-//! EventPath) before the first event of its file. The fields are those that DIO's
-//! tracer writes and its back end adds.
+//! DIO's JSON documents, one per line: events, and one document per path (`doc_type` EventPath)
+//! before the first event of its file. The fields are the fields of DIO's tracer and back end.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -87,7 +86,7 @@ impl Dio {
         })
     }
 
-    /// The document of a file that was not told yet.
+    /// The document of a file that has not been written yet.
     fn path(&mut self, file_id: Option<i64>) {
         let Some(file) = file_id.and_then(|id| self.files.get_mut(&id)) else {
             return;

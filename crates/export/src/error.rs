@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of exports.
 
 use std::io;
 
@@ -9,13 +9,13 @@ use fathom_query::QueryError;
 pub enum ExportError {
     /// The condition of `--where` is not one.
     #[error(
-        "the condition is not understood: {0}; it is an SQL expression over the columns of table \
+        "cannot parse the condition: {0}; it must be an SQL expression over the columns of table \
          syscalls, such as \"class = 'data' AND dur_ns > 1e6\""
     )]
     Condition(String),
     /// A time of `--from` or `--until` is not one.
     #[error(
-        "{0:?} is no time: give seconds, milliseconds or microseconds since the recording began \
+        "{0:?} is not a time: give seconds, milliseconds or microseconds since the start of the recording \
          (1.5s, 250ms, 10us), a time of day (2026-01-31T12:00:05.25Z), or @ and nanoseconds as \
          column ts_ns has them (@1234567890)"
     )]
@@ -24,8 +24,11 @@ pub enum ExportError {
     #[error(transparent)]
     Query(#[from] QueryError),
     /// The session lacks a column, or has it in another type.
-    #[error("column {0} cannot be read; the session is damaged or not fathom's")]
+    #[error("column {0} cannot be read; the session is damaged or was not written by fathom")]
     Column(&'static str),
+    /// The format is the page, which its server makes.
+    #[error("the page is made by its server")]
+    Page,
     /// The output could not be written.
     #[error("cannot write the export: {0}")]
     Output(#[from] io::Error),

@@ -56,8 +56,8 @@ impl Iolog {
 /// Bytes of a page of the machines that sessions are recorded on.
 const PAGE: i64 = 4096;
 
-/// What fio does for a page fault. A write to a private mapping does not reach the file: it reads
-/// the page.
+/// fio's operation for a page fault. A write to a private mapping does not reach the file, so it
+/// becomes a read of the page.
 fn fault_action(flags: &str) -> &'static str {
     let has = |word: &str| flags.split(' ').any(|w| w == word);
     if has("write") && has("shared") {
@@ -67,7 +67,7 @@ fn fault_action(flags: &str) -> &'static str {
     }
 }
 
-/// What fio does for a call; `None` when it moves no data and syncs none.
+/// fio's operation for a call; `None` if it neither moves nor syncs data.
 fn action(row: &Row<'_>) -> Option<&'static str> {
     match known(row)?.kind {
         Kind::Sync => match row.flags {
@@ -170,26 +170,26 @@ impl Exporter for Iolog {
         let mut notes = Vec::new();
         if self.faults > 0 {
             notes.push(format!(
-                "{} on mapped files are reads and writes of pages of {PAGE} bytes",
+                "{} on mapped files became reads and writes of pages of {PAGE} bytes",
                 counted(self.faults, "page fault", "page faults")
             ));
         }
         if self.no_name > 0 {
             notes.push(format!(
-                "{} left out: fio's log holds absolute names of at most {MAX_NAME} bytes without \
+                "{} left out: fio's log can hold only absolute names of at most {MAX_NAME} bytes without \
                  blanks and colons",
                 counted(self.no_name, "call", "calls")
             ));
         }
         if self.no_offset > 0 {
             notes.push(format!(
-                "{} left out: where in the file they took place is not known",
+                "{} left out: their offset is unknown",
                 counted(self.no_offset, "call", "calls")
             ));
         }
         if self.unknown > 0 {
             notes.push(format!(
-                "{} left out: fio's log has reads, writes and syncs, nothing that moves data from \
+                "{} left out: fio's log has reads, writes and syncs, but no call that moves data from \
                  file to file",
                 counted(self.unknown, "call", "calls")
             ));

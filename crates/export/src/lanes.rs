@@ -56,8 +56,8 @@ impl<K: Hash + Eq> Lanes<K> {
     }
 }
 
-/// What runs, by the time at which it ends: of equal ends what began last comes
-/// first, so that what lies within another ends before it.
+/// Running slices by end time. If ends are equal, the slice that started last comes first, so that
+/// a nested slice ends before the slice that contains it.
 pub(crate) struct Ends<T> {
     heap: BinaryHeap<Reverse<Entry<T>>>,
     began: u64,

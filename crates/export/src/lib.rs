@@ -1,10 +1,9 @@
 //! Sessions in the formats of other tools.
 //!
-//! [`export`] writes rows as they come from the database: memory does not grow
-//! with their number (only with that of threads, and of files for fio's log).
-//! Each format is a row of [`Format::ALL`] and a file of this crate that implements the trait
-//! `Exporter`. What
-//! a format cannot hold is counted and told ([`Outcome::notes`]).
+//! [`export`] writes rows as they come from the database: memory grows with the number of threads
+//! (and of files for fio's log), not with the number of rows. Each format is a row of
+//! [`Format::ALL`] and a file of this crate that implements the trait `Exporter`. Data that a
+//! format cannot hold is counted and reported ([`Outcome::notes`]).
 //!
 //! Everything that a traced program controls (names, contents) is encoded as the
 //! format asks for: JSON's escapes, C's escapes in strace's text, in CSV quotes and what keeps
@@ -54,9 +53,11 @@ enum Make {
     Exporter(for<'a> fn(&Export<'a>) -> Result<Box<dyn Exporter + 'a>>),
     /// The writer of `fathom query`, for table syscalls.
     Table(output::Format),
+    /// The page's server, which knows what the page asks: not this crate.
+    Page,
 }
 
-/// What an exporter is made for.
+/// Input of an exporter.
 struct Export<'a> {
     db: &'a Db,
     meta: &'a SessionMeta,
@@ -76,19 +77,19 @@ impl Format {
         },
         Format {
             name: "chrome",
-            what: "JSON trace events for chrome://tracing and viewers like it",
+            what: "JSON trace events for chrome://tracing and similar viewers",
             binary: false,
             make: Make::Exporter(|e| Ok(Box::new(chrome::Chrome::new(e.meta)))),
         },
         Format {
             name: "strace",
-            what: "text as by strace -f -y -s 0 with nanoseconds",
+            what: "text in the format of strace -f -y -s 0, with nanoseconds",
             binary: false,
             make: Make::Exporter(|e| Ok(Box::new(strace::Strace::new(e.db, e.meta)?))),
         },
         Format {
             name: "dio",
-            what: "DIO's JSON documents, one a line",
+            what: "DIO's JSON documents, one per line",
             binary: false,
             make: Make::Exporter(|e| Ok(Box::new(dio::Dio::new(e.db, e.meta)?))),
         },
@@ -118,9 +119,15 @@ impl Format {
         },
         Format {
             name: "ndjson",
-            what: "table syscalls, an object a line",
+            what: "table syscalls, one object per line",
             binary: false,
             make: Make::Table(output::Format::Ndjson),
+        },
+        Format {
+            name: "page",
+            what: "one HTML file: the page with what its views show, to open without a server",
+            binary: true,
+            make: Make::Page,
         },
     ];
 
@@ -129,9 +136,14 @@ impl Format {
         self.name
     }
 
-    /// What it is, for the help.
+    /// Description for the help.
     pub fn what(self) -> &'static str {
         self.what
+    }
+
+    /// Whether the page's server makes it (`fathom_server::shared_page`), and not [`export`].
+    pub fn is_page(self) -> bool {
+        matches!(self.make, Make::Page)
     }
 
     /// Whether the output is no text: nothing for a terminal.
@@ -163,7 +175,7 @@ pub struct Text {
 pub struct Outcome {
     /// Rows of the session that were looked at.
     pub rows: u64,
-    /// What the format could not hold, a sentence each.
+    /// Data that the format could not hold, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -173,7 +185,7 @@ pub(crate) trait Exporter {
         Tables::Calls
     }
 
-    /// What comes before the rows.
+    /// The text before the rows.
     fn begin(&mut self, out: &mut dyn Write) -> Result<()> {
         let _ = out;
         Ok(())
@@ -181,20 +193,20 @@ pub(crate) trait Exporter {
 
     fn row(&mut self, row: &Row<'_>, out: &mut dyn Write) -> Result<()>;
 
-    /// What comes behind them.
+    /// The text after the rows.
     fn end(&mut self, out: &mut dyn Write) -> Result<()> {
         let _ = out;
         Ok(())
     }
 
-    /// What the format could not hold.
+    /// Data that the format could not hold.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Writes what `selection` selects of a session to `out`. `progress` is told
-/// from time to time how many rows are done, and how many there are.
+/// Writes the rows that `selection` selects of a session to `out`. `progress` receives from time to
+/// time the number of finished rows and their total.
 ///
 /// # Errors
 /// When the condition is wrong, the session cannot be read, or `out` fails, as
@@ -211,6 +223,7 @@ pub fn export(
     let mut exporter = match format.make {
         Make::Table(format) => return table::write(db, format, selection, text, out, progress),
         Make::Exporter(make) => make(&Export { db, meta, text })?,
+        Make::Page => return Err(ExportError::Page),
     };
     let source = SessionRows::new(db, selection, exporter.tables())?;
     let total = source.total();

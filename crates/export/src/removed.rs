@@ -9,12 +9,12 @@ use fathom_query::Db;
 
 use crate::error::{ExportError, Result};
 
-/// When names were seen, and whether they were removed by then. Memory is that of the
-/// paths of which one was.
+/// When names were seen, and whether they were removed by then. Memory grows with the number of
+/// paths with a removed name.
 pub(crate) struct Removed {
     /// By path, in order of time.
     seen: HashMap<String, Vec<Seen>>,
-    /// From what stands behind a descriptor to the path.
+    /// From the text after a descriptor to its path.
     escaped: HashMap<String, String>,
 }
 
@@ -79,7 +79,7 @@ impl Removed {
             .is_some_and(|seen| seen.removed)
     }
 
-    /// The same of a path as it stands behind a descriptor.
+    /// The same for a path in the text after a descriptor.
     pub fn is_escaped(&self, text: &str, ns: i64) -> bool {
         let path = self.escaped.get(text);
         path.is_some_and(|path| self.is(path, None, ns))

@@ -44,8 +44,8 @@ macro_rules! rows {
             }
         }
 
-        /// One row. Members are those of table `syscalls`; `layer` tells what of them
-        /// a row of another table has.
+        /// One row. Its members are the columns of table `syscalls`; `layer` says which of them a
+        /// row of another table has.
         #[derive(Clone, Copy, Debug, Default)]
         pub(crate) struct Row<'a> {
             $(pub $field: Option<$value>,)*

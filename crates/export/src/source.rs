@@ -1,9 +1,8 @@
 //! Rows of a session as they are asked for, in memory that does not grow with
 //! their number.
 //!
-//! The database could sort all rows only in memory, so rows in order of time are
-//! fetched window by window: a histogram of their times, which is small, tells
-//! windows with a bounded number of rows.
+//! The database could sort all rows only in memory, so rows are fetched window by window in order
+//! of time: a small histogram of their times gives windows with a bounded number of rows.
 
 use std::ops::Range;
 
@@ -88,8 +87,8 @@ impl<'db> SessionRows<'db> {
         self.total
     }
 
-    /// Gives every row to `take`, in the order in which they began; of rows that began at once
-    /// the longer ones first, so that what lies within another comes behind it.
+    /// Gives every row to `take`, in the order in which they started; of rows with the same start
+    /// the longest comes first, so that a nested slice comes after the slice that contains it.
     pub fn each(&self, mut take: impl FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
         for window in self.windows()? {
             let sql = format!(

@@ -1,11 +1,9 @@
-//! What strace prints, as by `strace -f -y -s 0 --timestamps=unix,ns
-//! --syscall-times=ns -o`: one line a call, two where a line of another thread
-//! comes in between.
+//! strace's text, as printed by `strace -f -y -s 0 --timestamps=unix,ns --syscall-times=ns -o`: one
+//! line per call, two if a line of another thread comes in between.
 //!
-//! A session does not have everything that strace reads from the program's
-//! memory. What is not recorded stands as `?`; the contents of structures as
-//! `{...}`, of vectors as `[...]`, of buffers as `""...`, with the bytes of
-//! `--content plain` in them.
+//! A session does not have everything that strace reads from the program's memory. Missing values
+//! are `?`; contents of structures are `{...}`, of vectors `[...]`, and of buffers `""...`, with
+//! the bytes of `--content plain` in them.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -28,14 +26,14 @@ use crate::{Exporter, counted};
 const RESULT_COLUMN: usize = 40;
 /// Bytes of a buffer that are shown, as strace does without -s.
 const SHOWN_BYTES: usize = 32;
-/// Stands behind a name that was removed.
+/// Follows a name that was removed.
 const DELETED: &str = "(deleted)";
 
 /// The end of a call that has begun.
 struct Rest {
     tid: i32,
     name: String,
-    /// Arguments that only the return tells, `)`.
+    /// Arguments that are known only at the return, `)`.
     text: String,
     result: String,
 }
@@ -159,14 +157,14 @@ impl Exporter for Strace {
             return Vec::new();
         }
         vec![format!(
-            "{} of io_uring and AIO left out: strace shows the calls that submit them only",
+            "{} of io_uring and AIO left out: strace shows only the calls that submit them",
             counted(self.operations, "operation", "operations")
         )]
     }
 }
 
-/// The arguments that strace prints as the call begins, and those that it prints
-/// as it returns.
+/// The arguments that strace prints at the start of the call, and the ones that it prints at its
+/// return.
 fn arguments(
     row: &Row<'_>,
     call: Option<&'static Syscall>,
@@ -235,7 +233,7 @@ fn argument(row: &Row<'_>, call: &Syscall, role: Arg, removed: &Removed) -> Opti
         }
         text
     };
-    // A descriptor before a path has what it stands for in column args.
+    // Column args has the path of a descriptor before a path argument.
     let directory = |name: &str| {
         let text = value(row.args, name)?;
         let Some((number, path)) = text.strip_suffix('>').and_then(|t| t.split_once('<')) else {
@@ -282,7 +280,7 @@ fn argument(row: &Row<'_>, call: &Syscall, role: Arg, removed: &Removed) -> Opti
         Arg::Offset | Arg::Pages => number(row.file_offset).or_else(|| named("offset")),
         Arg::OffsetPtr if named("offset_ptr").is_some() => named("offset_ptr"),
         Arg::OffsetPtr2 if named("off_out_ptr").is_some() => named("off_out_ptr"),
-        // Where it stands afterwards.
+        // The position afterwards.
         Arg::OffsetPtr if call.name == "sendfile" && row.ret > Some(0) => {
             Some(match row.file_offset {
                 Some(offset) => {
@@ -330,7 +328,7 @@ fn path(text: Option<&str>, note: Option<&str>) -> Option<String> {
     }
 }
 
-/// What stat(2) or statx(2) says, as far as strace shows it without -v.
+/// The fields of stat(2) or statx(2) that strace shows without -v.
 fn status(args: Option<&str>) -> String {
     let shown = [
         "st_mode",
@@ -409,7 +407,7 @@ fn buffer(row: &Row<'_>) -> String {
     out
 }
 
-/// What stands behind ` = `; empty for a call that has not returned.
+/// The text after ` = `; empty for a call that has not returned.
 fn result(row: &Row<'_>, call: Option<&'static Syscall>, removed: &Removed) -> String {
     let Some(ret) = row.ret else {
         return String::new();
@@ -433,7 +431,7 @@ fn result(row: &Row<'_>, call: Option<&'static Syscall>, removed: &Removed) -> S
     text
 }
 
-/// What a call returned that did not fail.
+/// The return value of a call that did not fail.
 fn success(row: &Row<'_>, call: &Syscall, ret: i64, removed: &Removed) -> String {
     let mut text = match call.returns {
         Returns::Addr => return format!("{ret:#x}"),

@@ -26,7 +26,7 @@ const BATCH_ROWS: usize = 32 * 1024;
 /// Bytes of their strings with which fewer are.
 const BATCH_BYTES: usize = 32 << 20;
 
-/// One call of a log. What is `None` the log does not tell.
+/// One call of a log. Fields that the log does not contain are `None`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Call {
     pub ts_ns: i64,
@@ -55,7 +55,7 @@ pub(crate) struct Call {
     pub content_bytes: Option<i64>,
 }
 
-/// What is known of a file.
+/// Known properties of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileInfo {
     pub path: Vec<u8>,
@@ -65,7 +65,7 @@ pub(crate) struct FileInfo {
     pub identity: Option<(i64, i64, String)>,
 }
 
-/// What is known of a thread.
+/// Known properties of a thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ThreadInfo {
     pub pid: Option<i32>,
@@ -195,7 +195,7 @@ impl Builder {
         self.add(info)
     }
 
-    /// A file whose identity the log tells, by its tag.
+    /// A file whose identity the log contains, by its tag.
     pub fn tagged(&mut self, info: FileInfo) -> i64 {
         self.add(info)
     }
@@ -354,7 +354,7 @@ impl Builder {
     }
 }
 
-/// What a session says of itself before its log is read.
+/// The metadata of a session before its log is read.
 pub(crate) fn meta(format: Format, files: &[PathBuf]) -> SessionMeta {
     let names: Vec<String> = files
         .iter()

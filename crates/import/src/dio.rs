@@ -148,7 +148,7 @@ pub(crate) fn read(
         if reader.unpathed {
             source
                 .not_observable
-                .push("paths of files whose tag no path document tells".into());
+                .push("paths of files without a path document for their tag".into());
         }
         source.not_observable.extend(not_kept);
     }
@@ -262,7 +262,7 @@ struct Reader<'a> {
     content: Kept,
 }
 
-/// What the documents hold of the bytes that calls moved.
+/// Content in the documents: bytes that calls moved.
 #[derive(Debug, Default)]
 struct Kept {
     hashes: u64,
@@ -306,7 +306,7 @@ impl Kept {
         }
     }
 
-    /// What the session says of it.
+    /// Its note in the session.
     fn described(&self) -> Option<Content> {
         let mode = match (self.buffers, self.hashes) {
             (0, 0) => return None,
@@ -321,7 +321,7 @@ impl Kept {
         })
     }
 
-    /// What the session does not have.
+    /// Data that the session lacks.
     fn not_kept(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.hashes > 0 {
@@ -333,13 +333,13 @@ impl Kept {
         if self.odd_signatures > 0 {
             let n = self.odd_signatures;
             lines.push(format!(
-                "{n} signatures that are no hexadecimal number of 64 bits"
+                "{n} signatures that are not 64-bit hexadecimal numbers"
             ));
         }
         if self.altered_buffers > 0 {
             lines.push(format!(
-                "{} captured buffers whose text has not as many bytes as were captured: what is \
-                 not UTF-8 was replaced in it",
+                "{} captured buffers whose text has another length than the captured bytes: bytes that are \
+                 not UTF-8 were replaced",
                 self.altered_buffers
             ));
         }
@@ -372,7 +372,7 @@ impl Reader<'_> {
             return Ok(());
         }
         let Some(name) = document.system_call_name.as_deref() else {
-            // What Elasticsearch writes between documents.
+            // Elasticsearch writes these between documents.
             return Ok(());
         };
         let known = Syscall::index_of(name)

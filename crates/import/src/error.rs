@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of imports.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub enum ImportError {
     /// The operating system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         action: &'static str,
         path: PathBuf,
         /// Its answer.
@@ -24,20 +24,20 @@ pub enum ImportError {
     },
     /// The file is of no format that is known.
     #[error(
-        "{} is neither {}; if it is one of them, name it with --format",
+        "{} is neither {}; if it is one of them, select it with --format",
         .0.display(),
         Format::ALL.iter().map(|f| f.log()).collect::<Vec<_>>().join(" nor ")
     )]
     Unknown(PathBuf),
     /// The log has no times.
     #[error(
-        "{} has no times, so that nothing can be said of when calls took place: run strace with \
-         -ttt -T (best), -tt, -t or -r",
+        "{} has no times: run strace with -ttt -T (best), -tt, -t \
+         or -r",
         .0.display()
     )]
     NoTimes(PathBuf),
     /// There is no call in the log.
-    #[error("{} holds no call that fathom records", .0.display())]
+    #[error("{} contains no call that fathom records", .0.display())]
     NoCalls(PathBuf),
     /// The session could not be written.
     #[error(transparent)]

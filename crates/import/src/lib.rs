@@ -1,11 +1,10 @@
 //! Logs of other tracers as sessions of fathom, for people without root or on
 //! kernels without eBPF.
 //!
-//! [`import`] reads a log line by line and writes a session by the same writer as
-//! a recording. What the log does not tell is null, and named in `session.json`
-//! (`source`) and in the report. A line that is not understood is counted and
-//! never ends the import. Memory grows with what is open at a time (threads,
-//! descriptors, files), not with the log.
+//! [`import`] reads a log line by line and writes a session with the same writer as a recording.
+//! Values that the log does not contain are null, and are named in `session.json` (`source`) and in
+//! the report. A line that cannot be parsed is counted and never ends the import. Memory grows with
+//! the number of open threads, descriptors, and files, not with the log.
 //!
 //! Each format is a row of [`Format::ALL`] and a module.
 
@@ -68,7 +67,7 @@ impl Format {
         self.name
     }
 
-    /// What a file of this format is called in sentences.
+    /// Name of a file of this format in sentences.
     pub fn log(self) -> &'static str {
         self.log
     }
@@ -82,8 +81,8 @@ impl std::str::FromStr for Format {
     }
 }
 
-/// Reads files into a builder, and tells in the metadata what became of them and to the last
-/// argument the bytes that are read. Returns the first lines that were not understood, fit for a
+/// Reads files into a builder, records the results in the metadata, and reports the number of bytes
+/// read to the last argument. Returns the first lines that could not be parsed, escaped for a
 /// terminal.
 type ReadLogs = Box<
     dyn FnOnce(
@@ -94,26 +93,25 @@ type ReadLogs = Box<
     ) -> Result<Vec<String>, ImportError>,
 >;
 
-/// What an import made.
+/// The result of an import.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The format that was read.
     pub format: Format,
     pub calls: u64,
-    /// What became of the log.
+    /// The source of the session.
     pub source: ImportSource,
     /// Lines that were not understood, the first of them, escaped.
     pub bad_examples: Vec<String>,
 }
 
-/// Makes a session in `output` of `files`: one log, or those that `strace -ff`
-/// writes for each thread. `format` is found out when it is not given. `progress`
-/// is told from time to time how many bytes are read, and how many there are; `options` say how
-/// the session is written.
+/// Makes a session in `output` from `files`: one log, or the files that `strace -ff` writes per
+/// thread. `format` is detected if it is not given. `progress` receives from time to time the
+/// number of bytes read and their total; `options` configure the session's writer.
 ///
 /// # Errors
-/// When a file cannot be read or has no known format or no times, and those of
-/// [`SessionWriter`]. Damaged lines are none.
+/// If a file cannot be read, has no known format, or has no times, and the errors of
+/// [`SessionWriter`]. Damaged lines are not errors.
 pub fn import(
     files: &[PathBuf],
     format: Option<Format>,
@@ -148,8 +146,8 @@ pub fn import(
     })
 }
 
-/// A name that is no file but the beginning of those that `strace -ff` writes
-/// (`NAME.PID`) stands for all of them.
+/// A name that is not a file but the common beginning of the files of `strace -ff` (`NAME.PID`)
+/// stands for all of them.
 fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>, ImportError> {
     let mut all = Vec::new();
     for file in files {

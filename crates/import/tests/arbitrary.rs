@@ -74,7 +74,7 @@ proptest! {
         }
         if let Some(outcome) = imported(&text, format("strace")) {
             let source = &outcome.source;
-            // A beginning without its end is a row beside the line that it has.
+            // A start without its end becomes an additional row.
             let most = source.lines + 1;
             prop_assert!(outcome.calls + source.other_calls + source.bad_lines <= most + source.lines);
             if before {

@@ -10,7 +10,7 @@ pub const NULL_I32: i32 = i32::MIN;
 
 /// A value that can be null in a row.
 pub trait Null: Sized {
-    /// The value that stands for null.
+    /// The representation of null.
     const NULL: Self;
 
     /// The value when it is known, else null.
@@ -85,9 +85,9 @@ impl ColumnData {
 pub struct Batch {
     /// The table that the rows belong to.
     pub table: &'static Table,
-    /// One entry a column of the table.
+    /// One entry per column of the table.
     pub columns: Vec<ColumnData>,
-    /// What the string columns refer to.
+    /// The strings of the string columns.
     pub strings: StringTable,
 }
 

@@ -4,9 +4,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// `bytes` as text. Valid UTF-8 stays as it is; otherwise each byte that is
-/// not part of valid UTF-8 becomes `\xHH` and each backslash is doubled, so
-/// that the bytes can be told from the text.
+/// `bytes` as text. Valid UTF-8 stays as it is; otherwise each byte that is not part of valid UTF-8
+/// becomes `\xHH` and each backslash is doubled, so that the bytes can be recovered from the text.
 pub fn escape_invalid_utf8(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -29,8 +28,8 @@ pub fn escape_invalid_utf8(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 /// The bytes behind a text that [`escape_invalid_utf8`] made: `\xHH` stands for a byte that is not
-/// UTF-8, and then `\\` for a backslash. A text in which the bytes so written
-/// would be valid UTF-8 is meant as it stands.
+/// UTF-8, and then `\\` for a backslash. If the resulting bytes would be valid UTF-8, the text was
+/// not escaped.
 pub fn of_text(text: &str) -> Cow<'_, [u8]> {
     if !text.contains("\\x") {
         return text.as_bytes().into();
@@ -83,7 +82,7 @@ pub fn angle_like_strace(path: &[u8], out: &mut String) {
     out.push('>');
 }
 
-/// Appends `bytes` escaped, those that are among `numbers` as octal numbers.
+/// Appends `bytes` escaped; bytes in `numbers` become octal numbers.
 fn escape_like_strace(bytes: &[u8], numbers: &[u8], out: &mut String) {
     for (i, &byte) in bytes.iter().enumerate() {
         match byte {

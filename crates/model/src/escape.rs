@@ -32,7 +32,7 @@ pub fn text(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same for bytes, of which those that are not UTF-8 are written as `\xHH`.
+/// The same for bytes; bytes that are not UTF-8 are written as `\xHH`.
 pub fn bytes(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

@@ -1,9 +1,9 @@
-//! What a call is for, whatever interface and variant it came by: column kind of
-//! `bpf/syscalls.def` and `bpf/operations.def`.
+//! The purpose of a call, independent of interface and variant: column kind of `bpf/syscalls.def`
+//! and `bpf/operations.def`.
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])* $kind:ident,)*) => {
-        /// What a call is for.
+        /// The purpose of a call.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Kind {
             $($(#[doc = $doc])* $kind,)*
@@ -34,7 +34,7 @@ kinds! {
     SyncRange,
     /// Reserves or frees room.
     Allocate,
-    /// Tells the kernel what will be read.
+    /// Announces a read to the kernel.
     Advise,
     /// Opens or creates.
     Open,
@@ -92,7 +92,7 @@ kinds! {
     Munmap,
     /// Writes mapped pages back.
     Msync,
-    /// Tells the kernel how mapped memory will be used.
+    /// Announces the use of mapped memory to the kernel.
     Madvise,
 }
 
@@ -134,6 +134,58 @@ impl Kind {
                 | GetXattr
                 | SetXattr
         )
+    }
+}
+
+/// What a call does to stored data. Latencies of different purposes are not comparable: a
+/// read of cached bytes takes a microsecond, a sync as long as the device does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Purpose {
+    /// Moves bytes out of a file.
+    Read,
+    /// Moves bytes into a file.
+    Write,
+    /// Makes data durable.
+    Sync,
+    /// Finds, opens, describes or changes files without moving their bytes.
+    Metadata,
+    /// Anything else, such as mapping memory, locking, or waiting for operations.
+    Other,
+}
+
+impl Purpose {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Read,
+        Self::Write,
+        Self::Sync,
+        Self::Metadata,
+        Self::Other,
+    ];
+
+    /// Name in addresses and answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Sync => "sync",
+            Self::Metadata => "metadata",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl Kind {
+    /// What calls of this kind do to stored data.
+    pub fn purpose(self) -> Purpose {
+        match self {
+            Kind::Read => Purpose::Read,
+            Kind::Write | Kind::Transfer => Purpose::Write,
+            Kind::Sync | Kind::SyncAll | Kind::SyncRange | Kind::Msync => Purpose::Sync,
+            kind if kind.is_metadata() => Purpose::Metadata,
+            Kind::Allocate => Purpose::Metadata,
+            _ => Purpose::Other,
+        }
     }
 }
 

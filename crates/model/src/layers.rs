@@ -1,10 +1,10 @@
-//! The layers that a request passes through, from the program down: the one list from which
-//! options, help, losses, sessions, reports, comparisons, rules and the page take their names,
-//! their order and their meaning.
+//! The layers that a request passes through, from the program down. Options, help, losses,
+//! sessions, reports, comparisons, rules, and the page take names, order, and meaning from this
+//! list.
 //!
 //! A new layer is a row here, the programs that observe it, and the features that attach them
-//! (`Feature::of_layer` of the crate probe). Where its visits are rows of table `slices` and
-//! nothing else, it needs no table of its own.
+//! (`Feature::of_layer` of the crate probe). If its visits are only rows of table `slices`, it
+//! needs no table of its own.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,30 +14,30 @@ use crate::abi::{
 };
 use crate::tables::{BIOS, BLOCK, FAULTS, IRQS, PERF_COUNTERS, STACKS, Table, WAITS, WRITEBACK};
 
-/// How a layer comes to be recorded.
+/// When a layer is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recorded {
     /// In every recording.
     Always,
-    /// By `--layers`, or unless `--layers` names others.
+    /// If `--layers` names it, and by default.
     Usually,
-    /// By `--layers` where it is named, or `all`.
+    /// Only if `--layers` names it, or `all`.
     Asked,
     /// Together with another one.
     With(Layer),
-    /// By an option of its own.
+    /// With an option of its own.
     Option(&'static str),
 }
 
 /// A kind of records of a layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Records {
-    /// What one is called in table `losses`.
+    /// Name in column `syscall` of table `losses`.
     pub name: &'static str,
-    /// Index under which the kernel counts those that found no room; `None` when the kernel has
-    /// no records of this kind.
+    /// Index of the kernel's count of lost records; `None` if the kernel has no records of
+    /// this kind.
     pub lost: Option<u32>,
-    /// Table of their rows; `None` when table `slices` has what they say.
+    /// Table of their rows; `None` if their data is in table `slices`.
     pub table: Option<&'static Table>,
 }
 
@@ -53,7 +53,7 @@ struct Row {
 macro_rules! layers {
     ($($(#[doc = $doc:literal])+ $layer:ident $name:literal, $recorded:expr, $meaning:literal, $what:literal,
         [$(($kind:literal, $lost:expr, $table:expr)),*];)*) => {
-        /// A layer. In order: from the program down to the device, then what takes the processor away.
+        /// A layer. In order: from the program down to the device, then the activities that take the CPU away.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum Layer {
             $($(#[doc = $doc])+ #[serde(rename = $name)] $layer,)*
@@ -78,35 +78,35 @@ macro_rules! layers {
 // records besides calls: name, index of the lost ones, table.
 layers! {
     /// The program.
-    User "user", Recorded::Option("--stacks"), "the program itself", "stacks of calls",
+    User "user", Recorded::Option("--stacks"), "the program itself", "call stacks",
         [("stack", Some(LOST_STACK), Some(&STACKS))];
     /// System calls, and operations of io_uring and AIO.
-    Syscall "syscall", Recorded::Always, "the call itself, and all of the kernel's work that has no hook of its own",
+    Syscall "syscall", Recorded::Always, "the call itself, including all kernel work without a hook of its own",
         "calls, operations of io_uring and AIO", [];
     /// Functions of VFS.
     Vfs "vfs", Recorded::Asked, "the kernel's switch between file systems",
         "functions of VFS, file systems and the page cache", [];
     /// Page cache and mapped files.
     PageCache "pagecache", Recorded::Usually, "page faults and the page cache",
-        "page faults on mapped files and their write-back, hits and misses",
+        "page faults on mapped files, their write-back, cache hits and misses",
         [("page_fault", Some(LOST_FAULT), Some(&FAULTS)), ("writeback", Some(LOST_WRITEBACK), Some(&WRITEBACK))];
     /// File systems.
-    Fs "fs", Recorded::Usually, "the file system", "parts of file systems", [("fs_span", Some(LOST_SPAN), None)];
+    Fs "fs", Recorded::Usually, "the file system", "operations inside file systems", [("fs_span", Some(LOST_SPAN), None)];
     /// Servers of FUSE.
     Fuse "fuse", Recorded::Usually, "waiting for the server of a FUSE file system", "requests to FUSE servers", [];
     /// Queues of devices.
-    Block "block", Recorded::Usually, "waiting for the device", "requests to devices",
+    Block "block", Recorded::Usually, "waiting for the device", "block requests",
         [("block_request", Some(LOST_BLOCK), Some(&BLOCK)), ("bio", None, Some(&BIOS))];
     /// Devices.
-    Device "device", Recorded::With(Layer::Block), "the device at work", "", [];
+    Device "device", Recorded::With(Layer::Block), "the device working", "", [];
     /// The scheduler.
     Sched "sched", Recorded::Usually, "off the CPU: waiting for a lock, an event, or the CPU", "waits",
         [("wait", Some(LOST_WAIT), Some(&WAITS))];
     /// Interrupts.
-    Irq "irq", Recorded::Usually, "interrupts that took the CPU meanwhile", "interrupts",
+    Irq "irq", Recorded::Usually, "interrupts that took the CPU", "interrupts",
         [("interrupt", Some(LOST_IRQ), Some(&IRQS))];
     /// The processor.
-    Cpu "cpu", Recorded::Option("--counters"), "the processor", "counters of perf",
+    Cpu "cpu", Recorded::Option("--counters"), "the CPU", "perf counters",
         [("perf_counters", Some(LOST_COUNTERS), Some(&PERF_COUNTERS))];
 }
 
@@ -125,12 +125,12 @@ impl Layer {
         Self::ALL.iter().copied().find(|layer| layer.name() == name)
     }
 
-    /// What spends time there, for readers who do not know the name.
+    /// The activity that takes the time, for readers who do not know the name.
     pub fn meaning(self) -> &'static str {
         self.row().meaning
     }
 
-    /// What is recorded of it; empty when that is part of another layer's.
+    /// The recorded data; empty if another layer includes it.
     pub fn what(self) -> &'static str {
         self.row().what
     }

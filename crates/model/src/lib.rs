@@ -1,7 +1,6 @@
-//! What every stage of fathom agrees on: the records that come from the kernel
-//! ([`abi`]), the calls that are recorded ([`syscalls`]), the tables that are
-//! stored ([`tables`]), the layers below the calls ([`layers`]) and what a session says of
-//! itself ([`meta`]).
+//! The definitions that all stages of fathom share: the records from the kernel ([`abi`]), the
+//! recorded calls ([`syscalls`]), the stored tables ([`tables`]), the layers below the calls
+//! ([`layers`]), and the metadata of a session ([`meta`]).
 //!
 //! Nothing in here does I/O.
 
@@ -14,6 +13,7 @@ pub mod choice;
 pub mod container;
 pub mod errno;
 pub mod escape;
+pub mod failure;
 pub mod kind;
 pub mod layers;
 pub mod meta;

@@ -1,4 +1,4 @@
-//! What a session says of itself: the contents of `session.json`.
+//! The metadata of a session: the contents of `session.json`.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub struct SessionMeta {
     /// Command that was traced, empty when running targets were.
     #[serde(default)]
     pub command: Vec<String>,
-    /// What was recorded, in words: `-p 12`, `--all`.
+    /// The recorded target, in words: `-p 12`, `--all`.
     #[serde(default)]
     pub target: String,
     /// Options of the recording.
@@ -46,7 +46,7 @@ pub struct SessionMeta {
     /// Layers that a recording can have, and whether this one has them.
     #[serde(default)]
     pub layers: Vec<RecordedLayer>,
-    /// Counts; those of the last second when the recorder was killed.
+    /// Counts; if the recorder was killed, as of its last second.
     #[serde(default)]
     pub totals: Totals,
     /// Rows in the parts of each table when the session was closed; empty before. They show
@@ -56,10 +56,10 @@ pub struct SessionMeta {
     /// How the command ended.
     #[serde(default)]
     pub exit_status: Option<i32>,
-    /// What it cost.
+    /// The cost of the recording.
     #[serde(default)]
     pub cost: Cost,
-    /// What became of the content of calls; null when none was recorded.
+    /// Counts of recorded content; null if none was recorded.
     #[serde(default)]
     pub content: Option<Content>,
     /// Counters of perf that were asked for (`--counters`), and what became of each.
@@ -68,12 +68,12 @@ pub struct SessionMeta {
     /// The log that the session was made of; null when it was recorded.
     #[serde(default)]
     pub source: Option<ImportSource>,
-    /// What became of the session besides being recorded.
+    /// Changes to the session other than recording.
     #[serde(default)]
     pub history: History,
 }
 
-/// What an imported session was made of.
+/// The source of an imported session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportSource {
     /// strace or dio.
@@ -83,13 +83,13 @@ pub struct ImportSource {
     /// Lines or documents in them.
     #[serde(default)]
     pub lines: u64,
-    /// Of these, those that were not understood: their calls are missing.
+    /// Lines among these that could not be parsed: their calls are missing.
     #[serde(default)]
     pub bad_lines: u64,
     /// Calls that fathom does not record: no work on storage.
     #[serde(default)]
     pub other_calls: u64,
-    /// What the log does not tell, a phrase each: such columns are null.
+    /// Data that the log lacks, one phrase each: such columns are null.
     #[serde(default)]
     pub not_observable: Vec<String>,
 }
@@ -126,7 +126,7 @@ impl SessionMeta {
     }
 }
 
-/// What became of a session besides being recorded.
+/// Changes to a session other than recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     /// Of a recording that keeps its latest rows only; null when it keeps all.
@@ -138,7 +138,7 @@ pub struct History {
     /// Of such a copy: why it was saved. Empty for a recording itself.
     #[serde(default)]
     pub saved_because: String,
-    /// What was found and done when the session was repaired.
+    /// Damage and repairs.
     #[serde(default)]
     pub repairs: Vec<String>,
 }
@@ -172,9 +172,8 @@ pub struct Save {
     pub error: Option<String>,
 }
 
-/// The content of calls that moved data: how it was recorded, and of how many
-/// calls. Their sum is the number of rows that moved data by read, write and
-/// their kin.
+/// The content of calls that moved data: how it was recorded, and for how many calls. The counts
+/// add up to the number of rows that moved data by read, write, and their variants.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Content {
     /// hash or plain.
@@ -187,7 +186,7 @@ pub struct Content {
     /// Calls with a hash or content.
     #[serde(default)]
     pub calls: u64,
-    /// Of these, calls that moved more than `max_bytes`.
+    /// Calls among these that moved more than `max_bytes`.
     #[serde(default)]
     pub capped: u64,
     /// Calls without, as their memory could not be read when they returned.
@@ -213,13 +212,53 @@ pub struct Options {
     /// Further options that were given, as on the command line.
     #[serde(default)]
     pub other: Vec<String>,
+    /// Which calls have rows, with `--rows tail` or `--budget`; null when all have.
+    #[serde(default)]
+    pub tail: Option<Tail>,
+}
+
+/// Which calls have rows in a recording that counts the others: those that fail, are slow, or
+/// in which something happened in a layer below, and a sample of the others.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tail {
+    /// Calls that take so long are slow, nanoseconds. Null: those that take longer than about
+    /// 127 of 128 calls of the same name by the same process on the same file.
+    #[serde(default)]
+    pub slow_ns: Option<u64>,
+    /// One in so many of the calls that are neither has a row; 0: none.
+    pub sample: u32,
+    /// What the recording may cost (`--budget`): the share of the time of all processors, 0 to
+    /// 1; null when that was not given.
+    #[serde(default)]
+    pub budget: Option<f64>,
+    /// What that made of it, in order of time; empty without a budget.
+    #[serde(default)]
+    pub steps: Vec<TailStep>,
+}
+
+/// A choice that `--budget` made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TailStep {
+    /// When, CLOCK_MONOTONIC nanoseconds. Calls that ended later are recorded so.
+    pub at_ns: i64,
+    /// Which calls have rows: all, tail or none.
+    pub rows: String,
+    /// As in [`Tail::sample`], where `rows` is tail.
+    pub sample: u32,
+    /// What the recording cost until then, since the step before: as [`Tail::budget`]. Null
+    /// for the first.
+    #[serde(default)]
+    pub cost: Option<f64>,
 }
 
 impl Options {
     /// Whether the filters left out some of the calls that moved the position of
-    /// a descriptor and took others. A file's path or type takes all or none,
+    /// a descriptor and took others, or `tail` may have. A file's path or type takes all or none,
     /// and a call that fails moves nothing.
     pub fn leave_calls_out(&self) -> bool {
+        if self.tail.is_some() {
+            return true;
+        }
         let all_or_none = ["--path ", "--file-type ", "--errors-only"];
         let left_out = |filter: &String| {
             let whole_process = filter.starts_with("--pid ") && !filter.contains('!');
@@ -267,7 +306,7 @@ pub struct Hook {
     pub name: String,
     /// Whether it was attached.
     pub attached: bool,
-    /// What is missing without it, or the reason why it is not attached.
+    /// The data that is missing without it, or the reason why it is not attached.
     #[serde(default)]
     pub note: String,
     /// Times that the kernel left the program out because it was running
@@ -300,16 +339,15 @@ pub struct Totals {
     /// Calls by 32-bit programs, which are not recorded and not in `seen`.
     #[serde(default)]
     pub compat: u64,
-    /// Of the stored calls those that moved data at an unknown place, as another thread or
-    /// process moved the position, or appended, at the same time: their `offset` is null.
+    /// Stored calls that moved data at an unknown place, because another thread or process moved
+    /// the position, or appended, at the same time: their `offset` is null.
     #[serde(default)]
     pub offsets_unknown: u64,
     /// Page faults on mapped files: table `faults`.
     #[serde(default)]
     pub faults: Counts,
-    /// Page faults of recorded tasks that are neither in `faults` nor lost, as
-    /// nobody knows whether they were on a file: the mapping could not be looked
-    /// up.
+    /// Page faults of recorded tasks that are neither in `faults` nor lost, because it is unknown
+    /// whether they were on a file: the mapping could not be looked up.
     #[serde(default)]
     pub faults_unknown: u64,
     /// Write-back of mapped files: table `writeback`.
@@ -318,13 +356,13 @@ pub struct Totals {
     /// Of the layers below the calls.
     #[serde(default)]
     pub layers: LayerCounts,
-    /// What crossed from the kernel to user space.
+    /// Records that crossed from the kernel to user space.
     #[serde(default)]
     pub records: Records,
 }
 
-/// Records of the layers below the calls that found room in the kernel's rings, and
-/// all that did not (table `losses` tells which).
+/// Records of the layers below the calls, including records that did not fit into the kernel's
+/// rings (table `losses` counts them).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayerCounts {
     /// Requests to devices: rows of table `block`.
@@ -361,11 +399,11 @@ impl LayerCounts {
 /// missing, as in [`Totals`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// What passed the filters in the kernel.
+    /// Events that passed the filters in the kernel.
     pub seen: u64,
     /// Rows written to the table.
     pub stored: u64,
-    /// What is in table `losses` instead.
+    /// Events in table `losses`.
     pub lost: u64,
     /// As in [`Totals`].
     #[serde(default)]
@@ -379,7 +417,7 @@ pub struct Counts {
 /// what the filters left out made none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Records {
-    /// Of calls; with those that found no room they are all calls seen.
+    /// Records of calls; together with the lost ones they are all calls seen.
     pub calls: u64,
     /// Of files: identity and path, each when first used and when renamed.
     pub files: u64,
@@ -387,7 +425,7 @@ pub struct Records {
     pub tasks: u64,
 }
 
-/// What the recording cost.
+/// The cost of the recording.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Cost {
     /// Nanoseconds that the probes take of a recorded call, entry and return
@@ -404,8 +442,8 @@ pub struct Cost {
     pub target_cpu_ns: Option<u64>,
     /// Peak of the recorder's resident memory, bytes.
     pub recorder_peak_rss_bytes: Option<u64>,
-    /// What that stays below whatever is recorded, bytes: the budgets of what the
-    /// recorder keeps, and the rings. Null when it serves a page, too.
+    /// Upper limit of that, bytes: the budgets of the recorder and the rings. Null if it serves a
+    /// page, too.
     #[serde(default)]
     pub recorder_limit_bytes: Option<u64>,
     /// Times the recording thread drained the rings.

@@ -1,5 +1,4 @@
-//! Counters of perf that can be read of each request: their names, which are those that
-//! perf gives them, and their bits in records.
+//! Perf counters that can be read per request: their names in perf, and their bits in records.
 
 use crate::abi::{
     COUNTER_BRANCH_MISSES, COUNTER_CACHE_MISSES, COUNTER_CACHE_REFERENCES,

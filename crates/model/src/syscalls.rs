@@ -12,8 +12,8 @@ use crate::abi::{
 };
 use crate::kind::Kind;
 
-/// What kind of work a call asks for (papers: DIO, table 1; `memory` and
-/// `async` are ours).
+/// The kind of work that a call requests (as in DIO's paper, table 1, except for `memory` and
+/// `async`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Moves or persists the bytes of files.
@@ -54,7 +54,7 @@ impl Class {
     }
 }
 
-/// What a return value that is no error means.
+/// The meaning of a return value that is not an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Returns {
     /// Nothing: 0.
@@ -125,7 +125,7 @@ impl Number {
     }
 }
 
-/// Whether numbers of this kind have 64 bits; those of the others have 32.
+/// Whether numbers of this kind have 64 bits; others have 32.
 fn is_64_bit(kind: &str) -> bool {
     ["hex", "long", "ulong", "lock", "map", "MOUNT", "FAN_EVENT"].contains(&kind)
 }
@@ -192,12 +192,11 @@ pub struct Syscall {
     pub x86_64: Option<u16>,
     /// Number on arm64.
     pub arm64: Option<u16>,
-    /// Recorded with all types of files only, although no descriptor tells, or when
-    /// it is named.
+    /// Recorded only with all file types, although the call has no descriptor, or if it is named.
     pub all_types: bool,
     /// Kind of work.
     pub class: Class,
-    /// What it is for.
+    /// Its purpose.
     pub kind: Kind,
     /// Meaning of the return value.
     pub returns: Returns,
@@ -223,8 +222,8 @@ pub struct I386Call {
 }
 
 impl I386Call {
-    /// The call as which it is recorded, an index into [`SYSCALLS`], and the
-    /// descriptor that tells the kernel side how, as selected.
+    /// The call as which it is recorded, an index into [`SYSCALLS`], and the descriptor with the
+    /// kernel side's instructions, as selected.
     pub fn desc(&self) -> Option<(usize, CallDesc)> {
         let index = SYSCALLS.iter().position(|call| call.name == self.name)?;
         let call = SYSCALLS.get(index)?;
@@ -330,10 +329,10 @@ impl Syscall {
             || self.name == "io_uring_enter"
     }
 
-    /// Position of the address whose mapping tells the file of the call: of
-    /// calls that leave the mapping as it is.
+    /// Position of the address whose mapping identifies the file of the call, for calls that do not
+    /// change the mapping.
     fn mapped_address(&self) -> u8 {
-        // That of a mapping that was moved is where it is now.
+        // For a moved mapping, its current address.
         if self.returns == Returns::Addr && self.position(Arg::Fd).is_none() {
             return RESULT_ARG as u8;
         }
@@ -420,7 +419,7 @@ impl Syscall {
         values
     }
 
-    /// The descriptor that tells the kernel side how to record the call, as
+    /// The descriptor with instructions for the kernel side on how to record the call, as
     /// selected.
     pub fn desc(&self, index: usize) -> CallDesc {
         let at = |role| self.position(role).map_or(NO_ARG as u8, |i| i as u8);

@@ -1,6 +1,6 @@
-//! What a table is.
+//! Descriptions of tables.
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnType {
     /// 64-bit signed integer.
@@ -22,11 +22,11 @@ pub enum ColumnType {
 pub struct Column {
     /// Name in SQL and in Parquet.
     pub name: &'static str,
-    /// What it holds.
+    /// Its type.
     pub ty: ColumnType,
     /// Whether it can be null.
     pub nullable: bool,
-    /// What it means, with unit and source.
+    /// Its meaning, with unit and source.
     pub doc: &'static str,
 }
 
@@ -35,7 +35,7 @@ pub struct Column {
 pub struct Table {
     /// Name in SQL and of the folder.
     pub name: &'static str,
-    /// What one row is.
+    /// The meaning of a row.
     pub doc: &'static str,
     /// Columns in order.
     pub columns: &'static [Column],

@@ -26,6 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         content_max: 0,
         filters: Filters::none(),
         counters: false,
+        tail: false,
         stacks: false,
         perf_counters: Default::default(),
     })?;
@@ -97,6 +98,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         counters.seen,
         probe.ring_peak()
     );
-    println!("{:?} ns a call", counters.ns_per_call());
+    println!("{:?} ns per call", counters.ns_per_call());
     Ok(())
 }

@@ -1,5 +1,6 @@
-//! Descriptions of processes that ran before the recording: the kernel side tells
-//! their threads, but cannot read another process's command line; /proc can.
+//! Descriptions of processes that ran before the recording: the kernel side lists their threads,
+//! but cannot read another process's command line; /proc can.
+//!
 
 use std::fs;
 use std::io;

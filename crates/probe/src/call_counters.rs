@@ -1,4 +1,4 @@
-//! What the kernel side counts instead of recording it (`--detail counters`).
+//! The kernel side's counters of calls without a record (`--detail counters`, `--rows tail`).
 
 use fathom_model::abi::{MAX_SYSCALLS, ShedKey, ShedValue};
 use fathom_model::syscalls::SYSCALLS;
@@ -20,8 +20,8 @@ pub(crate) struct CallCounters {
 }
 
 impl CallCounters {
-    /// All counters; those that the kernel had no room to split have
-    /// [`NO_PROCESS`] for a process.
+    /// All counters; counters that the kernel had no room to split have [`NO_PROCESS`] as their
+    /// process.
     pub(crate) fn read(
         &mut self,
         object: &Object,

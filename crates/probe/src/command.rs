@@ -28,7 +28,7 @@ impl CommandExit {
     }
 }
 
-/// What the command is to find as it would without fathom.
+/// State that the command must find as it would without fathom.
 #[derive(Clone, Debug)]
 pub struct Conditions {
     /// Run it as another user, in that user's environment.
@@ -115,8 +115,8 @@ impl Command {
                 ))
             });
         }
-        // spawn() returns when the program is executed, which waits for what
-        // is done here: so it runs beside.
+        // spawn() returns when the program is executed, and the program waits for this thread's
+        // work. So spawn() runs in a separate thread.
         let spawning = std::thread::spawn(move || command.spawn());
         let mut pid = [0; 4];
         let prepared = match pid_reader.read_exact(&mut pid) {
@@ -205,6 +205,6 @@ fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }

@@ -1,4 +1,4 @@
-//! What can go wrong between fathom and the kernel.
+//! Errors between fathom and the kernel.
 
 use std::io;
 
@@ -23,53 +23,53 @@ pub enum ProbeError {
          content of calls; record without it"
     )]
     NoContent,
-    /// A place that nothing can be recorded without does not exist.
+    /// An attach point that every recording needs does not exist.
     #[error(
-        "this kernel has no {0}, without which nothing can be recorded; run `fathom doctor` for \
-         what this kernel offers"
+        "this kernel has no {0}, which fathom needs to record; run `fathom doctor` to check \
+         what this kernel supports"
     )]
     NoHook(String),
-    /// A filter that the programs for this kernel cannot serve.
-    #[error(
-        "{0} needs Linux 5.17 or newer: leave it out, and choose from what was recorded with SQL"
-    )]
+    /// A filter that the programs for this kernel do not support.
+    #[error("{0} needs Linux 5.17 or newer: record without it, and filter the session with SQL")]
     NoFilter(&'static str),
     /// Not allowed to load programs.
     #[error("{0}")]
     Privilege(#[from] crate::Privilege),
     /// A program or a map was refused.
-    #[error("the kernel refused {what}: {source}; run `fathom doctor` for what this kernel offers")]
+    #[error(
+        "the kernel refused {what}: {source}; run `fathom doctor` to check what this kernel supports"
+    )]
     Refused {
-        /// What was refused.
+        /// The program or map.
         what: String,
-        /// Why, as libbpf says it.
+        /// The error of libbpf.
         source: libbpf_rs::Error,
     },
-    /// The object that was built in does not have what is expected of it.
+    /// The built-in object lacks a program or map.
     #[error("the built-in eBPF object has no {0}: this is a defect of fathom")]
     Object(&'static str),
     /// Mapping the rings failed.
-    #[error("can't map {what} ({bytes} bytes): {source}; try a smaller --ring-mib")]
+    #[error("cannot map {what} ({bytes} bytes): {source}; try a smaller --ring-mib")]
     Map {
-        /// What was to be mapped.
+        /// The ring.
         what: &'static str,
         /// Its size.
         bytes: usize,
         source: io::Error,
     },
-    /// A process to be recorded is not there.
-    #[error("can't record process {pid}: {source}")]
+    /// A process to record does not exist.
+    #[error("cannot record process {pid}: {source}")]
     NoProcess { pid: u32, source: io::Error },
-    /// The recorder is to record itself.
-    #[error("process {0} is fathom itself, which it does not record")]
+    /// The recorder was asked to record itself.
+    #[error("process {0} is fathom itself, which is never recorded; choose another process")]
     Itself(u32),
 }
 
 /// Why the command did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// `--user` names nobody.
-    #[error("--user: no user named '{0}'")]
+    /// The user of `--user` does not exist.
+    #[error("--user: no user named '{0}'; `getent passwd` lists users")]
     NoUser(String),
     /// The program does not exist.
     #[error("{0}: command not found")]
@@ -77,23 +77,23 @@ pub enum SpawnError {
     /// The program cannot be executed.
     #[error("{program}: {source}")]
     NotExecutable { program: String, source: io::Error },
-    /// The command could type into the terminal that it shares with whoever started fathom.
+    /// The command could type into the terminal that it shares with fathom.
     #[error(
         "--user: cannot keep the command from typing into this terminal: {0}; run fathom as root \
          with all capabilities, on a kernel with CONFIG_SECCOMP_FILTER"
     )]
     NoFilter(io::Error),
-    /// The system did not give what is needed.
-    #[error("can't start {program}: {source}")]
+    /// A system call failed.
+    #[error("cannot start {program}: {source}")]
     System { program: String, source: io::Error },
-    /// The kernel side did not take the command in.
+    /// The kernel side refused the command.
     #[error(transparent)]
     Probe(#[from] ProbeError),
 }
 
 impl SpawnError {
     /// Exit status for it, as shells and env(1) use: 127 not found, 126 not
-    /// executable, 125 for what is fathom's own failure.
+    /// executable, 125 for a failure of fathom.
     pub fn exit_status(&self) -> i32 {
         match self {
             SpawnError::NotFound(_) => 127,

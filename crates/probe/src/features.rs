@@ -1,6 +1,5 @@
-//! What the running kernel offers to eBPF programs, read from its type
-//! information: distributions carry features back into older versions, so the
-//! version tells little.
+//! The eBPF features of the running kernel, read from its type information. Distributions backport
+//! features into older versions, so the version says little.
 
 use std::cell::{OnceCell, RefCell};
 use std::path::Path;
@@ -48,9 +47,8 @@ impl Features {
         })
     }
 
-    /// Whether programs of tracepoints can be preempted, while which the kernel
-    /// leaves the same program out on that CPU. Nothing but the version tells:
-    /// since Linux 7.0.
+    /// Whether tracepoint programs can be preempted, during which the kernel skips the same program
+    /// on that CPU. Only the version shows it: since Linux 7.0.
     pub(crate) fn preempts_tracepoints(&self) -> bool {
         std::fs::read_to_string("/proc/sys/kernel/osrelease")
             .ok()
@@ -73,9 +71,9 @@ impl Features {
             || self.modules.borrow_mut().have_tracepoint(name)
     }
 
-    /// Whether programs can be attached to the beginning and the end of functions of
-    /// the kernel: some kernels refuse that to everybody. Those for arm64 load such programs
-    /// before they can attach them, which this function came with (6.4).
+    /// Whether programs can attach to the start and the end of kernel functions, which some kernels
+    /// refuse. arm64 kernels load such programs before they can attach them; they can attach them
+    /// since this function exists (6.4).
     pub(crate) fn hooks_functions(&self) -> bool {
         *self.hooks_functions.get_or_init(|| {
             let attaches =

@@ -69,7 +69,7 @@ impl Detail {
     }
 }
 
-/// What becomes of the bytes that calls move.
+/// Handling of the bytes that calls move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// They are not read.

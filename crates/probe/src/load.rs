@@ -51,8 +51,8 @@ pub(crate) fn load(options: &ProbeOptions) -> Result<(Loaded, WideRings, Room), 
 
     let features = Features::read()?;
     let rings = wide_ring_maps(cpus, wide_bytes)?;
-    // The newest programs that fit; older ones when the kernel refuses them
-    // all the same. What it says of the first is what counts.
+    // The newest programs that fit; older ones if the kernel still refuses them. The error of the
+    // first attempt is the one to report.
     let mut refused = None;
     let (perf_counters, asked) = options.perf_counters.there(cpus);
     let room = Room {
@@ -106,6 +106,7 @@ fn configure(
             1
         }
     };
+    let counts = options.counters || options.tail;
     let sizes = [
         ("slots", cpus * per_cpu),
         ("cursors", cpus),
@@ -121,10 +122,10 @@ fn configure(
             },
         ),
         ("lost", cpus * MAX_SYSCALLS as usize),
-        ("counted", if options.counters { MAX_COUNTED } else { 1 }),
+        ("counted", if counts { MAX_COUNTED } else { 1 }),
         (
             "counted_rest",
-            if options.counters {
+            if counts {
                 cpus * MAX_SYSCALLS as usize
             } else {
                 1
@@ -159,6 +160,8 @@ fn configure(
         stacks: hooks.serve(Feature::Stacks).into(),
         perf_counters: perf_counters.bits(),
         perf_values: perf_counters.len() as u32,
+        tail: options.tail.into(),
+        reserved: 0,
     };
     // In the sections that the kernel side has for them.
     let constants = [
@@ -297,7 +300,7 @@ fn wanted(options: &ProbeOptions) -> Vec<Feature> {
     for layer in options.layers.iter() {
         wanted.extend(Feature::of_layer(layer));
     }
-    // Direct I/O tells of which operation a request to a device is.
+    // Direct I/O identifies the operation that a block request belongs to.
     if options.layers.has(Layer::Block) {
         wanted.push(Feature::Fs);
     }
@@ -357,7 +360,7 @@ fn try_variant(
     }
     if std::env::var_os("FATHOM_LIBBPF").is_some() {
         for mut program in open.progs_mut() {
-            // What the verifier had to do, in its log.
+            // The verifier's statistics, in its log.
             program.set_log_level(4);
         }
     }
@@ -373,7 +376,7 @@ fn try_variant(
     })
 }
 
-/// How the choice of programs stands in the session.
+/// The choice of programs in the metadata of the session.
 fn programs(variant: &Variant) -> Hook {
     Hook {
         name: format!("programs for Linux {} and newer", variant.since),

@@ -1,5 +1,5 @@
-//! What loaded modules offer to eBPF programs, read from their type information: most
-//! distributions have their file systems there.
+//! The eBPF features of loaded modules, read from their type information: most distributions build
+//! file systems as modules.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -11,7 +11,7 @@ use libbpf_sys::btf;
 /// The type information of modules, each read when it is first asked for.
 #[derive(Default)]
 pub(crate) struct Modules {
-    /// Of the kernel itself, which that of modules refers to.
+    /// Type information of the kernel, which the modules' refers to.
     kernel: Option<Types>,
     loaded: HashMap<String, Option<Types>>,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Modules {
 struct Types(NonNull<btf>);
 
 impl Types {
-    /// What libbpf gave; null and errors are none.
+    /// The pointer from libbpf; null and errors become `None`.
     fn taken(pointer: *mut btf) -> Option<Self> {
         NonNull::new(pointer).map(Types)
     }
@@ -35,14 +35,14 @@ impl Types {
 
 impl Drop for Types {
     fn drop(&mut self) {
-        // SAFETY: libbpf gave it to us, and nobody else has it.
+        // SAFETY: libbpf returned it, and it has no other owner.
         unsafe { libbpf_sys::btf__free(self.0.as_ptr()) }
     }
 }
 
 impl Modules {
-    /// Whether the module that has the tracepoint `name` is loaded and tells its
-    /// arguments. Tracepoints of a module begin with its name.
+    /// Whether the module with the tracepoint `name` is loaded and exposes its arguments. The names
+    /// of tracepoints begin with the name of their module.
     pub(crate) fn have_tracepoint(&mut self, name: &str) -> bool {
         let module = name.split('_').next().unwrap_or_default();
         let typedef = format!("btf_trace_{name}");

@@ -57,7 +57,7 @@ impl Mounts {
     }
 }
 
-/// Inode of the mount namespace of this process, 0 when it cannot be told.
+/// Inode of the mount namespace of this process, 0 if unknown.
 pub(crate) fn own_namespace() -> u32 {
     fs::metadata("/proc/self/ns/mnt").map_or(0, |meta| meta.ino() as u32)
 }

@@ -1,4 +1,4 @@
-//! What a probe is to record.
+//! Options of a probe.
 
 use fathom_model::layers::LayerSet;
 
@@ -7,7 +7,7 @@ use crate::perf_counters::PerfCounters;
 use crate::selection::Selection;
 use crate::{Content, Detail};
 
-/// What and how to record.
+/// The data to record.
 #[derive(Clone, Debug)]
 pub struct ProbeOptions {
     /// How much is read of each call.
@@ -21,7 +21,7 @@ pub struct ProbeOptions {
     /// Record the children of recorded processes too.
     pub follow: bool,
     pub layers: LayerSet,
-    /// What becomes of the bytes that calls move.
+    /// Handling of the bytes that calls move.
     pub content: Content,
     /// Bytes of a call's content that are taken at most, up to
     /// [`fathom_model::abi::MAX_CONTENT`].
@@ -31,6 +31,8 @@ pub struct ProbeOptions {
     /// Count calls in the kernel instead of recording each; with
     /// [`Detail::Fds`] by file, too.
     pub counters: bool,
+    /// Programs that can leave calls to counters, which [`crate::Probe::set_tail`] asks for.
+    pub tail: bool,
     /// From where in its program each call was made.
     pub stacks: bool,
     /// Counters of perf that are read of each request.

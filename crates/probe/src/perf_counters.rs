@@ -21,10 +21,10 @@ pub struct PerfCounters(Vec<&'static PerfCounter>);
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PerfCountersError {
     /// A word that names no counter.
-    #[error("no counter is called {0:?}: use {names}", names = names())]
+    #[error("no counter named {0:?}: use {names}", names = names())]
     Unknown(String),
     /// More than a record can hold.
-    #[error("{0} counters are too many: {MAX_COUNTERS} can be read at a time; record twice")]
+    #[error("cannot read {0} counters at once, at most {MAX_COUNTERS}; record twice")]
     TooMany(usize),
 }
 
@@ -68,7 +68,7 @@ impl PerfCounters {
         names.join(",")
     }
 
-    /// What `counters` stands for in records: a bit for each.
+    /// The bits of `counters` in records: one per counter.
     pub(crate) fn bits(&self) -> u32 {
         self.0.iter().map(|counter| 1 << counter.number).sum()
     }
@@ -78,7 +78,7 @@ impl PerfCounters {
         self.0.len()
     }
 
-    /// Those that all of `cpus` processors have, and what became of each.
+    /// The counters that all of `cpus` CPUs have, and the state of each.
     pub(crate) fn there(&self, cpus: usize) -> (Self, Vec<meta::PerfCounter>) {
         let mut there = Vec::new();
         let mut list = Vec::new();
@@ -121,15 +121,14 @@ impl PerfCounters {
     }
 }
 
-/// What the machine has of each counter that fathom knows.
+/// The state of each counter that fathom knows on this machine.
 pub fn perf_counters_here() -> Vec<meta::PerfCounter> {
     let cpus = libbpf_rs::num_possible_cpus().unwrap_or(1);
     let all = PerfCounters(PERF_COUNTERS.iter().collect());
     all.there(cpus).1
 }
 
-/// Opens the counter on each processor that is there, for whoever runs on it, and gives
-/// it to `take`.
+/// Opens the counter on each online CPU, for all tasks that run on it, and gives it to `take`.
 fn on_each_cpu(
     counter: &PerfCounter,
     cpus: usize,
@@ -178,12 +177,10 @@ fn event_of(counter: &PerfCounter) -> (u32, u32) {
 fn why(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
-            "the processor does not count it, or the hypervisor keeps its counters from this \
-             system"
-                .into()
+            "the processor does not have it, or the hypervisor does not expose it".into()
         }
         Some(libc::EACCES | libc::EPERM) => {
-            "no permission to count for all tasks of the machine: CAP_PERFMON is missing".into()
+            "no permission to count for all tasks: CAP_PERFMON is missing".into()
         }
         _ => error.to_string(),
     }

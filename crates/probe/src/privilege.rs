@@ -51,7 +51,7 @@ fn effective_capabilities(status: &str) -> Option<u64> {
     u64::from_str_radix(line.trim(), 16).ok()
 }
 
-/// CAP_SYS_ADMIN stands in for both.
+/// CAP_SYS_ADMIN includes both.
 fn missing(effective: u64) -> Vec<&'static str> {
     let has = |capability: u32| effective & (1 << capability) != 0;
     if has(CAP_SYS_ADMIN) {

@@ -1,8 +1,10 @@
-//! The eBPF programs at work: attached, told what to record, and read.
+//! The eBPF programs at work: attached, configured, and read.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use fathom_model::abi::{CpuStats, SLOT_BYTES, ShedKey, ShedValue, TASK_WAITS_FOR_EXEC, TaskState};
+use fathom_model::abi::{
+    CpuStats, SLOT_BYTES, ShedKey, ShedValue, TASK_WAITS_FOR_EXEC, TailControl, TaskState,
+};
 use fathom_model::layers::LayerSet;
 use fathom_model::meta::{Hook, PerfCounter, RecordedLayer};
 use fathom_model::raw::RawChunk;
@@ -42,7 +44,7 @@ pub struct Probe {
     counted: CallCounters,
     stacks: Option<Stacks>,
     perf_counters: Vec<PerfCounter>,
-    /// Those that the machine has.
+    /// The counters that the machine has.
     counters: PerfCounters,
     stopped: bool,
     /// Requests to devices that were on their way at the end, and their records until
@@ -146,7 +148,7 @@ impl Probe {
             what: "state for the command".into(),
             source,
         };
-        // Task storage takes the descriptor, the map that stands in for it the id.
+        // Task storage takes the descriptor; the map that replaces it takes the id.
         let key = if tasks.map_type() == MapType::TaskStorage {
             pidfd.as_raw_fd().to_ne_bytes()
         } else {
@@ -236,9 +238,8 @@ impl Probe {
         }
     }
 
-    /// Stops recording: detaches the programs and records the calls that have
-    /// not returned. What is left to drain comes with the next
-    /// [`Probe::drain`].
+    /// Stops recording: detaches the programs and records the calls that have not returned. The
+    /// next [`Probe::drain`] delivers the remaining records.
     pub fn stop(&mut self) -> Result<(), ProbeError> {
         if self.links.is_empty() {
             return Ok(());
@@ -292,9 +293,22 @@ impl Probe {
         Losses::read(&self.object, self.cpus, self.cpu_stats())
     }
 
-    /// Of a recording with counters: what was counted so far, by processor, call,
-    /// process and file. What the kernel had no room to split has
-    /// [`crate::NO_PROCESS`] for a process.
+    /// Says which calls get a record from now on, of a recording with
+    /// [`ProbeOptions::tail`]. All do until then.
+    ///
+    /// # Errors
+    /// When the map can't be written.
+    pub fn set_tail(&self, tail: &TailControl) -> Result<(), ProbeError> {
+        map(&self.object, "tail_controls")?
+            .update(&0u32.to_ne_bytes(), &tail.to_bytes(), MapFlags::ANY)
+            .map_err(|source| ProbeError::Refused {
+                what: "which calls get a record".into(),
+                source,
+            })
+    }
+
+    /// In a recording with counters: the counts so far, by CPU, call, process, and file. Counts
+    /// that the kernel had no room to split have [`crate::NO_PROCESS`] as their process.
     pub fn counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
         self.counted.read(&self.object, self.cpus)
     }

@@ -169,9 +169,9 @@ impl SlotRings {
                 }
                 bytes.push(word[0] & !(SLOT_LAP as u8));
                 bytes.extend_from_slice(&word[1..]);
-                // SAFETY: the rest of the slot lies inside the mapping (`word`
-                // has checked its beginning, slots are whole) and the kernel
-                // does not write it again before the tail has passed it.
+                // SAFETY: the rest of the slot is inside the mapping (`word` has checked its start,
+                // slots are whole), and the kernel does not write it again before the tail has
+                // passed it.
                 let rest = unsafe {
                     std::slice::from_raw_parts(self.slots.start.as_ptr().add(at + 8), SLOT - 8)
                 };

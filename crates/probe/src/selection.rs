@@ -14,7 +14,7 @@ pub struct Selection {
 /// A word of `--syscalls` that means nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "--syscalls: no call or class named '{word}'{}; known are storage, all, {} and the names of \
+    "--syscalls: no call or class named '{word}'{}; choose from storage, all, {}, or the names of \
      calls (`fathom doctor --syscalls` lists them)",
     .nearest.map_or_else(String::new, |n| format!(" (did you mean {n}?)")),
     Class::ALL.map(Class::name).join(", "),
@@ -26,8 +26,8 @@ pub struct SelectionError {
 }
 
 impl Selection {
-    /// Calls on files and directories only: the default. Not those that are made on
-    /// no file as a rule.
+    /// Calls on files and directories only: the default. Excludes calls that usually do not concern
+    /// files.
     pub fn storage() -> Self {
         Selection {
             calls: (0..SYSCALLS.len())

@@ -34,7 +34,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Blocks the signals in this thread and those that it will start.
+    /// Blocks the signals in this thread and the threads that it starts.
     pub fn block() -> io::Result<Self> {
         // SAFETY: the sets are initialized by sigemptyset and sigprocmask
         // before they are read; signalfd returns a new descriptor or -1.

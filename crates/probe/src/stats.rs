@@ -1,4 +1,4 @@
-//! What the kernel side counted: calls seen, lost and left out.
+//! The kernel side's counts: calls seen, lost, and excluded.
 
 use fathom_model::abi::{CpuStats, MAX_SYSCALLS, ShedKey, ShedValue};
 use fathom_model::layers;
@@ -42,7 +42,7 @@ pub struct KernelStats {
 }
 
 impl KernelStats {
-    /// Those of all CPUs together.
+    /// The sum over all CPUs.
     pub(crate) fn of(cpus: &[CpuStats]) -> Self {
         let mut total = KernelStats::default();
         for cpu in cpus {

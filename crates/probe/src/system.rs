@@ -90,8 +90,8 @@ pub fn nice() -> i32 {
     unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
 }
 
-/// Sets the priority of the calling thread and of those that it starts; false
-/// when that is not allowed.
+/// Sets the priority of the calling thread and of the threads that it starts; false if that is not
+/// allowed.
 pub fn set_nice(nice: i32) -> bool {
     // SAFETY: takes numbers only.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) == 0 }

@@ -1,10 +1,9 @@
-//! Keeps a command of another user from typing into the terminal that it shares with whoever
-//! started it.
+//! Keeps a command of another user from typing into the terminal that it shares with fathom's user.
 //!
-//! With ioctl TIOCSTI a program puts characters into the input of its terminal, as if they had
-//! been typed there, and with TIOCLINUX into that of a virtual console: root's shell runs them
-//! when the command has ended. Of the two ways to keep the other user from that, fathom takes the
-//! filter of system calls and not a terminal between the two, because
+//! With ioctl TIOCSTI a program inserts characters into the input of its terminal as if they were
+//! typed, and with TIOCLINUX into the input of a virtual console: root's shell runs them when the
+//! command has ended. There are two ways to prevent that. fathom uses the filter of system calls
+//! and not a terminal between the two, because
 //!
 //! - it holds whatever standard input and output are: a command in a pipeline has the terminal
 //!   too, as /dev/tty;
@@ -34,7 +33,7 @@ const ARCHITECTURES: [(u32, &[u32]); 4] = [
 ];
 /// Number of a call of x32.
 const X32: u32 = 0x4000_0000;
-/// The requests that are refused: those that type.
+/// The refused requests: the ones that type.
 const REFUSED: [u32; 2] = [libc::TIOCSTI as u32, libc::TIOCLINUX as u32];
 
 /// Offsets in `struct seccomp_data`; the lower half of an argument comes first.
@@ -134,7 +133,7 @@ pub(crate) fn install(filter: &[sock_filter]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// What the filter does with a call, by running it as the kernel does.
+    /// The filter's decision about a call, computed as the kernel does.
     fn run(architecture: u32, number: u32, request: u64) -> u32 {
         let (mut at, mut value) = (0, 0u32);
         let program = filter();

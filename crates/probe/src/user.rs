@@ -17,10 +17,11 @@ const KEPT: [&str; 7] = [
     "LANGUAGE",
     "TZ",
 ];
-/// And those that begin so.
+/// And names with these prefixes.
 const KEPT_PREFIX: &[u8] = b"LC_";
 
-/// What `login` sets by default: the names in /etc/login.defs, and the paths where that is silent.
+/// The defaults of `login`: the names in /etc/login.defs, and the paths used if that file does not
+/// set them.
 const PATHS: [(&str, &str); 2] = [
     ("ENV_PATH", "/usr/local/bin:/usr/bin:/bin"),
     (

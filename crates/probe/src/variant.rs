@@ -22,8 +22,7 @@ pub(crate) struct Variant {
     pub(crate) object: &'static [u8],
     /// It has loops, which filters of paths and cgroups need.
     pub(crate) loops: bool,
-    /// What it costs the user that no newer build can be loaded; empty for the
-    /// newest.
+    /// The cost for the user if no newer build can be loaded; empty for the newest.
     pub(crate) cost: &'static str,
     /// Whether the programs can read the content of calls.
     pub(crate) takes_content: bool,
@@ -64,7 +63,7 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             object: object!("fathom-517.bpf.o"),
             loops: true,
             takes_content: true,
-            cost: "recorded calls cost more: files are read through calls of the kernel",
+            cost: "recorded calls cost more: programs read files through kernel helpers",
         });
     }
     // Only where programs run with preemption off: not on newer kernels.
@@ -75,11 +74,10 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             object: object!("fathom-508.bpf.o"),
             loops: false,
             takes_content: false,
-            cost: "recorded calls cost more: kernel objects are read through calls of the \
-                   kernel, the state of a task is looked up; operations of io_uring and \
-                   AIO, page faults on mapped files, write-back and the calls of 32-bit programs \
-                   are not recorded; content, and filters of paths, cgroups and containers, are \
-                   refused",
+            cost: "recorded calls cost more: programs read kernel objects through kernel \
+                   helpers and look the state of a task up in a table; operations of io_uring and \
+                   AIO, page faults on mapped files, write-back, and calls of 32-bit programs \
+                   are not recorded; --content, --path, --cgroup, and --container are refused",
         });
     }
     if variants.is_empty() {

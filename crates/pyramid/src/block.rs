@@ -20,7 +20,7 @@ const MAX_UNPACKED: usize = 16 << 20;
 const MAX_PACKED: u64 = MAX_UNPACKED as u64 + (1 << 20);
 const LEVEL: i32 = 1;
 
-/// What the rows of a segment cover.
+/// The rows that a segment covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) first_part: u64,
@@ -49,7 +49,7 @@ impl Extent {
     }
 }
 
-/// What a block is about.
+/// The subject of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
     pub(crate) tier: u8,

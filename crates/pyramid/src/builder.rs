@@ -285,7 +285,7 @@ impl Builder {
             for (dimension, cells) in tier.cells.iter_mut().enumerate() {
                 let limit = match number {
                     0 => budget,
-                    // As many as one of those that it is made of.
+                    // As many as one of its parts has.
                     _ => (tier.fed[dimension] / fed_by).clamp(LEAST_CELLS, BLOCK_CELLS),
                 };
                 // All keys go on to the next tier, those with the most time into
@@ -319,7 +319,7 @@ impl Builder {
             }
             number += 1;
             let exists = self.tiers.len() > number;
-            // Nothing lies above the last tier when all is closed.
+            // There is nothing above the last tier when all is closed.
             if all && !exists {
                 break;
             }

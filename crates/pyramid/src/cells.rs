@@ -47,7 +47,7 @@ impl Names {
         number
     }
 
-    /// What a number stands for.
+    /// The meaning of a number.
     pub(crate) fn key(&self, number: i64) -> Key {
         let name = usize::try_from(number).ok().and_then(|n| self.names.get(n));
         name.map_or(Key::Null, |name| Key::Text(name.clone()))
@@ -72,7 +72,7 @@ impl Cell {
     }
 }
 
-/// Where a cell that was used lately lies.
+/// Place of a recently used cell.
 #[derive(Clone, Copy)]
 struct RecentCell {
     bucket: i64,
@@ -260,8 +260,8 @@ pub(crate) fn fit(mut shift: u8, mut cells: Vec<Cell>, limit: usize) -> (u8, Vec
     }
 }
 
-/// Cells sorted by bucket and key, with at most `most` keys a bucket, those with
-/// the most time, and its rest. With `growing` more rows of these keys may come.
+/// Cells sorted by bucket and key, with at most `most` keys per bucket, those with the most time,
+/// and one rest. With `growing`, more rows of these keys may follow.
 fn with_rest(mut cells: Vec<Cell>, most: usize, growing: bool) -> Vec<Cell> {
     let is_rest = |c: &Cell| c.key == REST || c.key == REST_CUT;
     cells.sort_unstable_by(|a, b| {

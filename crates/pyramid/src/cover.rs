@@ -39,12 +39,12 @@ pub struct Cover {
     pub uncovered: Vec<usize>,
 }
 
-/// What a window needs.
+/// The requirements of a window.
 #[derive(Debug, Default)]
 pub struct Plan {
     blocks: Vec<(u64, u32, u8)>,
-    /// The narrowest buckets, as a shift, with which segments alone can answer,
-    /// when those that were asked for are too narrow.
+    /// The narrowest buckets, as a shift, for which segments suffice, if the requested ones are too
+    /// narrow.
     pub too_narrow: Option<u8>,
     /// Rows in the segments for which they are, about.
     pub rows: u64,
@@ -62,8 +62,8 @@ impl Plan {
 }
 
 impl Pyramid {
-    /// Reads the file of a pyramid. `None` when it has no more than a beginning. Every block is
-    /// read and compared with its hash, but for those that are `known` from the same file.
+    /// Reads the file of a pyramid. `None` if it has only a header. Reads every block and compares
+    /// it with its hash, except for blocks that are `known` from the same file.
     ///
     /// # Errors
     /// [`PyramidError::Damaged`] when it is something else,
@@ -100,7 +100,7 @@ impl Pyramid {
         Ok(Some(pyramid))
     }
 
-    /// Reads the segments behind those that are known, up to the end or to what is not whole.
+    /// Reads the segments after the known ones, up to the end or to the first damaged one.
     fn read_heads(&mut self, length: u64) -> Result<(), PyramidError> {
         let (mut at, mut blocks) = (self.read_to, Vec::new());
         let (mut head, mut bytes) = ([0; block::HEAD], Vec::new());
@@ -136,8 +136,8 @@ impl Pyramid {
         self.segments.len()
     }
 
-    /// Of the segments those that agree with `parts`, which are in order and do
-    /// not overlap: whose range is made up of whole parts with as many rows.
+    /// The segments that agree with `parts`, which are in order and do not overlap: a segment
+    /// agrees if its range consists of whole parts with the same number of rows.
     pub fn cover(&self, parts: &[Part]) -> Cover {
         let mut cover = Cover {
             children: vec![Vec::new(); self.segments.len()],
@@ -172,7 +172,7 @@ impl Pyramid {
                     }
                     cover.children[*parent].push(i);
                 }
-                // What lies in a segment that holds was written with it.
+                // Everything inside a valid segment was written with it.
                 None => {
                     let overlaps = end.is_some_and(|end| extent.first_part <= end);
                     if overlaps || !holds(&extent, parts) {

@@ -1,4 +1,4 @@
-//! The file of a pyramid, which lies beside the tables ([`crate::Source::file`]).
+//! The file of a pyramid, next to the tables ([`crate::Source::file`]).
 //!
 //! Numbers are little-endian. The file begins with 16 bytes: `FATHMPYR`, the
 //! version (1) as u32, 4 zero bytes. Blocks follow until the end, or until

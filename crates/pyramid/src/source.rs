@@ -1,10 +1,10 @@
-//! What pyramids are made of: tables and the dimensions that they are summed by.
+//! The sources of pyramids: tables and the dimensions of their sums.
 
 /// A table with a pyramid.
 #[derive(Debug)]
 pub struct Source {
     pub table: &'static str,
-    /// Name of the pyramid's file, beside the tables.
+    /// Name of the pyramid's file, next to the tables.
     pub file: &'static str,
     /// Column of the time, nanoseconds.
     pub time: &'static str,
@@ -24,7 +24,7 @@ pub struct Source {
 #[derive(Debug)]
 pub struct Dimension {
     pub name: &'static str,
-    /// Where the key stands.
+    /// The column of the key.
     pub keys: Keys,
     /// Column of the duration that is added up, nanoseconds; null counts as 0.
     pub duration: &'static str,
@@ -71,8 +71,8 @@ pub static SYSCALLS: Source = Source {
     ],
 };
 
-/// Visits of layers. Calls below which nothing was seen have none: what those took is
-/// what all calls took, less the whole of those that have visits.
+/// Visits of layers. A call without observed layers has no visits: the time of such calls is the
+/// total time of all calls minus the durations of calls with visits.
 pub static SLICES: Source = Source {
     table: "slices",
     file: "slices.pyramid",

@@ -1,4 +1,5 @@
-//! What is added up.
+//! The sums.
+//!
 
 /// Buckets of a latency histogram.
 pub const LATENCY_BUCKETS: usize = 40;

@@ -1,13 +1,13 @@
--- Where the time of every request went: table slices, and for requests below whose call
--- nothing was seen one row for the call itself. Operations of io_uring and AIO included;
--- those end while their threads do something else.
+-- Where the time of every request was spent: table slices, plus one row for the call itself of each
+-- request without slices. Includes operations of io_uring and AIO, which end while their threads do
+-- other work.
 --
 -- rid: The request.
 -- layer: As in slices.
 -- name: As in slices.
--- ts_ns: When the visit began, CLOCK_MONOTONIC nanoseconds.
--- dur_ns: How long it took, nanoseconds.
--- self_ns: Without the layers that took the time meanwhile, nanoseconds.
+-- ts_ns: When the visit started, CLOCK_MONOTONIC nanoseconds.
+-- dur_ns: Duration, nanoseconds.
+-- self_ns: The part of dur_ns that was not spent in deeper visits, nanoseconds.
 -- depth: 0 for the request itself.
 SELECT rid, layer, name, ts_ns, dur_ns, self_ns, depth FROM slices
 UNION ALL

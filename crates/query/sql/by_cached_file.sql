@@ -1,14 +1,14 @@
--- One row a file: how well the page cache served it.
+-- One row per file: how well the page cache served it.
 --
 -- file_id: The file, in table files.
--- path: Its path, the latest known.
+-- path: Its path, the latest known one.
 -- reads: Requests that looked pages up.
 -- pages: Pages that they read through the page cache.
--- hits: Of which were there, perhaps still being read.
--- misses: Of which had to be read.
--- hit_ratio: Part of the pages that were there, of 1; null when none was looked up.
--- readahead_pages: Pages that were read along, ahead of what was asked for.
--- added_pages: Pages that were added by writes and faults.
+-- hits: Pages that were present, possibly still being read.
+-- misses: Pages that had to be read.
+-- hit_ratio: hits / pages, from 0 to 1; null without lookups.
+-- readahead_pages: Pages that the kernel read ahead of the requests.
+-- added_pages: Pages added by writes and faults.
 -- dirtied: Folios that became dirty.
 SELECT
     file_id, path, reads, pages, hits, misses, hits / nullif(pages, 0) AS hit_ratio,

@@ -1,14 +1,14 @@
--- One row a class of calls, lost calls included.
+-- One row per class of calls, lost calls included.
 --
--- class: data, metadata, directory, xattr, memory or async.
--- calls: Calls: stored ones, lost ones and counted ones (table counters).
--- pending: Of which had not ended when they were written; their time so far counts.
--- lost: Of which are not in table syscalls; exact in all columns but the percentiles.
+-- class: data, metadata, directory, xattr, memory, or async.
+-- calls: Calls: stored, lost, and counted ones (table counters).
+-- pending: Calls that had not ended when they were written; their time so far counts.
+-- lost: Calls that are not in table syscalls; included in all columns except the percentiles.
 -- errors: Calls that failed.
 -- bytes: Bytes moved.
 -- total_ns: Sum of the durations, nanoseconds.
--- p50_ns: Median duration of the stored calls, nanoseconds. Exact up to 20 million
---   stored calls, beyond that rounded down by at most 1/64. latency_histogram has the lost calls too.
+-- p50_ns: Median duration of the stored calls, nanoseconds; null where calls were counted
+--   (--rows tail). Exact up to 20 million stored calls, rounded down by at most 1/64 beyond that. latency_histogram includes lost calls.
 -- p90_ns: 90th percentile, like p50_ns.
 -- p99_ns: 99th percentile, like p50_ns.
 -- max_ns: Longest duration, lost calls included, nanoseconds.
@@ -25,18 +25,20 @@ FROM (
         bounded(sum(bytes)) AS bytes,
         bounded(sum(total_ns)) AS total_ns,
         max(max_ns) AS max_ns,
-        any_value(q) AS q
+        -- Those that were counted are not among those that have rows by chance.
+        CASE WHEN sum(counted) = 0 THEN any_value(q) END AS q
     FROM (
         SELECT
             class, count(*) AS calls, count(*) - count(ret) AS pending, 0 AS lost,
             count(errno) AS errors, coalesce(sum(bytes), 0) AS bytes, sum(dur_ns) AS total_ns,
-            max(dur_ns) AS max_ns, duration_percentiles(dur_ns) AS q
+            max(dur_ns) AS max_ns, duration_percentiles(dur_ns) AS q,
+            0 AS counted
         FROM syscalls
         GROUP BY class
         UNION ALL
         SELECT
             coalesce(class, 'unknown'), sum(count), 0, sum(lost), sum(errors), sum(bytes),
-            sum(dur_ns), max(max_dur_ns), NULL
+            sum(dur_ns), max(max_dur_ns), NULL, sum(count) - sum(lost)
         FROM unstored LEFT JOIN call_classes USING (syscall)
         GROUP BY 1
     )

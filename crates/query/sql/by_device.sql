@@ -3,20 +3,20 @@
 -- device: Name of the device.
 -- op: read, write, flush, ...
 -- requests: Requests.
--- unseen: Of which the end was not seen: in flight when the recording ended, or completed while
---   the kernel ran no programs. They have no times and no error.
--- recorded: Of which a recorded request caused.
--- errors: Of which failed.
--- bytes: Bytes that were moved.
--- queue_p50_ns: Median time from submission to the device's driver, nanoseconds.
+-- unseen: Requests whose end was not observed: in flight when the recording ended, or completed
+--   while the kernel ran no programs. They have no times and no error.
+-- recorded: Requests caused by a recorded request.
+-- errors: Requests that failed.
+-- bytes: Bytes moved.
+-- queue_p50_ns: Median time from submission to the issue to the device's driver, nanoseconds.
 -- queue_p99_ns: 99th percentile of that.
 -- device_p50_ns: Median time in the device: from its driver to completion, nanoseconds.
 -- device_p90_ns: 90th percentile of that.
 -- device_p99_ns: 99th percentile of that.
 -- device_max_ns: Longest time in the device, nanoseconds.
--- device_ns: Sum of the times in the device, nanoseconds; requests overlap.
--- mean_depth: Mean number of requests that the device had when it got one, which counts.
--- max_depth: Most of them.
+-- device_ns: Total time in the device, nanoseconds; requests overlap.
+-- mean_depth: Mean number of requests in the device when one was issued, including that one.
+-- max_depth: Maximum of that number.
 SELECT
     device, op, requests, unseen, recorded, errors, bytes, q[1] AS queue_p50_ns, q[2] AS queue_p99_ns,
     d[1] AS device_p50_ns, d[2] AS device_p90_ns, d[3] AS device_p99_ns, device_max_ns,

@@ -1,11 +1,11 @@
--- One row an error of a call name. Stored calls only: losses count errors without
--- their names (see losses.errors).
+-- One row per error of a call name. Stored calls only: losses contain counts of errors without
+-- names (see losses.errors).
 --
 -- syscall: Name of the call.
 -- errno: Name of the error.
 -- calls: Calls that failed with it.
--- total_ns: Sum of their durations, nanoseconds.
--- example_path: Path of one of them; null when none has one.
+-- total_ns: Total duration, nanoseconds.
+-- example_path: Path of one of them; null if none has a path.
 SELECT
     syscall, errno, count(*) AS calls, bounded(sum(dur_ns)) AS total_ns,
     min(coalesce(path, path_arg)) AS example_path

@@ -1,20 +1,20 @@
--- One row a file, lost calls included; calls without a known file (a path that
--- does not exist, a loss that the kernel could not split) share a row with null.
+-- One row per file, lost calls included; calls without a known file (a path that does not exist, a
+-- loss that the kernel could not attribute) share a row with null.
 --
 -- file_id: The file, in table files.
--- path: Its path, the latest known.
--- file_type: regular, directory, symlink, block, char, fifo, socket, anonymous or unknown.
+-- path: Its path, the latest known one.
+-- file_type: regular, directory, symlink, block, char, fifo, socket, anonymous, or unknown.
 -- fs_type: Type of the file system.
--- calls: Calls: stored ones, lost ones and counted ones (table counters).
--- lost: Of which are not in table syscalls; exact in all columns but the percentiles.
+-- calls: Calls: stored, lost, and counted ones (table counters).
+-- lost: Calls that are not in table syscalls; included in all columns except the percentiles.
 -- errors: Calls that failed.
 -- bytes: Bytes moved.
--- read_bytes: Of which out of the file: by read and its like, and by copy_file_range,
---   sendfile and splice, which name the file that they read first.
--- written_bytes: Of which into the file by write and its like.
+-- read_bytes: Bytes read from the file: by read and its variants, and by copy_file_range, sendfile,
+--   and splice, which name the file that they read first.
+-- written_bytes: Bytes written to the file by write and its variants.
 -- total_ns: Sum of the durations, nanoseconds.
--- p50_ns: Median duration of the stored calls, nanoseconds. Exact up to 20 million
---   stored calls, beyond that rounded down by at most 1/64.
+-- p50_ns: Median duration of the stored calls, nanoseconds; null where calls were counted
+--   (--rows tail). Exact up to 20 million stored calls, rounded down by at most 1/64 beyond that.
 -- p90_ns: 90th percentile, like p50_ns.
 -- p99_ns: 99th percentile, like p50_ns.
 -- max_ns: Longest duration, lost calls included, nanoseconds.
@@ -32,14 +32,16 @@ FROM (
         bounded(sum(written_bytes)) AS written_bytes,
         bounded(sum(total_ns)) AS total_ns,
         max(max_ns) AS max_ns,
-        any_value(q) AS q
+        -- Those that were counted are not among those that have rows by chance.
+        CASE WHEN sum(counted) = 0 THEN any_value(q) END AS q
     FROM (
         SELECT
             file_id, count(*) AS calls, 0 AS lost, count(errno) AS errors,
             coalesce(sum(bytes), 0) AS bytes,
             coalesce(sum(bytes) FILTER (call_reads(syscall)), 0) AS read_bytes,
             coalesce(sum(bytes) FILTER (call_writes(syscall)), 0) AS written_bytes,
-            sum(dur_ns) AS total_ns, max(dur_ns) AS max_ns, duration_percentiles(dur_ns) AS q
+            sum(dur_ns) AS total_ns, max(dur_ns) AS max_ns, duration_percentiles(dur_ns) AS q,
+            0 AS counted
         FROM syscalls
         GROUP BY file_id
         UNION ALL
@@ -47,7 +49,7 @@ FROM (
             file_id, sum(count), sum(lost), sum(errors), sum(bytes),
             coalesce(sum(bytes) FILTER (call_reads(syscall)), 0),
             coalesce(sum(bytes) FILTER (call_writes(syscall)), 0),
-            sum(dur_ns), max(max_dur_ns), NULL
+            sum(dur_ns), max(max_dur_ns), NULL, sum(count) - sum(lost)
         FROM unstored
         GROUP BY 1
     )

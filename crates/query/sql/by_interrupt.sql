@@ -1,13 +1,13 @@
--- One row a thread and interrupt: what took the CPU from it in the course of requests.
+-- One row per thread and interrupt that took the CPU from it during requests.
 --
 -- pid: Process.
--- tid: Thread that was interrupted.
+-- tid: Interrupted thread.
 -- comm: Its name.
--- kind: irq, softirq, timer or call.
+-- kind: irq, softirq, timer, or call.
 -- name: Name of the device, or of the softirq.
--- interrupts: How many.
--- total_ns: Time that their handlers took, nanoseconds.
--- max_ns: Longest, nanoseconds.
+-- interrupts: Number of interrupts.
+-- total_ns: Total time of their handlers, nanoseconds.
+-- max_ns: Longest handler, nanoseconds.
 SELECT
     pid, tid, any_value(comm) AS comm, kind, name, count(*) AS interrupts,
     bounded(sum(dur_ns)) AS total_ns, max(dur_ns) AS max_ns

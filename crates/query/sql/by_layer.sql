@@ -1,13 +1,13 @@
--- One row a layer and what it did there: where the time of all stored requests went.
+-- One row per layer and activity: where the time of all stored requests was spent.
 --
 -- layer: As in slices.
--- name: Name of the call, of the part of the file system, of the device, of the interrupt;
---   why the thread was off the CPU.
--- requests: Requests that were there.
--- visits: How often.
--- self_ns: Time that was spent there and nowhere deeper, nanoseconds. All rows add up to the
---   durations of all requests.
--- share: Part of that, of 1.
+-- name: Name of the call, the file system's operation, the device, or the interrupt, or the reason
+--   for being off the CPU.
+-- requests: Requests that visited it.
+-- visits: Number of visits.
+-- self_ns: Time spent there but not in deeper layers, nanoseconds. All rows add up to the durations
+--   of all requests.
+-- share: Fraction of the total, from 0 to 1.
 -- max_ns: Longest visit, nanoseconds.
 SELECT
     layer, name, count(DISTINCT rid) AS requests, count(*) AS visits,

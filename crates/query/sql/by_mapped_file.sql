@@ -1,24 +1,22 @@
--- One row a file that was mapped and touched: its page faults, lost ones included, and its
--- write-back. Faults that the kernel could not split share a row with null.
+-- One row per mapped file with page faults: its faults, lost ones included, and its write-back.
+-- Faults that the kernel could not attribute share a row with null.
 --
 -- file_id: The file, in table files.
--- path: Its path, the latest known.
+-- path: Its path, the latest known one.
 -- fs_type: Type of the file system.
--- faults: Page faults: stored ones and lost ones.
--- lost: Of which are not in table faults; exact in faults, failed, total_ns and max_ns.
--- major: Stored faults whose page had to be read, or waited for.
+-- faults: Page faults: stored and lost ones.
+-- lost: Faults that are not in table faults; included in faults, failed, total_ns, and max_ns.
+-- major: Stored faults whose page had to be read, or that waited for it.
 -- failed: Faults that ended in SIGBUS.
--- write_faults: Stored faults by writes, those to private mappings included.
--- around_bytes: Bytes of the ranges that stored faults mapped along, as far as they were in
---   the page cache.
+-- write_faults: Stored faults by writes, including those to private mappings.
+-- around_bytes: Bytes of the ranges whose cached pages stored faults also mapped.
 -- total_ns: Sum of the durations, nanoseconds.
--- p50_ns: Median duration of the stored faults, nanoseconds. Exact up to 20 million stored
---   calls, beyond that rounded down by at most 1/64.
+-- p50_ns: Median duration of the stored faults, nanoseconds. Exact up to 20 million stored calls,
+--   rounded down by at most 1/64 beyond that.
 -- p90_ns: 90th percentile, like p50_ns.
 -- p99_ns: 99th percentile, like p50_ns.
 -- max_ns: Longest duration, lost faults included, nanoseconds.
--- written_back_bytes: Bytes that were written back to the device (table writeback), lost
---   requests included.
+-- written_back_bytes: Bytes written back to the device (table writeback), lost requests included.
 SELECT
     file_id, path, fs_type, faults, lost, major, failed, write_faults, around_bytes, total_ns,
     q[1] AS p50_ns, q[2] AS p90_ns, q[3] AS p99_ns, max_ns, written_back_bytes

@@ -1,29 +1,29 @@
--- One row a call name, and one for page faults on mapped files outside of calls: what counters
--- of perf say of them (record --counters). Sums and means are of the requests of which the
--- counter is known; null when it is known of none.
+-- One row per call name, and one for page faults on mapped files outside of calls: their perf
+-- counters (record --counters). Sums and means cover the requests whose counter is known; null if
+-- it is known for none.
 --
 -- syscall: Name of the call, as in strace; page_fault.
 -- requests: Requests with counters.
--- cpi: Cycles an instruction, of the requests of which both are known.
--- cache_misses_per_kib: Cache misses a KiB that was moved, of the requests of which both are known.
--- cycles: Cycles of the processor, sum.
--- mean_cycles: The same a request.
+-- cpi: Cycles per instruction, of the requests with both counters.
+-- cache_misses_per_kib: Cache misses per KiB moved, of the requests with both numbers.
+-- cycles: CPU cycles, sum.
+-- mean_cycles: CPU cycles per request.
 -- instructions: Instructions, sum.
--- mean_instructions: The same a request.
--- cache_references: Accesses to the cache, sum.
--- mean_cache_references: The same a request.
--- cache_misses: Of which found nothing there, sum.
--- mean_cache_misses: The same a request.
--- branch_misses: Branches predicted wrong, sum.
--- mean_branch_misses: The same a request.
+-- mean_instructions: Instructions per request.
+-- cache_references: Cache accesses, sum.
+-- mean_cache_references: Cache accesses per request.
+-- cache_misses: Cache accesses that missed, sum.
+-- mean_cache_misses: Cache misses per request.
+-- branch_misses: Mispredicted branches, sum.
+-- mean_branch_misses: Mispredicted branches per request.
 -- task_clock_ns: Time on a CPU, nanoseconds, sum.
--- mean_task_clock_ns: The same a request.
+-- mean_task_clock_ns: Time on a CPU per request, nanoseconds.
 -- page_faults: Page faults, sum.
--- mean_page_faults: The same a request.
--- context_switches: Times that requests left the CPU, sum.
--- mean_context_switches: The same a request.
--- cpu_migrations: Times that they came back to another, sum.
--- mean_cpu_migrations: The same a request.
+-- mean_page_faults: Page faults per request.
+-- context_switches: Number of times that requests left the CPU, sum.
+-- mean_context_switches: Context switches per request.
+-- cpu_migrations: Number of times that they came back to another CPU, sum.
+-- mean_cpu_migrations: CPU migrations per request.
 SELECT
     syscall, count(*) AS requests,
     sum(cycles) FILTER (instructions IS NOT NULL)

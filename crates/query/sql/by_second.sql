@@ -1,16 +1,16 @@
--- One row a second of the recording in which a call was entered. Stored calls only:
--- losses are not split by second (see losses.first_at_ns and last_at_ns).
+-- One row per second of the recording in which a call was entered. Stored calls only: losses are
+-- not split by second (see losses.first_at_ns and last_at_ns).
 --
--- second: Seconds since the recording began, from 0.
--- ts_ns: Beginning of the second, CLOCK_MONOTONIC nanoseconds.
--- calls: Calls entered in it.
--- errors: Of which failed.
+-- second: Seconds since the start of the recording, from 0.
+-- ts_ns: Start of the second, CLOCK_MONOTONIC nanoseconds.
+-- calls: Calls entered in the second.
+-- errors: Calls that failed.
 -- bytes: Bytes moved by these calls.
--- read_bytes: Of which by read and its like, copy_file_range, sendfile and splice.
--- written_bytes: Of which by write and its like.
--- total_ns: Sum of the durations, nanoseconds; a long call counts where it was entered.
--- p50_ns: Median duration, nanoseconds. Exact up to 20 million stored calls, beyond that rounded
---   down by at most 1/64.
+-- read_bytes: Bytes moved by read and its variants, copy_file_range, sendfile, and splice.
+-- written_bytes: Bytes moved by write and its variants.
+-- total_ns: Total duration, nanoseconds; a long call counts in the second in which it was entered.
+-- p50_ns: Median duration, nanoseconds. Exact up to 20 million stored calls, rounded down by at
+--   most 1/64 beyond that.
 -- p90_ns: 90th percentile, like p50_ns.
 -- p99_ns: 99th percentile, like p50_ns.
 -- max_ns: Longest duration, nanoseconds.

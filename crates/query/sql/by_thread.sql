@@ -1,17 +1,17 @@
--- One row a thread. Stored calls only: the kernel splits losses by process, not by
--- thread (see by_process).
+-- One row per thread. Stored calls only: the kernel splits losses by process, not by thread (see
+-- by_process).
 --
--- pid: Process id, as the host counts.
--- tid: Thread id, as the host counts.
+-- pid: Process id in the host's namespace.
+-- tid: Thread id in the host's namespace.
 -- comm: Name of the thread in its last call.
 -- calls: Calls.
 -- errors: Calls that failed.
 -- bytes: Bytes moved.
--- read_bytes: Of which by read and its like, copy_file_range, sendfile and splice.
--- written_bytes: Of which by write and its like.
+-- read_bytes: Bytes moved by read and its variants, copy_file_range, sendfile, and splice.
+-- written_bytes: Bytes moved by write and its variants.
 -- total_ns: Time spent in the calls, nanoseconds.
--- p50_ns: Median duration, nanoseconds. Exact up to 20 million stored calls, beyond that rounded
---   down by at most 1/64.
+-- p50_ns: Median duration, nanoseconds. Exact up to 20 million stored calls, rounded down by at
+--   most 1/64 beyond that.
 -- p90_ns: 90th percentile, like p50_ns.
 -- p99_ns: 99th percentile, like p50_ns.
 -- max_ns: Longest duration, nanoseconds.

@@ -1,12 +1,12 @@
--- One row a reason why threads were off the CPU in requests, and who woke them.
+-- One row per reason for being off the CPU during requests and source of the wake-up.
 --
 -- reason: As in waits.
--- waker: Name of the thread, or the interrupt, that woke them; null for preempted ones, and
---   when it was not seen.
--- waits: How often.
+-- waker: Name of the thread or interrupt that woke them; null for preempted threads, and if not
+--   observed.
+-- waits: Number of waits.
 -- threads: Threads that waited.
 -- total_ns: Time off the CPU, nanoseconds.
--- run_queue_ns: Of which they could have run, but others had the CPU.
+-- run_queue_ns: The part in which they could have run, but other threads had the CPU.
 -- p50_ns: Median wait, nanoseconds.
 -- p99_ns: 99th percentile.
 -- max_ns: Longest wait, nanoseconds.

@@ -1,20 +1,19 @@
--- One row per thread: its contention score (SCI), an estimate of the part of its life that it
--- lost because its calls took longer than the fastest alike. Calls are alike if they have the
--- same name, moved as many bytes, and passed through the same functions of the kernel and
--- requests to devices in the same order. Being preempted, interrupted or made to wait does not
--- make a call a different one. Calls that failed, had not ended, or began before the recording
--- are left out.
+-- One row per thread: its contention score (SCI), an estimate of the fraction of its life that it
+-- lost because its calls took longer than the fastest similar ones. Calls are similar if they have
+-- the same name, moved the same number of bytes, and passed through the same kernel functions and
+-- block requests in the same order. Preemption, interrupts, and waits do not make a call a
+-- different one. Calls that failed, had not ended, or started before the recording are left out.
 --
 -- pid: Process.
 -- tid: Thread.
 -- comm: Its name.
 -- calls: Calls that are compared.
 -- total_ns: Their total duration, nanoseconds.
--- slowdown_ns: Of which beyond the fastest alike, nanoseconds.
--- life_ns: From the beginning of the thread to its end, as far as it was recorded,
---   nanoseconds; the sum if several threads of the process had the same id one after the
---   other; null if table processes does not have the thread.
--- score: slowdown_ns / life_ns: 0, all calls were as fast as the fastest, to 1.
+-- slowdown_ns: The part of total_ns beyond the fastest similar calls, nanoseconds.
+-- life_ns: From the start of the thread to its end, as far as it was recorded, nanoseconds; the sum
+--   if several threads of the process had the same id one after another; null if table processes
+--   does not have the thread.
+-- score: slowdown_ns / life_ns: from 0 (all calls were as fast as the fastest) to 1.
 WITH steps AS (
     -- Hashes: texts would take four times as long.
     SELECT rid, ts_ns, depth, hash(layer, name) AS step
@@ -29,8 +28,8 @@ WITH steps AS (
     ) AS submitted
     JOIN block USING (block_id)
 ),
--- Most requests have one or two, whose order the first and the last tell: sorting those of
--- every request would take ten times as long.
+-- Most requests have one or two steps, whose order follows from the first and the last: sorting the
+-- steps of every request would take ten times as long.
 ends AS (
     SELECT
         rid, count(*) AS n, arg_min(step, ts_ns * 4 + least(depth, 3)) AS first_step,
@@ -43,8 +42,8 @@ sequences AS (
     SELECT rid, hash(list(step ORDER BY ts_ns, depth, step)) AS sequence
     FROM steps SEMI JOIN (SELECT rid FROM ends WHERE n > 2) USING (rid) GROUP BY rid
 ),
--- Calls of one thread that are alike are summed up before they are compared with those of
--- others, so that no call is looked at twice or held in memory.
+-- Similar calls of one thread are summed up before they are compared with other threads' calls, so
+-- that no call is read twice or held in memory.
 alike AS (
     SELECT
         pid, tid, syscall, bytes, sequence, count(*) AS calls, sum(dur_ns) AS total_ns,
@@ -67,7 +66,7 @@ threads AS (
     FROM timed
     GROUP BY pid, tid
 ),
--- A session that is being recorded has no end yet: its last call is the end so far.
+-- A session in progress has no end yet: its last call is the end so far.
 recorded AS (
     SELECT started_at_ns, coalesce(ended_at_ns, (SELECT max(ended_at_ns) FROM alike)) AS ended_at_ns FROM session
 ),

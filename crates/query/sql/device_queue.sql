@@ -1,12 +1,12 @@
--- The queue of each device over time: one row per change, from the stored requests whose end
--- was seen.
+-- The queue of each device over time: one row per change, from the stored requests whose end was
+-- observed.
 --
--- ts_ns: When, CLOCK_MONOTONIC nanoseconds.
+-- ts_ns: Time of the change, CLOCK_MONOTONIC nanoseconds.
 -- device: Name of the device.
--- waiting: Requests from then on that were submitted but not given to the device.
--- in_device: Requests from then on that the device had.
--- waiting_others: Of the waiting ones those that no recorded request caused.
--- in_device_others: Of those in the device the same.
+-- waiting: Requests submitted but not issued to the device, from then on.
+-- in_device: Requests in the device, from then on.
+-- waiting_others: Waiting requests that no recorded request caused.
+-- in_device_others: Requests in the device that no recorded request caused.
 WITH ended AS (
     SELECT * FROM block WHERE issued_at_ns IS NOT NULL AND completed_at_ns IS NOT NULL
 )

@@ -1,13 +1,13 @@
--- Everything that took place, over all layers that were recorded.
+-- All events of all recorded layers.
 --
--- ts_ns: When it began, CLOCK_MONOTONIC nanoseconds.
--- dur_ns: How long it took, nanoseconds; null when it was not measured.
--- layer: syscall, pagecache, fs, block, device, sched or irq.
--- name: Name of the call, page_fault, writeback, what a request did at a device, why a thread
---   was off the CPU, which interrupt it was.
+-- ts_ns: When it started, CLOCK_MONOTONIC nanoseconds.
+-- dur_ns: Duration, nanoseconds; null if not measured.
+-- layer: syscall, pagecache, fs, block, device, sched, or irq.
+-- name: Name of the call, page_fault, writeback, the operation of a block request, the reason for
+--   being off the CPU, or the interrupt.
 -- tid: Thread.
--- rid: Id of the request, in table syscalls, faults or writeback; null for what no recorded
---   request caused.
+-- rid: Id of the request, in table syscalls, faults, or writeback; null if no recorded request
+--   caused it.
 SELECT ts_ns, dur_ns, 'syscall' AS layer, syscall AS name, tid, rid
 FROM syscalls
 UNION ALL

@@ -1,19 +1,20 @@
--- One row a call or page fault that did something in the page cache: the columns of tables
--- syscalls and faults that tell what.
+-- One row per call or page fault with activity in the page cache: the page cache columns of tables
+-- syscalls and faults.
 --
 -- rid: The request.
--- ts_ns: When it began, CLOCK_MONOTONIC nanoseconds.
+-- ts_ns: When it started, CLOCK_MONOTONIC nanoseconds.
 -- pid: Process (thread group) id.
 -- tid: Thread id.
 -- comm: Name of the thread.
 -- file_id: File, in table files.
 -- path: Its path.
--- pages: Pages of the file that it read through the page cache; null when it looked none up.
--- hits: Of which were there, perhaps still being read; null like pages.
--- misses: Of which were not, and had to be read; null like pages.
--- readahead_pages: Pages that were read along, ahead of what was asked for.
--- added_pages: Pages that were added without a lookup: by writes and faults.
--- dirtied: Folios (a page, or several that are kept together) that became dirty.
+-- pages: Pages of the file that it read through the page cache; null if it looked up none.
+-- hits: Pages that were present, possibly still being read; null like pages.
+-- misses: Pages that were missing and had to be read; null like pages.
+-- readahead_pages: Pages that the kernel read ahead of the request.
+-- added_pages: Pages added without a lookup: by writes and faults.
+-- dirtied: Folios (one page, or several that the kernel manages together) that became dirty.
+--
 -- journal_handles: Changes to metadata that joined a transaction of jbd2 (ext4).
 SELECT
     rid, ts_ns, pid, tid, comm, file_id, path,

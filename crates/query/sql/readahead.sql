@@ -1,8 +1,8 @@
--- One row a bio that read pages ahead of or along with what was asked for, and what became
--- of them: used when a recorded request read the range, or a page fault mapped it, before the
--- end of the recording. What other programs read counts as wasted.
+-- One row per bio that read pages ahead of or around the requested range, and how many of them were
+-- used. A page counts as used if a recorded request read it or a page fault mapped it before the
+-- end of the recording. Pages that only other programs read count as wasted.
 --
--- rid: Request that caused it; null when nobody can tell, or it is not recorded.
+-- rid: Request that caused it; null if it is unknown or not recorded.
 -- ts_ns: When it was submitted, CLOCK_MONOTONIC nanoseconds.
 -- pid: Process that submitted it.
 -- tid: Thread that submitted it.
@@ -10,15 +10,15 @@
 -- file_id: The file, in table files.
 -- path: Its path.
 -- file_offset: Byte in the file.
--- bytes: Its bytes.
--- used_bytes: Of which were used.
--- wasted_bytes: Of which were not.
+-- bytes: Size in bytes.
+-- used_bytes: Bytes that were used.
+-- wasted_bytes: Bytes that were not used.
 WITH ahead AS (
     SELECT row_number() OVER () AS n, * FROM bios
     WHERE origin = 'readahead' AND file_offset BETWEEN 0 AND (1::BIGINT << 62) AND file_id IS NOT NULL
         AND bytes BETWEEN 1 AND (1::BIGINT << 31)
 ),
--- The kernel reads at most 2 GiB at once: what a damaged capture has beyond that is left out.
+-- The kernel reads at most 2 GiB at once; more can only come from a damaged capture and is ignored.
 uses AS (
     SELECT file_id, ts_ns + dur_ns AS ended_at_ns, file_offset AS first, file_offset + bytes AS behind
     FROM syscalls
@@ -34,7 +34,7 @@ uses AS (
         AND coalesce(around_offset, 0) BETWEEN 0 AND (1::BIGINT << 62)
         AND coalesce(around_bytes, 0) BETWEEN 0 AND (1::BIGINT << 31)
 ),
--- Both by pieces of a mebibyte, so that only those near each other are compared.
+-- Both in pieces of one MiB, so that only neighboring pieces are compared.
 ahead_pieces AS (
     SELECT n, file_id, ts_ns, piece, greatest(file_offset, piece << 20) AS first,
         least(file_offset + bytes, (piece + 1) << 20) AS behind
@@ -53,7 +53,7 @@ parts AS (
     FROM ahead_pieces AS a JOIN use_pieces AS u USING (file_id, piece)
     WHERE u.first < a.behind AND u.behind > a.first AND u.ended_at_ns >= a.ts_ns
 ),
--- What of each part no part before it had.
+-- The part of each piece that no earlier piece covers.
 added AS (
     SELECT
         n, behind - greatest(first, coalesce(max(behind) OVER (

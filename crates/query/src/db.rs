@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use duckdb::{Config, Connection, InterruptHandle};
+use fathom_model::failure::{ErrorKind, error_kind};
 use fathom_model::meta::SessionMeta;
 use fathom_model::syscalls::{Class, Returns, SYSCALLS, Syscall};
 use fathom_model::tables::TABLES;
@@ -20,11 +21,11 @@ use crate::views::VIEWS;
 use crate::watchdog::Watchdog;
 use crate::{QueryError, findings, percentiles, session_row, sql_policy, tables};
 
-/// Stored calls up to which percentiles of the views are exact: the database
-/// keeps about 20 bytes a call for them, outside of its memory limit. Those of more calls
-/// are told from a histogram, at most 1/64 too low.
+/// Number of stored calls up to which percentiles of the views are exact: the database keeps about
+/// 20 bytes per call for them, outside of its memory limit. With more calls, percentiles come from
+/// a histogram and are at most 1/64 too low.
 const EXACT_PERCENTILES: u64 = 20_000_000;
-/// Bytes of the memory limit for each of these calls: no more than half of it goes to them.
+/// Bytes of the memory limit per call: percentiles use at most half of the limit.
 const EXACT_BYTES: u64 = 40;
 
 /// Calls that have no rows in table `syscalls`, for the views that add them to those
@@ -59,7 +60,7 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// Those of [`Db::open`].
+    /// The errors of [`Db::open`].
     pub fn open_latest(session: &mut Session, limits: &Limits) -> Result<Self, QueryError> {
         on_latest(session, |session| Self::open(session, limits.clone()))
     }
@@ -68,8 +69,8 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// Those of [`Db::open_parts`]. Parts of a session that is being recorded
-    /// may be merged at any moment: [`Db::open_latest`] tries again.
+    /// The errors of [`Db::open_parts`]. Parts of a session in progress may be merged at any time:
+    /// [`Db::open_latest`] tries again.
     pub fn open(session: &Session, limits: Limits) -> Result<Self, QueryError> {
         // Parts that are written later are to be read, too.
         let dirs = match session.is_live() {
@@ -247,7 +248,7 @@ impl Db {
     ///
     /// # Errors
     ///
-    /// Those of [`Db::query`].
+    /// The errors of [`Db::query`].
     pub fn run(&self, sql: &str) -> Result<Rows<'_>, QueryError> {
         if self.busy.get() {
             return Err(QueryError::Busy);
@@ -279,13 +280,13 @@ impl Db {
         })
     }
 
-    /// Whether macro `duration_percentiles` and the views are exact: those of very many
-    /// calls are approximate.
+    /// Whether the macro `duration_percentiles` and the views are exact: with very many calls they
+    /// are approximate.
     pub fn exact_percentiles(&self) -> bool {
         self.exact_percentiles
     }
 
-    /// What stops this connection's query from another thread.
+    /// A handle with which another thread stops this connection's query.
     pub fn interrupter(&self) -> Interrupter {
         Interrupter(self.connection.interrupt_handle())
     }
@@ -338,6 +339,7 @@ fn macros(meta: &SessionMeta) -> String {
         .iter()
         .map(|s| format!("({}, {})", sql_string(s.name), sql_string(s.class.name())))
         .collect();
+    let answers = answers();
     format!(
         // Sums are of more bits than their columns: of numbers that cannot be, as a damaged
         // capture has them, the largest is shown, instead of failing.
@@ -359,6 +361,9 @@ fn macros(meta: &SessionMeta) -> String {
 \
          CREATE MACRO call_writes(name) AS regexp_full_match(name, {});
 \
+         CREATE MACRO call_failed(name, errno) AS \
+             (errno IS NOT NULL AND NOT (CASE errno {answers} ELSE false END));
+\
          CREATE VIEW call_classes AS SELECT * FROM (VALUES {}) AS t(syscall, class);",
         names(&|s| moves(s) && !s.writes()),
         names(&|s| moves(s) && s.writes()),
@@ -366,7 +371,28 @@ fn macros(meta: &SessionMeta) -> String {
     )
 }
 
-/// What a session says of itself; while it is recorded with the totals of its parts.
+/// The errors that are answers rather than failures, as the branches of a CASE: the names of
+/// the calls of which each is one.
+fn answers() -> String {
+    let is_answer = |call: &str, errno: &str| error_kind(call, errno) == ErrorKind::Answer;
+    let branch = |errno: &str| {
+        let calls: Vec<&str> = SYSCALLS
+            .iter()
+            .map(|s| s.name)
+            .filter(|name| is_answer(name, errno))
+            .collect();
+        let condition = match calls.len() {
+            0 => return None,
+            n if n == SYSCALLS.len() => "true".to_string(),
+            _ => format!("regexp_full_match(name, {})", sql_string(&calls.join("|"))),
+        };
+        Some(format!("WHEN {} THEN {condition} ", sql_string(errno)))
+    };
+    let errors = (1..4096).filter_map(fathom_model::errno::name);
+    errors.filter_map(branch).collect()
+}
+
+/// The metadata of a session; during the recording with the totals of its parts.
 fn meta_of(session: &Session) -> SessionMeta {
     let mut meta = session.meta().clone();
     if session.is_live() {

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of queries.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub enum QueryError {
     NotASelect(String),
     /// A table function that reaches outside the session.
     #[error(
-        "table function {0} is not available: SQL reaches the tables of this session only \
+        "table function {0} is not available: SQL can read only the tables of this session \
          (SHOW TABLES lists them)"
     )]
     Function(String),
@@ -39,7 +39,7 @@ pub enum QueryError {
     )]
     Memory {
         limit_mib: u64,
-        /// What the database says.
+        /// The message of the database.
         detail: String,
     },
     /// The rows of an earlier query are still being read.
@@ -53,14 +53,18 @@ pub enum QueryError {
         reason: String,
     },
     /// The files of a table do not hold its columns.
-    #[error("table {table} cannot be read: {detail}; the session is damaged or not fathom's")]
+    #[error(
+        "table {table} cannot be read: {detail}; the session is damaged or was not written by fathom"
+    )]
     Table {
         table: &'static str,
-        /// What the database says.
+        /// The message of the database.
         detail: String,
     },
     /// A view lacks a column, or it has another type.
-    #[error("column {0} of a view is not as expected; session and fathom do not fit together")]
+    #[error(
+        "view column {0} is missing or has an unexpected type: this session was written by an incompatible version of fathom"
+    )]
     Column(&'static str),
     /// A result cannot be written in the format asked for.
     #[error("the result cannot be written as {format}: {detail}")]
@@ -99,8 +103,8 @@ impl QueryError {
         }
     }
 
-    /// The error behind a failure of the database. `limits` are what the query
-    /// ran under; `timed_out` tells whether it was interrupted for its time.
+    /// Turns a failure of the database into an error. `limits` are the query's limits; `timed_out`
+    /// is true if it was interrupted for its time.
     pub(crate) fn from_db(error: &duckdb::Error, limits: &Limits, timed_out: bool) -> QueryError {
         let text = message(error);
         if text.starts_with("INTERRUPT") {

@@ -24,7 +24,7 @@ impl Row<'_> {
     /// The integer in column `name`; 0 for null.
     ///
     /// # Errors
-    /// Those of [`Row::get`].
+    /// The errors of [`Row::get`].
     pub fn int(&self, name: &'static str) -> Result<i64, QueryError> {
         self.get(name)
     }
@@ -32,7 +32,7 @@ impl Row<'_> {
     /// The text in column `name`; empty for null.
     ///
     /// # Errors
-    /// Those of [`Row::get`].
+    /// The errors of [`Row::get`].
     pub fn text(&self, name: &'static str) -> Result<String, QueryError> {
         self.get(name)
     }
@@ -46,7 +46,7 @@ impl Row<'_> {
     }
 }
 
-/// What a column can hold. Null is `None`, or else 0 or an empty text.
+/// Types of columns. Null is `None`, or otherwise 0 or an empty text.
 pub trait Value: Sized {
     /// The value in column `name` of `row`.
     ///
@@ -94,7 +94,7 @@ impl Value for String {
 }
 
 /// `read_row!(row => Struct { field other = "column" })`: a struct whose fields are columns of the
-/// same name, or of the one that is given; the error is that of [`Row::get`].
+/// same name, or of the given one; the error is the error of [`Row::get`].
 #[macro_export]
 macro_rules! read_row {
     ($row:ident => $type:ident { $($field:ident $(= $column:literal)?)* }) => {
@@ -111,7 +111,7 @@ macro_rules! read_row {
 /// Each row of `sql`, made into a `T`.
 ///
 /// # Errors
-/// When the query fails, and those of `make`.
+/// If the query fails, and the errors of `make`.
 pub fn rows<T>(
     db: &Db,
     sql: &str,

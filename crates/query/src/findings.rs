@@ -3,7 +3,7 @@
 use duckdb::{Connection, params};
 use serde::{Deserialize, Serialize};
 
-/// What creates the table; its comments document it.
+/// The statement that creates the table; its comments document it.
 pub(crate) const SQL: &str = include_str!("../sql/tables/findings.sql");
 
 /// A row of the table.

@@ -1,8 +1,8 @@
-//! What a query may use.
+//! Limits of a query.
 
 use std::time::Duration;
 
-/// What a query may use.
+/// Limits of a query.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Memory of the database, bytes. Nothing is spilled to disk.

@@ -1,4 +1,4 @@
-//! Percentiles of durations, and the steps that those of many calls are rounded to.
+//! Percentiles of durations, and the steps to which percentiles of many calls are rounded.
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ const RANGE_BITS: u32 = 3;
 /// Median, 90th and 99th percentile of durations, as the function `duration_percentiles` of
 /// the views; `create` is how the statement begins.
 ///
-/// Those of many calls are those of [steps](functions), so that there are few different
-/// numbers to count. The database's own estimate (t-digest) takes longer, differs from run to
-/// run, and where a percentile falls between the durations of hits and of misses it makes up
-/// one in the middle: on real recordings it was up to six times too large.
+/// For many calls, percentiles are rounded to [steps](functions), so that there are few different
+/// numbers to count. The database's own estimate (t-digest) takes longer, differs from run to run,
+/// and invents a value in the middle if a percentile is between the durations of hits and misses:
+/// in real recordings it was up to six times too large.
 pub(crate) fn of_durations(create: &str, exact: bool) -> String {
     let rest = if exact {
         "duration_percentiles(ns) AS quantile_disc(ns, [0.5, 0.9, 0.99])"
@@ -23,9 +23,9 @@ pub(crate) fn of_durations(create: &str, exact: bool) -> String {
     format!("{create} {rest}")
 }
 
-/// What percentiles of many calls are made of: `duration_step(ns)`, the lowest duration of
-/// those that are taken for equal, at most 1/64 below; no step has two powers of two. Chosen
-/// by comparing, which costs a row next to nothing, as most are in one of the first ranges.
+/// The function for percentiles of many calls: `duration_step(ns)`, the lowest duration of the
+/// step, at most 1/64 below; no step spans two powers of two. Computed by comparisons, which cost
+/// almost nothing per row, because most rows are in one of the first ranges.
 pub(crate) fn functions() -> String {
     let mut step = format!("CASE WHEN ns < {EXACT_NS} THEN greatest(ns, 0)");
     let (mut end, mut width) = (EXACT_NS, 1_i64);
@@ -112,7 +112,7 @@ mod tests {
                 );
             }
         }
-        // Nothing known, nothing told; nonsense is no error.
+        // Unknown durations have no step; invalid ones are not an error.
         assert_eq!(both("NULL").1, [-1, -1, -1]);
         assert_eq!(both("-i - 1").1, [0, 0, 0]);
     }

@@ -1,4 +1,4 @@
-//! How DuckDB is told where parts are.
+//! The location of parts as DuckDB needs it.
 //!
 //! It takes a path as text and as a pattern: `*`, `?` and `[` stand for other characters, names
 //! must be UTF-8, and a beginning such as `~` or `s3://` has a meaning of its own. A session may
@@ -22,7 +22,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// That of the session in `dir`.
+    /// The location of the session in `dir`.
     pub(crate) fn of(dir: &Path) -> Result<Self, QueryError> {
         if is_plain(dir) {
             return Ok(Self::default());

@@ -20,7 +20,7 @@ pub struct Rows<'db> {
     _busy: Busy<'db>,
 }
 
-/// Rows in batches: those of a query, or a batch that is there already.
+/// Rows in batches: of a query, or an existing batch.
 pub trait Batches {
     /// Names and types of the columns.
     fn schema(&self) -> SchemaRef;

@@ -15,7 +15,7 @@ pub struct Relation {
     pub name: &'static str,
     /// Whether it is a view.
     pub view: bool,
-    /// What a row is.
+    /// The meaning of a row.
     pub doc: String,
     /// Its columns, in order.
     pub columns: Vec<RelationColumn>,
@@ -27,7 +27,7 @@ pub struct RelationColumn {
     pub sql_type: String,
     /// Whether it may be null; `None` for a view's.
     pub nullable: Option<bool>,
-    /// What it means.
+    /// The meaning of the column.
     pub doc: String,
 }
 
@@ -98,14 +98,16 @@ pub fn schema_markdown() -> Result<String, QueryError> {
     let mut out = String::from(
         "# Tables and views of a session\n\n\
          <!-- Generated from crates/model/src/tables.rs and crates/query/sql: \
-         FATHOM_BLESS=1 ./do test writes it anew. -->\n\n\
+         FATHOM_BLESS=1 ./do test regenerates it. -->\n\n\
          `fathom query SESSION \"SELECT ...\"` runs SQL (DuckDB's dialect) over these tables. \
-         The tables are stored as Parquet files in the session's directory, a folder each; any \
-         program that reads Parquet can use them as they lie. Views exist in `fathom query` only.\n\n\
+         The tables are stored as Parquet files in the session's directory, one folder per table; any \
+         program that reads Parquet can read them. Views exist in `fathom query` only.\n\n\
          Times are nanoseconds of CLOCK_MONOTONIC; `wall_time(ts_ns)` gives the time of day, UTC. \
-         `hash_hex(hash)` writes a hash in 16 digits, as xxh64sum does. \
-         `duration_bucket(ns)` is the power of two below a duration, `call_reads(syscall)` and \
-         `call_writes(syscall)` tell whether a call moves bytes out of or into a file.\n\n\
+         `hash_hex(hash)` prints a hash as 16 digits, like xxh64sum. \
+         `duration_bucket(ns)` is the exponent of the largest power of two that is at most the duration. \
+         `call_reads(syscall)` and `call_writes(syscall)` are true for calls that move bytes out of or into a file. \
+         `call_failed(syscall, errno)` is true for an error that is a failure, and false for one that answers a \
+         question, such as ENOENT of a look-up or EAGAIN of a read.\n\n\
          ## Tables\n",
     );
     for table in TABLES {
@@ -113,8 +115,8 @@ pub fn schema_markdown() -> Result<String, QueryError> {
         if !table.key.is_empty() {
             let _ = write!(
                 out,
-                "\nThe Parquet files may hold several versions of a row: the last one written \
-                 with the same {} counts. `fathom query` shows that one only.\n",
+                "\nThe Parquet files may contain several versions of a row: the last one written \
+                 with the same {} counts. `fathom query` shows only that one.\n",
                 table
                     .key
                     .iter()
@@ -156,7 +158,7 @@ fn one_line(doc: &str) -> String {
     doc.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A bar would end the cell.
+/// A bar would end the cell, and `<` start an element.
 fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
+    text.replace('|', "\\|").replace('<', "&lt;")
 }

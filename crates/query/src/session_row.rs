@@ -5,7 +5,7 @@ use fathom_model::meta::{SessionMeta, State};
 
 use crate::escape;
 
-/// What creates the table; its comments document it.
+/// The statement that creates the table; its comments document it.
 pub(crate) const SQL: &str = include_str!("../sql/tables/session.sql");
 
 /// Creates and fills the table.

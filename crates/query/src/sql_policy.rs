@@ -1,4 +1,4 @@
-//! What keeps SQL inside its session.
+//! The policy that confines SQL to its session.
 //!
 //! Three locks, each of which is enough for most attempts:
 //!

@@ -19,7 +19,8 @@ pub(crate) fn sql_type(ty: ColumnType) -> &'static str {
     }
 }
 
-/// What makes `table` a view of its parts in `place`, in order of writing; `create` is how it begins.
+/// The statement that makes `table` a view of its parts in `place`, in order of writing; `create`
+/// is its beginning.
 pub(crate) fn create_view(
     table: &Table,
     place: &Place,

@@ -11,7 +11,7 @@ pub(crate) struct View {
 
 include!(concat!(env!("OUT_DIR"), "/views.rs"));
 
-/// Names of the views, those of tables `session` and `findings`, which have no parts, included.
+/// Names of the views, including tables `session` and `findings`, which have no parts.
 pub fn view_names() -> impl Iterator<Item = &'static str> {
     ["session", "findings"]
         .into_iter()

@@ -74,7 +74,7 @@ fn only_parts_that_are_new_are_looked_at() {
         assert_eq!(summed(&next), calls);
         let last = START + (calls - 1) * 1000;
         assert_eq!(next.span(), Some((START, last)));
-        // What asks in SQL sees it, on whichever connection, and what the session says.
+        // SQL sees it, on every connection, and so do the session's totals.
         for zoom in [&zoom, &next] {
             assert_eq!(number(zoom, "SELECT count(*) FROM syscalls"), calls);
             assert_eq!(
@@ -83,7 +83,7 @@ fn only_parts_that_are_new_are_looked_at() {
             );
             assert_eq!(number(zoom, "SELECT stored::BIGINT FROM session"), calls);
         }
-        // Sums of the state before are still those of its parts.
+        // Sums of the previous state still equal the sums of its parts.
         assert_eq!(summed(&zoom), calls - PART as i64);
         zoom = next;
     }
@@ -103,7 +103,7 @@ fn the_first_part_without_a_recorder_is_examined_again() {
     write(&writer, 0, 3);
     let mut session = Session::open(&dir).unwrap();
     writer.finish(sample::meta()).unwrap();
-    // Somebody damages a part of the session that is closed.
+    // A part of the closed session is damaged.
     let part = session.parts("syscalls").pop().unwrap();
     if part.exists() {
         fs::write(&part, "no part").unwrap();
@@ -142,7 +142,7 @@ fn a_recording_that_is_followed_gives_no_other_file() {
             let refused = next.db().query(&sql).and_then(|mut rows| rows.next_batch());
             assert!(refused.is_err(), "{sql}");
         }
-        // Nor does a statement that nobody has checked.
+        // Nor does an unchecked statement.
         let unchecked = format!("SELECT count(*) FROM read_parquet({from})");
         let refused = next
             .db()

@@ -1,4 +1,4 @@
-//! What is written for a result.
+//! The output formats of results.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{self, Write};

@@ -377,7 +377,7 @@ fn contention_compares_calls_that_are_alike() {
                 direct(200_000, 2_000),
                 direct(300_000, 9_500),
                 direct(400_000, 6_000),
-                // 103 passed through other functions than those of 100.
+                // 103 passed through other functions than the calls of 100.
                 write(500_000, 400, 103),
                 // Not compared: failed, and had not ended.
                 write(600_000, 1, 103).fails(-28, "ENOSPC", "/x"),
@@ -436,7 +436,7 @@ fn contention_compares_calls_that_are_alike() {
             "103,1,400,0,,",
         ]
     );
-    // The greatest is that of the application.
+    // The greatest score is the application's.
     assert_eq!(
         rows(&db, "SELECT tid FROM contention LIMIT 1"),
         ["102"],

@@ -1,4 +1,4 @@
-//! What the pyramid says is what the rows say.
+//! The pyramid's sums equal the rows' sums.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
@@ -93,8 +93,12 @@ fn answer(batch: &RecordBatch, by: By) -> BTreeMap<(Option<String>, i64), Sums> 
                 .value(row);
         let key = match by {
             By::Nothing => String::new(),
-            By::Syscall | By::Class => {
-                let name = if by == By::Class { "class" } else { "syscall" };
+            By::Syscall | By::Class | By::Purpose => {
+                let name = match by {
+                    By::Class => "class",
+                    By::Purpose => "purpose",
+                    _ => "syscall",
+                };
                 let column = batch.column_by_name(name).unwrap();
                 column.as_string::<i32>().value(row).to_string()
             }
@@ -137,6 +141,10 @@ fn expected(
         By::Nothing => "''",
         By::Syscall => "syscall",
         By::Class => "class",
+        By::Purpose => {
+            "CASE syscall WHEN 'read' THEN 'read' WHEN 'write' THEN 'write' WHEN 'fsync' THEN 'sync' \
+             WHEN 'io_getevents' THEN 'other' ELSE 'metadata' END"
+        }
         By::Thread => "tid::VARCHAR",
         By::Process => "pid::VARCHAR",
         By::File => "coalesce(file_id::VARCHAR, 'NULL')",
@@ -402,8 +410,8 @@ fn filters_leave_out_what_they_should() {
     }
 }
 
-/// Beside the rest of many files a busy one has all of its calls in its own cells, so
-/// that a filter for it needs no rows; what may be in a rest does.
+/// A busy file has all of its calls in its own cells, separate from the rest of many files, so a
+/// filter for it needs no rows; a filter for a file that may be in a rest does.
 #[test]
 fn a_busy_key_among_many_needs_no_rows() {
     let dir = tempfile::tempdir().unwrap();
@@ -639,7 +647,7 @@ fn layers_say_what_the_rows_say() {
             (false, _) => assert_eq!(from_blocks, 0),
         }
     }
-    // Made anew, and damaged.
+    // Rebuilt, and damaged.
     let made = dir.path().join("no");
     Session::open(&made).unwrap().build_pyramids().unwrap();
     let by_layer = Request {
@@ -673,6 +681,190 @@ fn layers_say_what_the_rows_say() {
         };
         assert_eq!(times(&answer(&got.rows, By::Layer)), times(&rows));
     }
+}
+
+/// Time of calls in each bucket by key, from the calls themselves: those longer than a quarter of a
+/// bucket wherever they were in progress, the others where they began.
+fn in_progress(
+    calls: &[Call],
+    key: impl Fn(&Call) -> String,
+    window: &std::ops::Range<i64>,
+    width: i64,
+) -> BTreeMap<(String, i64), i64> {
+    let mut found: BTreeMap<(String, i64), i64> = BTreeMap::new();
+    for call in calls {
+        let begin = START + call.at_ns;
+        let mut add = |at: i64, ns: i64| {
+            let bucket = at - at.rem_euclid(width);
+            if ns > 0 && window.contains(&at) {
+                *found.entry((key(call), bucket)).or_default() += ns;
+            }
+        };
+        if call.dur_ns <= width / 4 {
+            add(begin, call.dur_ns);
+            continue;
+        }
+        let mut at = begin.max(window.start);
+        while at < (begin + call.dur_ns).min(window.end) {
+            let next = (at - at.rem_euclid(width) + width).min(begin + call.dur_ns);
+            add(at, next - at);
+            at = next;
+        }
+    }
+    found
+}
+
+#[test]
+fn time_in_calls_is_where_they_were_in_progress() {
+    let mut rng = fastrand::Rng::with_seed(31);
+    let dir = tempfile::tempdir().unwrap();
+    let calls = calls(&mut rng, 30_000, 40);
+    let session = dir.path().join("s");
+    write(&session, &calls, options(), true);
+    let zoom = open(&session);
+    let span = zoom.span().unwrap();
+    let (mut from_blocks, mut lasting) = (0, 0);
+    for round in 0..60 {
+        let (from, to) = match round {
+            0..3 => (span.0, span.1 + 1),
+            _ => window(&mut rng, span),
+        };
+        let by = [By::Nothing, By::Syscall, By::Purpose, By::Thread, By::File][round % 5];
+        let request = Request {
+            from_ns: Some(from),
+            to_ns: Some(to),
+            pixels: rng.u32(1..400),
+            by,
+            latency: true,
+            busy: true,
+            top: Some(1000),
+            ..Request::default()
+        };
+        let got = zoom.query(&request).unwrap();
+        from_blocks += usize::from(got.blocks > 0);
+        if !got.exact {
+            continue;
+        }
+        let key = |call: &Call| match by {
+            By::Nothing => String::new(),
+            By::Syscall => call.syscall.to_string(),
+            By::Purpose => match call.syscall {
+                "read" | "write" => call.syscall.to_string(),
+                "fsync" => "sync".to_string(),
+                "io_getevents" => "other".to_string(),
+                _ => "metadata".to_string(),
+            },
+            By::Thread => call.tid.to_string(),
+            _ => call.file_id.map_or("NULL".to_string(), |id| id.to_string()),
+        };
+        let expected = in_progress(&calls, key, &got.window_ns, got.bucket_ns);
+        let busy = got.rows.column_by_name("busy_ns").unwrap();
+        let busy = busy.as_primitive::<Int64Type>().values();
+        // The other sums are as they are without it; rows of calls in progress have none.
+        let sums = answer(&got.rows, by);
+        let keys: Vec<(String, i64)> = keys_of(&got.rows, by);
+        let found: BTreeMap<(String, i64), i64> = keys
+            .into_iter()
+            .zip(busy.iter().copied())
+            .filter(|e| e.1 > 0)
+            .collect();
+        assert_eq!(found, expected, "{request:?}");
+        lasting += sums.values().filter(|s| s.0 == 0).count();
+        let plain = zoom
+            .query(&Request {
+                busy: false,
+                ..request
+            })
+            .unwrap();
+        let with_calls: BTreeMap<_, _> = sums.into_iter().filter(|(_, s)| s.0 > 0).collect();
+        assert_eq!(with_calls, answer(&plain.rows, by));
+    }
+    assert!(from_blocks > 0 && lasting > 0, "{from_blocks} {lasting}");
+}
+
+/// Keys and buckets of the rows of an answer, in their order.
+fn keys_of(rows: &RecordBatch, by: By) -> Vec<(String, i64)> {
+    (0..rows.num_rows())
+        .map(|row| {
+            let one = answer(&rows.slice(row, 1), by);
+            let (key, _) = one.into_iter().next().unwrap();
+            (key.0.unwrap_or_default(), key.1)
+        })
+        .collect()
+}
+
+#[test]
+fn time_of_layers_is_where_their_visits_were() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = dir.path().join("s");
+    let call = |at_ns: i64, dur_ns: i64| Call {
+        at_ns,
+        dur_ns,
+        pid: 1,
+        tid: 1,
+        syscall: "fsync",
+        ret: Some(0),
+        errno: None,
+        file_id: Some(1),
+        bytes: None,
+        path: None,
+    };
+    // A call of 8 s, of which the device had 6 s in the middle, and one without visits.
+    let second = 1 << 30;
+    let calls = [call(second, 8 * second), call(12 * second, 2 * second)];
+    let writer = SessionWriter::create(&session, sample::meta(), options()).unwrap();
+    let rid = 1_000_000;
+    writer.append(sample::syscalls(rid, &calls)).unwrap();
+    let (mut rows, mut strings) = (SliceRows::default(), StringTable::new());
+    for (layer, begin, dur_ns, self_ns, depth) in [("syscall", 1, 8, 2, 0), ("device", 2, 6, 6, 1)]
+    {
+        rows.push(SliceRow {
+            rid,
+            layer: strings.intern(layer.as_bytes()),
+            name: strings.intern(b"x"),
+            ts_ns: START + begin * second,
+            dur_ns: dur_ns * second,
+            self_ns: self_ns * second,
+            depth,
+        });
+    }
+    writer.append(rows.into_batch(strings)).unwrap();
+    writer.finish(sample::meta()).unwrap();
+    let zoom = open(&session);
+    let got = zoom
+        .query(&Request {
+            from_ns: Some(START),
+            to_ns: Some(START + 16 * second),
+            pixels: 16,
+            by: By::Layer,
+            latency: true,
+            busy: true,
+            ..Request::default()
+        })
+        .unwrap();
+    assert_eq!(got.bucket_ns, second);
+    let busy = got.rows.column_by_name("busy_ns").unwrap();
+    let busy = busy.as_primitive::<Int64Type>().values();
+    let mut sums: BTreeMap<(String, i64), i64> = BTreeMap::new();
+    for ((layer, t), ns) in keys_of(&got.rows, By::Layer).into_iter().zip(busy.iter()) {
+        if *ns > 0 {
+            sums.insert((layer, t), *ns);
+        }
+    }
+    let of = |layer: &str| -> i64 { sums.iter().filter(|s| s.0.0 == layer).map(|s| s.1).sum() };
+    assert_eq!(
+        (of("syscall"), of("device")),
+        (4 * second, 6 * second),
+        "{sums:?}"
+    );
+    // No bucket has more than its width of one thread.
+    let mut by_time: BTreeMap<i64, i64> = BTreeMap::new();
+    for ((_, t), ns) in &sums {
+        *by_time.entry(*t).or_default() += ns;
+    }
+    assert!(by_time.values().all(|ns| *ns <= second), "{by_time:?}");
+    // START need not be at the beginning of a bucket.
+    assert!((10..=12).contains(&by_time.len()), "{by_time:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What was drained and waits to be decoded: in memory first, then compressed in a file.
+//! Drained records that wait to be decoded: first in memory, then compressed in a file.
 //!
 //! Only draining has to keep up with the program. Where decoding falls behind, for a burst or because
 //! many processors fill the rings that one thread decodes, records wait here, and the rings stay empty.
@@ -43,9 +43,9 @@ struct Limits {
     segment: u64,
 }
 
-/// One of those that wait.
+/// A waiting item.
 pub(crate) enum Entry<M> {
-    /// What was drained; everything before the time has been.
+    /// Drained records; everything before the time is complete.
     Drained(Vec<RawChunk>, u64),
     /// Anything else.
     Message(M),

@@ -11,7 +11,7 @@ use crate::source::RecordSource;
 /// Counters are forgotten when there are more, of processes that have ended.
 const MANY: usize = 4096;
 
-/// What was counted so far.
+/// The counts so far.
 #[derive(Default)]
 pub(crate) struct CallCounters {
     /// Now in the kernel.
@@ -26,8 +26,8 @@ impl CallCounters {
         self.there + self.forgotten
     }
 
-    /// All counters. Those of processes that have ended make room for others when
-    /// there are many: this returns them for the last time.
+    /// All counters. If there are many, counters of ended processes make room for others: this
+    /// returns them for the last time.
     pub(crate) fn read(
         &mut self,
         source: &mut impl RecordSource,

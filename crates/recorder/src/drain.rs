@@ -12,6 +12,7 @@ use crate::pipeline::{self, Message};
 use crate::rules::Rules;
 use crate::running::RunningTarget;
 use crate::source::RecordSource;
+use crate::tail::Tailing;
 use crate::{Control, Observer, Progress, RecordError, Summary};
 
 /// How long the rings may fill before they are drained.
@@ -35,8 +36,9 @@ pub(crate) struct Drain<S> {
     meta: SessionMeta,
     started: Instant,
     deadline: Option<Instant>,
-    /// With [`crate::Detail::Counters`].
+    /// Where not all calls have rows.
     counting: Option<CallCounters>,
+    tailing: Option<Tailing>,
     /// Losses of which table `losses` has the details.
     stored_losses: u64,
     /// Times at which something was in the rings, and the last one.
@@ -53,7 +55,7 @@ impl<S: RecordSource> Drain<S> {
         rules: Option<Rules>,
         meta: SessionMeta,
         (started, duration): (Instant, Option<Duration>),
-        counts: bool,
+        (counts, tailing): (bool, Option<Tailing>),
     ) -> Self {
         Self {
             source,
@@ -63,6 +65,7 @@ impl<S: RecordSource> Drain<S> {
             started,
             deadline: duration.map(|duration| started + duration),
             counting: counts.then(CallCounters::default),
+            tailing,
             stored_losses: 0,
             drains: 0,
             last_record: started,
@@ -84,7 +87,7 @@ impl<S: RecordSource> Drain<S> {
         while !self.turn(target, control, observer)? {
             control
                 .wait(self.pause(), target.pidfd())
-                .map_err(RecordError::system("can't wait for signals"))?;
+                .map_err(RecordError::system("cannot wait for signals"))?;
         }
         self.settle()?;
         observer.ended();
@@ -112,6 +115,9 @@ impl<S: RecordSource> Drain<S> {
         if self.housekeeping.elapsed() >= HOUSEKEEPING {
             self.housekeeping = Instant::now();
             self.report(observer);
+            if let Some(tailing) = &mut self.tailing {
+                tailing.look(&self.source, observer)?;
+            }
         }
         if self.details.elapsed() >= DETAILS {
             self.details = Instant::now();
@@ -119,7 +125,7 @@ impl<S: RecordSource> Drain<S> {
         }
         let arrived = control
             .take()
-            .map_err(RecordError::system("can't read signals"))?;
+            .map_err(RecordError::system("cannot read signals"))?;
         let (saves, ends): (Vec<Arrived>, Vec<Arrived>) =
             arrived.into_iter().partition(Arrived::asks_to_save);
         if let Some(because) = self.pipeline.wanted_save() {
@@ -131,7 +137,7 @@ impl<S: RecordSource> Drain<S> {
         let source = &self.source;
         let ended = target
             .has_ended(|| source.live_tasks(), &ends, observer)
-            .map_err(RecordError::system("can't wait for the command"))?;
+            .map_err(RecordError::system("cannot wait for the command"))?;
         Ok(ended || self.deadline.is_some_and(|at| Instant::now() >= at))
     }
 
@@ -159,7 +165,7 @@ impl<S: RecordSource> Drain<S> {
         Ok(bytes)
     }
 
-    /// Tells observer and session how the recording is doing.
+    /// Reports the progress of the recording to the observer and the session.
     fn report(&mut self, observer: &mut dyn Observer) {
         for save in self.pipeline.new_saves() {
             observer.saved(&save);
@@ -226,7 +232,7 @@ impl<S: RecordSource> Drain<S> {
 
     /// Closes the session, and says what came of it.
     fn complete(
-        self,
+        mut self,
         target: &RunningTarget,
         observer: &mut dyn Observer,
     ) -> Result<Summary, RecordError> {
@@ -235,6 +241,9 @@ impl<S: RecordSource> Drain<S> {
         let duration = self.started.elapsed();
         let totals = self.totals(&counters);
         let probe_ns_per_call = counters.ns_per_call();
+        if let (Some(tail), Some(tailing)) = (&mut self.meta.options.tail, self.tailing.take()) {
+            tail.steps = tailing.steps();
+        }
         let meta = SessionMeta {
             exit_status: target.exit_status(),
             cost: Cost {
@@ -265,7 +274,7 @@ impl<S: RecordSource> Drain<S> {
         }
         for hook in self.source.hooks().iter().filter(|hook| hook.skipped > 0) {
             observer.warning(&format!(
-                "the kernel left hook {} out {} times: what it would have recorded is missing",
+                "the kernel skipped hook {} {} times: the data of these runs is missing",
                 hook.name, hook.skipped
             ));
         }
@@ -301,7 +310,7 @@ impl<S: RecordSource> Drain<S> {
     }
 }
 
-/// What is missing of the recording besides its losses.
+/// Data missing from the recording other than its losses.
 fn missing(counters: &KernelStats) -> Vec<String> {
     let mut missing = Vec::new();
     if counters.compat > 0 {
@@ -318,7 +327,7 @@ fn missing(counters: &KernelStats) -> Vec<String> {
     }
     if counters.faults_unknown > 0 {
         missing.push(format!(
-            "{} page faults are not recorded: nobody knows whether they were on a file, as their \
+            "{} page faults are not recorded: it is unknown whether they were on a file, because their \
              mappings could not be looked up",
             counters.faults_unknown
         ));

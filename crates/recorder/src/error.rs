@@ -25,7 +25,7 @@ pub enum RecordError {
     /// The system refused, or a raw capture is no such.
     #[error("{what}: {source}")]
     System {
-        /// What failed.
+        /// The failed operation.
         what: String,
         /// Why.
         source: io::Error,

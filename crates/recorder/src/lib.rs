@@ -1,8 +1,8 @@
 //! Recordings: from a target to a session.
 //!
 //! A [`Recorder`] attaches the probes and creates the session, its [`Recording`] drains the rings
-//! into that until the [`Target`] ends, and an [`Observer`] is told what happens meanwhile. Nothing
-//! here prints.
+//! into the session until the [`Target`] ends, and an [`Observer`] receives events meanwhile.
+//! Nothing here prints.
 //!
 //! ```no_run
 //! use fathom_recorder::{Observer, Options, RecordError, Recorder, Signals, Target};
@@ -56,6 +56,7 @@ mod running;
 mod snapshot;
 mod source;
 mod stages;
+mod tail;
 mod trigger;
 
 pub use error::RecordError;
@@ -63,7 +64,7 @@ pub use fathom_probe::{Arrived, Content, FilterArgs, Signals};
 pub use host::describe as describe_host;
 pub use meta::filters_as_given;
 pub use observer::{Control, Found, Observer, Progress, Summary};
-pub use options::{Detail, KeepLimit, Options, SaveWhen, Target};
+pub use options::{Detail, KeepLimit, Options, Rows, SAMPLE, SaveWhen, Target};
 pub use pipeline::MEMORY_BYTES;
 pub use recorder::{Ended, Recorder, Recording};
 pub use replay::replay;

@@ -1,4 +1,4 @@
-//! What a session says of its recording when that begins.
+//! The metadata of a session at the start of its recording.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use fathom_model::tables::SCHEMA_VERSION;
 use fathom_probe::{Content, FilterArgs, monotonic_ns, realtime_ns, system};
 
 use crate::plan::Plan;
-use crate::{Detail, KeepLimit, Options, Target, host};
+use crate::{Detail, KeepLimit, Options, Rows, Target, host, tail};
 
 /// The directory of a session that has not been given one.
 pub(crate) fn default_output(plan: &Plan, target: &Target) -> PathBuf {
@@ -25,7 +25,7 @@ pub(crate) fn default_output(plan: &Plan, target: &Target) -> PathBuf {
     PathBuf::from(format!("{name}-{}.fathom", system::local_time_for_names()))
 }
 
-/// The metadata of a recording, but for those that the probes know.
+/// The metadata of a recording, except for the part that only the probes know.
 pub(crate) fn describe(options: &Options, target: &Target, plan: &Plan) -> SessionMeta {
     let filters = filters_as_given(&plan.filters);
     let (command, target_words) = match target {
@@ -53,6 +53,7 @@ pub(crate) fn describe(options: &Options, target: &Target, plan: &Plan) -> Sessi
             ring_mib: options.ring_mib,
             filters,
             other: others_as_given(options, target, plan),
+            tail: tail::described(options),
         },
         host: host::describe(),
         clock: Clock {
@@ -121,7 +122,7 @@ pub fn filters_as_given(given: &FilterArgs) -> Vec<String> {
     words
 }
 
-/// Those of `filters` that choose tasks.
+/// The members of `filters` that select tasks.
 fn chosen_tasks(filters: &[String]) -> String {
     const TASKS: [&str; 6] = ["pid", "tid", "comm", "uid", "cgroup", "container"];
     let words: Vec<_> = filters
@@ -154,6 +155,13 @@ fn others_as_given(options: &Options, target: &Target, plan: &Plan) -> Vec<Strin
     };
     let counters = &plan.probe.perf_counters;
     let counts_files = options.detail == Detail::Counters { by_file: true };
+    let (slower_than, sample) = match options.rows {
+        Rows::All => (None, None),
+        Rows::Tail {
+            slower_than,
+            sample,
+        } => (slower_than, Some(sample)),
+    };
     let keep = options.keep.iter().map(|limit| match limit {
         KeepLimit::Time(time) => format!("--keep {}s", time.as_secs_f64()),
         KeepLimit::Bytes(bytes) => format!("--keep {}KiB", bytes >> 10),
@@ -162,6 +170,10 @@ fn others_as_given(options: &Options, target: &Target, plan: &Plan) -> Vec<Strin
         (!options.layers.is_empty()).then(|| format!("--layers {}", plan.layers.names())),
         (!counters.is_empty()).then(|| format!("--counters {}", counters.names())),
         given(options.stacks, "--stacks"),
+        (options.rows != Rows::All).then(|| "--rows tail".to_string()),
+        slower_than.map(|time| format!("--slower-than {time:?}")),
+        sample.map(|sample| format!("--sample {sample}")),
+        (options.budget).map(|share| format!("--budget {}%", share * 100.0)),
         user.map(|user| format!("--user {user}")),
         given(preserve_environment, "--preserve-env"),
         (options.share_name.as_ref()).map(|name| format!("--share {name}")),

@@ -1,4 +1,4 @@
-//! What a recording reports while it goes on and when it has ended.
+//! Reports of a recording, during it and at its end.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -8,7 +8,7 @@ use fathom_diagnose::{Diagnosis, Finding};
 use fathom_model::meta::{Save, Totals};
 use fathom_probe::{Arrived, Signals};
 
-/// Is told what happens, on the thread that records: what takes long here fills the rings.
+/// Receives events on the thread that records: slow code here fills the rings.
 pub trait Observer {
     /// The user must know this: something is missing, or dangerous.
     fn warning(&mut self, text: &str);
@@ -16,7 +16,7 @@ pub trait Observer {
     /// The user may want to know this.
     fn note(&mut self, _text: &str) {}
 
-    /// How the recording is doing, ten times a second.
+    /// The progress of the recording, ten times per second.
     fn progress(&mut self, _progress: &Progress) {}
 
     /// A copy of the session was made, or could not be.
@@ -71,7 +71,7 @@ pub struct Progress {
     pub waiting: u64,
 }
 
-/// What came of a recording.
+/// The result of a recording.
 #[derive(Debug)]
 pub struct Summary {
     /// Counts.
@@ -84,11 +84,11 @@ pub struct Summary {
     pub duration: Duration,
     /// Time in the probes per call, nanoseconds.
     pub probe_ns_per_call: Option<f64>,
-    /// What the rules found, with [`crate::Options::diagnose`].
+    /// The findings, with [`crate::Options::diagnose`].
     pub found: Option<Found>,
 }
 
-/// What the rules found in the rows as they were recorded.
+/// Findings in the rows as they were recorded.
 #[derive(Debug)]
 pub struct Found {
     /// The findings.

@@ -1,4 +1,4 @@
-//! What to record, how, and into what.
+//! Options of a recording.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,15 +7,14 @@ use std::time::Duration;
 use fathom_probe::{Content, FilterArgs};
 use fathom_session::Share;
 
-/// Options of a recording. Words are those of the command line, which `fathom record --help`
-/// explains.
+/// Options of a recording. Texts have the syntax of the command line (`fathom record --help`).
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Directory of the session; without it one that is named after target and time.
     pub output: Option<PathBuf>,
     /// Replace a session that is there.
     pub force: bool,
-    /// Who may read the session and the raw capture besides their owner.
+    /// Read access to the session and the raw capture besides the owner.
     pub share: Share,
     /// The name by which that was given, for `session.json`.
     pub share_name: Option<String>,
@@ -25,7 +24,12 @@ pub struct Options {
     pub layers: Vec<String>,
     /// How much is read of each call.
     pub detail: Detail,
-    /// What becomes of the bytes that calls move.
+    /// Which calls get a row.
+    pub rows: Rows,
+    /// What the recording may cost, as a share of the time of all processors, 0 to 1: when it
+    /// costs more, fewer calls get a row.
+    pub budget: Option<f64>,
+    /// Handling of the bytes that calls move.
     pub content: Content,
     /// Bytes of each call that `content` takes at most; without it 1 MiB to hash, 256 to keep.
     pub content_max: Option<u32>,
@@ -64,6 +68,8 @@ impl Default for Options {
             syscalls: vec!["storage".into()],
             layers: Vec::new(),
             detail: Detail::Full,
+            rows: Rows::All,
+            budget: None,
             content: Content::None,
             content_max: None,
             stacks: false,
@@ -81,7 +87,7 @@ impl Default for Options {
     }
 }
 
-/// What is recorded.
+/// The target of a recording.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A command, which the recorder starts, and what that starts.
@@ -130,6 +136,25 @@ pub enum Detail {
     /// Everything.
     Full,
 }
+
+/// Which calls get a row of their own. All are counted or stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rows {
+    /// All of them.
+    #[default]
+    All,
+    /// Those that are slow or fail, those in which something happened in a layer below, and a
+    /// sample of the others.
+    Tail {
+        /// Calls that take so long are slow; without it those that take longer than usual.
+        slower_than: Option<Duration>,
+        /// One of so many others gets a row; 0: none.
+        sample: u32,
+    },
+}
+
+/// Of how many calls without anything special one gets a row, unless the options say otherwise.
+pub const SAMPLE: u32 = 1000;
 
 /// How much of a recording is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

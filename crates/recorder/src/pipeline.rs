@@ -25,8 +25,8 @@ use crate::stages::{ROWS_BYTES, Stages, Written};
 use crate::trigger::Trigger;
 use crate::{Options, RecordError};
 
-/// What the recorder's resident memory stays below, besides its rings and the page that it may
-/// serve: drained records that wait, files that are remembered, rows, and the program itself.
+/// Limit of the recorder's resident memory, without its rings and the page's server: waiting
+/// drained records, remembered files, rows, and the program itself.
 pub const MEMORY_BYTES: usize = backlog::MEMORY_BYTES + MAX_FILE_BYTES + ROWS_BYTES + (64 << 20);
 
 /// How often rows are written when the session is watched: a call is to be seen within a
@@ -44,7 +44,7 @@ pub(crate) struct Pipeline {
     existed: bool,
 }
 
-/// What is done on the thread.
+/// The work of the thread.
 struct Work {
     stages: Stages,
     raw: Option<Capture>,
@@ -55,7 +55,7 @@ struct Work {
     cpu_before: u64,
 }
 
-/// What the thread and its client share.
+/// State shared by the thread and its client.
 type Shared = Mutex<News>;
 
 #[derive(Default)]
@@ -71,14 +71,14 @@ struct News {
     reported: Option<i64>,
 }
 
-/// What the thread is sent.
+/// Messages to the thread.
 pub(crate) enum Message {
     /// Losses so far.
     Losses(Losses),
-    /// What came so far is to be saved, with the losses until then.
+    /// Save the recording so far, with the losses until then.
     Save(SaveRequest, Losses),
-    /// What the kernel had counted at a time instead of recording it: by processor, call, process
-    /// and file.
+    /// Calls that the kernel had counted at a time instead of recording them: by CPU, call,
+    /// process, and file.
     Counted(u64, Vec<(ShedKey, ShedValue)>),
     /// The session is to be closed.
     Finish(Box<SessionMeta>, Losses),
@@ -96,7 +96,7 @@ pub(crate) struct Running {
 
 /// A session that is complete.
 pub(crate) struct Completed {
-    /// What the writer says; its copies are those that were not reported before.
+    /// Messages of the writer; its snapshots are the ones that were not reported before.
     pub(crate) finished: Finished,
     /// Why the raw capture is not whole.
     pub(crate) raw_failed: Option<CaptureError>,
@@ -334,7 +334,7 @@ impl Running {
         self.to.in_files()
     }
 
-    /// Has what came so far saved beside the session, with what was lost until then.
+    /// Saves the recording so far next to the session, with the losses until then.
     pub(crate) fn save(&self, because: &str, losses: Losses) {
         self.tell(Message::Save(save_request(&self.output, because), losses));
     }
@@ -382,7 +382,7 @@ impl Running {
     }
 }
 
-/// A request to save, under a name beside the session in `output`.
+/// A request to save, under a name next to the session in `output`.
 fn save_request(output: &Path, because: &str) -> SaveRequest {
     let stem = output.file_stem().unwrap_or(output.as_os_str());
     let time = system::local_time_for_names();

@@ -9,7 +9,7 @@ use fathom_probe::{
 };
 
 use crate::trigger::Trigger;
-use crate::{Detail, KeepLimit, Options, RecordError, Target};
+use crate::{Detail, KeepLimit, Options, RecordError, Rows, Target};
 
 /// Bytes of a call that are hashed unless the options say otherwise.
 const HASH_BYTES: u32 = 1 << 20;
@@ -18,17 +18,18 @@ const PLAIN_BYTES: u32 = 256;
 /// Memory of a ring that only files and tasks go through, MiB.
 const COUNTERS_RING_MIB: u32 = 4;
 
-/// What the options come to.
+/// The decisions that follow from the options.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) probe: ProbeOptions,
-    /// The filters as given, those of the target among them.
+    /// The filters as given, including the target's.
     pub(crate) filters: FilterArgs,
     /// The layers as given; none when those are the usual ones.
     pub(crate) layers: LayerSet,
     pub(crate) user: Option<User>,
     pub(crate) keep: Option<Keep>,
     pub(crate) trigger: Option<Trigger>,
+    pub(crate) rows: Rows,
 }
 
 impl Plan {
@@ -37,21 +38,39 @@ impl Plan {
         let counters = matches!(options.detail, Detail::Counters { .. });
         if counters && (!options.keep.is_empty() || options.raw.is_some()) {
             return refuse(
-                "--detail counters makes no rows to keep and no records: leave --keep and --raw out",
+                "--detail counters records no single calls: it cannot be combined with --keep or --raw",
             );
         }
         if counters && options.stacks {
             return refuse(
-                "--stacks is about single calls, which --detail counters does not record: leave \
-                 one out",
+                "--detail counters records no single calls: it cannot be combined with \
+                 --stacks",
             );
+        }
+        let tail = options.rows != Rows::All || options.budget.is_some();
+        if tail && counters {
+            return refuse(
+                "--detail counters makes no rows of calls: leave it or --rows and --budget out",
+            );
+        }
+        if tail && options.raw.is_some() {
+            return refuse(
+                "--raw keeps the records of calls, which --rows tail and --budget count instead: \
+                 leave one out",
+            );
+        }
+        if options
+            .budget
+            .is_some_and(|share| !(share > 0.0 && share <= 1.0))
+        {
+            return refuse("--budget: a share of the processors' time is above 0 and at most 100%");
         }
         let perf_counters =
             PerfCounters::parse(&options.perf_counters).map_err(RecordError::input)?;
         if counters && !perf_counters.is_empty() {
             return refuse(
-                "--counters is about single calls, which --detail counters does not record: leave \
-                 one out",
+                "--detail counters records no single calls: it cannot be combined with \
+                 --counters",
             );
         }
         let selection = Selection::parse(&options.syscalls).map_err(RecordError::input)?;
@@ -60,7 +79,7 @@ impl Plan {
             _ => LayerSet::parse(&options.layers).map_err(RecordError::input)?,
         };
         let layers = match options.layers[..] {
-            // Counts are those of calls.
+            // Counts are counts of calls.
             _ if counters => LayerSet::default().with(Layer::Syscall),
             [] => usual_layers(&selection),
             _ => given_layers,
@@ -77,6 +96,7 @@ impl Plan {
             user: user.map_err(RecordError::input)?,
             keep: keep(&options.keep)?,
             trigger,
+            rows: options.rows,
             filters: given,
             layers: given_layers,
             probe: ProbeOptions {
@@ -97,6 +117,7 @@ impl Plan {
                 content_max,
                 filters,
                 counters,
+                tail,
                 stacks: options.stacks,
                 perf_counters,
             },
@@ -116,16 +137,16 @@ fn filters(
     }
     let filters = Filters::parse(&given, selection.all_file_types).map_err(RecordError::input)?;
     if selection.calls.is_empty() {
-        return refuse("--syscalls: no call is left to record");
+        return refuse("--syscalls: the values exclude every call");
     }
     if matches!(target, Target::Everything) && !filters.pids().is_empty() {
-        return refuse("--all and --pid contradict each other; --pid '!PID' leaves a process out");
+        return refuse("--all and --pid contradict each other; --pid '!PID' excludes a process");
     }
     if matches!(target, Target::Processes { children: true, .. }) && filters.pids().is_empty() {
-        return refuse("--children needs a --pid whose children are meant");
+        return refuse("--children needs --pid");
     }
     if filters.by_path() && options.detail == Detail::Raw {
-        return refuse("--path needs paths, which --detail raw does not read: use fds or full");
+        return refuse("--detail raw reads no paths: use --path with --detail fds or full");
     }
     Ok((given, filters))
 }
@@ -135,9 +156,7 @@ fn content_max(options: &Options) -> Result<u32, RecordError> {
     let refuse = |text: &str| Err(RecordError::input(text));
     let (default, most) = match options.content {
         Content::None if options.content_max.is_some() => {
-            return refuse(
-                "--content-max limits what --content takes: add --content hash or plain",
-            );
+            return refuse("--content-max needs --content hash or plain");
         }
         Content::None => return Ok(0),
         Content::Hash | Content::Send => (HASH_BYTES, MAX_CONTENT),
@@ -145,16 +164,16 @@ fn content_max(options: &Options) -> Result<u32, RecordError> {
         Content::Plain => (PLAIN_BYTES, CONTENT_CHUNK),
     };
     match options.detail {
-        Detail::Counters { .. } => {
-            refuse("--detail counters makes no rows that could have content")
-        }
+        Detail::Counters { .. } => refuse(
+            "--detail counters records no single calls: it cannot be combined with --content",
+        ),
         Detail::Raw => refuse(
-            "--detail raw reads no memory of the program, --content does: choose --detail fds or \
-             full, or leave --content out",
+            "--detail raw reads no memory of the program: use --content with --detail fds or \
+             full",
         ),
         _ => match options.content_max.unwrap_or(default) {
             bytes if bytes > most => Err(RecordError::Input(format!(
-                "--content-max: at most {most} bytes are possible here"
+                "--content-max: the maximum is {most} bytes here"
             ))),
             bytes => Ok(bytes),
         },
@@ -171,7 +190,7 @@ fn keep(limits: &[KeepLimit]) -> Result<Option<Keep>, RecordError> {
             KeepLimit::Bytes(bytes) if keep.bytes.is_none() => keep.bytes = Some(*bytes),
             _ => {
                 return Err(RecordError::input(
-                    "--keep takes one time and one size, not two of a kind",
+                    "--keep takes one time and one size, not two of the same kind",
                 ));
             }
         }
@@ -217,6 +236,21 @@ mod tests {
                     (o.detail, o.content) = (Detail::Raw, Content::Hash);
                 }),
                 "--detail raw reads no memory",
+            ),
+            (
+                refusal(all(), |o| (o.detail, o.budget) = (counters, Some(0.1))),
+                "--rows and --budget",
+            ),
+            (refusal(all(), |o| o.budget = Some(1.5)), "at most 100%"),
+            (
+                refusal(all(), |o| {
+                    o.rows = Rows::Tail {
+                        slower_than: None,
+                        sample: 0,
+                    };
+                    o.raw = Some("x".into());
+                }),
+                "--raw",
             ),
             (refusal(all(), |o| o.content_max = Some(1)), "add --content"),
             (

@@ -13,6 +13,7 @@ use crate::pipeline::Pipeline;
 use crate::plan::Plan;
 use crate::rules::Rules;
 use crate::running::RunningTarget;
+use crate::tail::Tailing;
 use crate::{Control, Observer, Options, RecordError, Summary, Target, meta};
 
 /// How readily the kernel ends the recorder when memory runs out: only where it alone has used
@@ -46,7 +47,7 @@ pub struct Recording {
 
 /// A recording that has ended.
 pub struct Ended {
-    /// What came of it. After an error the session has what was stored before.
+    /// The result. After an error the session contains everything stored before.
     pub summary: Result<Summary, RecordError>,
     /// The target, which may go on.
     pub target: RunningTarget,
@@ -121,7 +122,7 @@ impl Recorder {
         &self.output
     }
 
-    /// What a program finds that is to run as if there were no recorder.
+    /// State that a program must find as if there were no recorder.
     pub fn conditions(&self) -> Conditions {
         self.before.clone()
     }
@@ -132,6 +133,9 @@ impl Recorder {
     /// [`RecordError::Command`] when the command does not start, [`RecordError::Probe`] when a
     /// process is not there. Nothing is left of the session then.
     pub fn start(mut self) -> Result<Recording, RecordError> {
+        let tail = self.meta.options.tail.as_ref();
+        let cpus = self.meta.host.cpus;
+        let tailing = Tailing::start(tail, self.plan.rows, cpus, &self.probe)?;
         let started = Instant::now();
         let mut first = Vec::new();
         let target = match self.target {
@@ -156,13 +160,14 @@ impl Recorder {
                 RunningTarget::tasks(filters.open_ended())
             }
         };
+        let counts = self.plan.probe.counters || self.plan.probe.tail;
         let drain = Drain::new(
             self.probe,
             self.pipeline.start()?,
             self.rules,
             self.meta,
             (started, self.duration),
-            self.plan.probe.counters,
+            (counts, tailing),
         );
         Ok(Recording {
             drain,
@@ -204,13 +209,13 @@ impl Drop for Protection {
     }
 }
 
-/// What the user must know before the recording begins.
+/// Warnings for the user before the recording starts.
 fn warnings(options: &Options, plan: &Plan, probe: &Probe) -> Vec<String> {
     let mut warnings = Vec::new();
     if plan.probe.content == Content::Plain {
         warnings.push(format!(
-            "--content plain: the session will hold the first {} bytes of every read and \
-             write, passwords and keys among them; guard it as you guard those files",
+            "--content plain: the session will contain the first {} bytes of every read and \
+             write, including passwords and keys; protect it like those files",
             plan.probe.content_max
         ));
     }

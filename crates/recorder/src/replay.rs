@@ -12,7 +12,7 @@ use fathom_session::{SessionWriter, WriterOptions};
 use crate::stages::Stages;
 use crate::{Observer, RecordError};
 
-/// Makes the session `output` of the raw capture `path`; the observer is told what is missing.
+/// Makes the session `output` from the raw capture `path`; the observer learns about missing data.
 ///
 /// # Errors
 /// When the capture cannot be read at all, or the session not be written.

@@ -30,7 +30,7 @@ impl RowStream {
     /// calling thread gets a higher priority.
     ///
     /// # Errors
-    /// Those of [`crate::Recorder::open`]; a command is refused.
+    /// The errors of [`crate::Recorder::open`]; a command is refused.
     pub fn open(options: &Options, target: &Target) -> Result<Self, RecordError> {
         if matches!(target, Target::Command { .. }) {
             return Err(RecordError::input("only running tasks can be looked at"));

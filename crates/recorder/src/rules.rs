@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Niceness of the thread: it takes what others leave.
 const NICE: i32 = 19;
 
-/// What the two ends share.
+/// State shared by both ends.
 #[derive(Debug, Default)]
 struct Shared {
     waiting: AtomicUsize,
@@ -99,7 +99,7 @@ impl Rules {
         Ok((feed, rules))
     }
 
-    /// What was found since the last time.
+    /// Findings since the last time.
     pub(crate) fn news(&self) -> impl Iterator<Item = Finding> {
         self.found.try_iter()
     }
@@ -117,7 +117,7 @@ impl Rules {
     }
 }
 
-/// What is done on the thread.
+/// The work of the thread.
 struct Work {
     rules: Live,
     session: PathBuf,

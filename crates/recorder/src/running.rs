@@ -64,8 +64,8 @@ impl RunningTarget {
         self.told_to_end
     }
 
-    /// Looks what has become of the target and acts on signals; true when the recording is over.
-    /// `live` tells how many recorded tasks there are.
+    /// Checks the state of the target and handles signals; true if the recording is over. `live` is
+    /// the number of recorded tasks.
     pub(crate) fn has_ended(
         &mut self,
         live: impl Fn() -> u64,

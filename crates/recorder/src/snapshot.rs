@@ -18,8 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// File in a session that its recorder holds open.
 const LOCK: &str = ".lock";
 
-/// Has a recording saved as a session of its own, in `output` or beside the recording, and returns
-/// its directory. `recording` is its session or the process id of its recorder.
+/// Makes a recording save a snapshot as a separate session, in `output` or next to the recording,
+/// and returns its directory. `recording` is its session or the process id of its recorder.
 ///
 /// # Errors
 /// When it is not recorded, by this user, or the recorder does not save.
@@ -28,7 +28,7 @@ pub fn snapshot(recording: &Path, output: Option<&Path>) -> Result<PathBuf, Reco
         && output.symlink_metadata().is_ok()
     {
         return refuse(format!(
-            "{} is there already; choose another directory",
+            "{} already exists; choose another directory",
             output.display()
         ));
     }
@@ -36,10 +36,10 @@ pub fn snapshot(recording: &Path, output: Option<&Path>) -> Result<PathBuf, Reco
     let session = Session::glance(&dir)?;
     let before = session.meta().history.saves.last().map(|s| s.at_ns);
     pidfd_send_signal(&recorder, Signal::USR1)
-        .map_err(RecordError::system("can't signal the recorder"))?;
+        .map_err(RecordError::system("cannot signal the recorder"))?;
     let save = wait(session, before)?;
     if let Some(error) = save.error {
-        return refuse(format!("the recorder could not save: {error}"));
+        return refuse(format!("the recorder could not save a snapshot: {error}"));
     }
     let saved = PathBuf::from(&save.path);
     let saved = match (dir.parent(), saved.file_name()) {
@@ -100,21 +100,21 @@ fn wait(mut session: Session, before: Option<i64>) -> Result<Save, RecordError> 
         }
         if Instant::now() > deadline {
             return refuse(format!(
-                "the recorder has not saved in {} s; see what it says",
+                "the recorder has not saved a snapshot within {} s; check its messages",
                 PATIENCE.as_secs()
             ));
         }
     }
 }
 
-/// The session that is meant, and the process that records it. A signal ends most programs, so
-/// that nobody else's session may tell which process gets one.
+/// The session, and the process that records it. A signal ends most programs, so another user's
+/// session must not determine which process gets one.
 fn recorder(named: &Path) -> Result<(PathBuf, OwnedFd), RecordError> {
     if named.is_dir() {
         let session = Session::glance(named)?;
         if !session.is_live() {
             return refuse(format!(
-                "{} is not being recorded; it is a session of its own already",
+                "{} is not being recorded; it is already a complete session",
                 named.display()
             ));
         }
@@ -122,22 +122,22 @@ fn recorder(named: &Path) -> Result<(PathBuf, OwnedFd), RecordError> {
         let lock = open_regular(&path)
             .and_then(|lock| lock.metadata())
             .map_err(RecordError::system::<io::Error>(format!(
-                "can't read {}",
+                "cannot read {}",
                 path.display()
             )))?;
         if !is_ours(lock.uid()) || lock.nlink() != 1 {
             return refuse(format!(
-                "{} is of user {}: only that user can have its recording saved; run fathom as \
+                "{} belongs to user {}, and only that user can save its recording; run fathom as \
                  that user, or give the recorder's process id",
                 named.display(),
                 lock.uid()
             ));
         }
         for entry in
-            fs::read_dir("/proc").map_err(RecordError::system("can't look for the recorder"))?
+            fs::read_dir("/proc").map_err(RecordError::system("cannot find the recorder"))?
         {
             let name = entry
-                .map_err(RecordError::system("can't look for the recorder"))?
+                .map_err(RecordError::system("cannot find the recorder"))?
                 .file_name();
             let pid = name.to_str().and_then(|n| n.parse().ok());
             let Some(pid) = pid.and_then(Pid::from_raw) else {
@@ -155,7 +155,7 @@ fn recorder(named: &Path) -> Result<(PathBuf, OwnedFd), RecordError> {
             }
         }
         return refuse(format!(
-            "the process that records {} is not to be seen; be root, in its pid namespace",
+            "cannot see the process that records {}; run as root, in its pid namespace",
             named.display()
         ));
     }
@@ -167,7 +167,7 @@ fn recorder(named: &Path) -> Result<(PathBuf, OwnedFd), RecordError> {
         ));
     };
     let process = pidfd_open(pid, PidfdFlags::empty()).map_err(RecordError::system(format!(
-        "can't look at process {}",
+        "cannot examine process {}",
         pid.as_raw_nonzero()
     )))?;
     for file in open_files(pid) {
@@ -182,7 +182,7 @@ fn recorder(named: &Path) -> Result<(PathBuf, OwnedFd), RecordError> {
         }
     }
     refuse(format!(
-        "process {} records no session",
+        "process {} does not record a session",
         pid.as_raw_nonzero()
     ))
 }

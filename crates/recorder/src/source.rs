@@ -1,11 +1,11 @@
 //! Where records come from: what a recording needs of the probes.
 
-use fathom_model::abi::{ShedKey, ShedValue};
+use fathom_model::abi::{ShedKey, ShedValue, TailControl};
 use fathom_model::meta::{Hook, Records};
 use fathom_model::raw::RawChunk;
 use fathom_probe::{KernelStats, Losses, Probe, ProbeError};
 
-/// The probes, or a test in their place. The methods are those of [`Probe`].
+/// The probes, or a test double, with the methods of [`Probe`].
 pub(crate) trait RecordSource {
     fn drain(&mut self, out: &mut Vec<RawChunk>);
     fn recycle(&mut self, buffer: Vec<u8>);
@@ -15,6 +15,7 @@ pub(crate) trait RecordSource {
     fn losses(&self) -> Result<Losses, ProbeError>;
     fn counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError>;
     fn forget_counted(&mut self, keys: &[ShedKey]) -> Result<(), ProbeError>;
+    fn set_tail(&self, tail: &TailControl) -> Result<(), ProbeError>;
     fn records(&self) -> Records;
     fn hooks(&self) -> &[Hook];
     fn ring_peak(&self) -> f64;
@@ -51,6 +52,10 @@ impl RecordSource for Probe {
 
     fn forget_counted(&mut self, keys: &[ShedKey]) -> Result<(), ProbeError> {
         Probe::forget_counted(self, keys)
+    }
+
+    fn set_tail(&self, tail: &TailControl) -> Result<(), ProbeError> {
+        Probe::set_tail(self, tail)
     }
 
     fn records(&self) -> Records {

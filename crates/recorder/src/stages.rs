@@ -23,8 +23,8 @@ const BATCH_BYTES: usize = 32 << 20;
 /// Time after which fewer are.
 const BATCH_TIME: Duration = Duration::from_millis(200);
 
-/// Memory of rows on their way from records to the disk, whose texts have up to a page of
-/// memory each: the batch that is filled, those that the writer encodes and merges.
+/// Memory of rows on their way from records to the disk, whose texts take up to one page each: the
+/// batch being filled, and the batches that the writer encodes and merges.
 pub(crate) const ROWS_BYTES: usize = 768 << 20;
 
 /// Files that are remembered where old rows are dropped, for days perhaps: one that was not used
@@ -33,7 +33,7 @@ const MAX_FILES_KEPT: usize = 1 << 16;
 /// Their memory.
 pub(crate) const MAX_FILE_BYTES_KEPT: usize = 64 << 20;
 
-/// What has been written so far.
+/// The state of the written rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Written {
     /// Rows of table syscalls on disk.
@@ -239,7 +239,7 @@ impl Stages {
         Ok(())
     }
 
-    /// What is on disk.
+    /// The state on disk.
     pub(crate) fn written(&self) -> Written {
         let stats = self.sink.writer.stats();
         let calls = stats.tables.iter().find(|table| table.table == "syscalls");
@@ -289,7 +289,7 @@ impl Stages {
         }
         meta.totals.offsets_unknown = decoder.enricher.offsets_unknown();
         let damaged = decoder.damaged();
-        // What it remembers is as much as the merges at the end need.
+        // It remembers as much as the merges at the end need.
         drop(decoder);
         system::release_memory();
         let calls = losses

@@ -1,7 +1,5 @@
 //! Findings of the diagnosis in a report, and as rows of table `findings`.
 
-use std::time::Instant;
-
 use fathom_diagnose::{
     CachedDiagnosis, Confidence, DiagnoseError, Diagnosis, Finding, Group, Summary, cached,
 };
@@ -38,35 +36,16 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Diagnoses a session that is small enough to do so in passing.
-    ///
-    /// # Errors
-    /// When the session cannot be read.
-    pub fn of(session: &Session) -> Result<Self, DiagnoseError> {
-        let started = Instant::now();
-        let calls = session.rows("syscalls");
-        if calls > MAX_CALLS {
-            let notice = match cached(session) {
-                CachedDiagnosis::Findings(diagnosis) => {
-                    let took = started.elapsed().as_nanos();
-                    return Ok(Self::from_diagnosis(&diagnosis, took));
-                }
-                CachedDiagnosis::Nothing => String::new(),
-                CachedDiagnosis::Unusable(why) => format!(" ({why})"),
-            };
-            let calls = count(i64::try_from(calls).unwrap_or(i64::MAX));
-            return Ok(Self {
-                left_out: Some(format!(
-                    "{calls} calls take a while: fathom diagnose looks at them{notice}"
-                )),
+    /// The findings of a report, from a diagnosis that took `took_ns`, or without one because of
+    /// `left_out`.
+    pub(crate) fn of(diagnosis: Result<&Diagnosis, String>, took_ns: u128) -> Self {
+        match diagnosis {
+            Ok(diagnosis) => Self::from_diagnosis(diagnosis, took_ns),
+            Err(reason) => Self {
+                left_out: Some(reason),
                 ..Self::default()
-            });
+            },
         }
-        let diagnosis = fathom_diagnose::diagnose(session)?;
-        Ok(Self::from_diagnosis(
-            &diagnosis,
-            started.elapsed().as_nanos(),
-        ))
     }
 
     fn from_diagnosis(diagnosis: &Diagnosis, took_ns: u128) -> Self {
@@ -83,6 +62,27 @@ impl Findings {
             left_out: None,
         }
     }
+}
+
+/// Diagnoses a session that is small enough to do so in passing, or takes the findings that were
+/// kept; `Err` in the answer says why there are none.
+///
+/// # Errors
+/// When the session cannot be read.
+pub fn diagnosis_in_passing(session: &Session) -> Result<Result<Diagnosis, String>, DiagnoseError> {
+    let calls = session.rows("syscalls");
+    if calls <= MAX_CALLS {
+        return fathom_diagnose::diagnose(session).map(Ok);
+    }
+    let notice = match cached(session) {
+        CachedDiagnosis::Findings(diagnosis) => return Ok(Ok(diagnosis)),
+        CachedDiagnosis::Nothing => String::new(),
+        CachedDiagnosis::Unusable(why) => format!(" ({why})"),
+    };
+    let calls = count(i64::try_from(calls).unwrap_or(i64::MAX));
+    Ok(Err(format!(
+        "not diagnosed, as {calls} calls take a while: run `fathom diagnose`{notice}"
+    )))
 }
 
 /// The rows of table `findings`.

@@ -1,15 +1,17 @@
 //! Taking the numbers of a report from a session.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use fathom_model::meta::{self, SessionMeta};
 use fathom_model::tables::TABLES;
 use fathom_query::escape::{shell_words, text};
 use fathom_query::{Db, QueryError, read_row};
 use fathom_session::Session;
+use fathom_why::{Scope, tell, why};
 
 use crate::error::ReportError;
-use crate::findings::Findings;
+use crate::findings::{Findings, diagnosis_in_passing};
 use crate::layers::Layers;
 use crate::report::*;
 use crate::section::total;
@@ -67,10 +69,18 @@ impl Report {
         )?;
         // Parts of a live session are merged while it is read: what is missing then is
         // no reason to fail.
-        report.findings = match Findings::of(session) {
-            Err(_) if session.is_live() => None,
-            found => Some(found?),
+        let started = Instant::now();
+        let diagnosis = match diagnosis_in_passing(session) {
+            Err(_) if session.is_live() => return Ok(report),
+            found => found?,
         };
+        let took_ns = started.elapsed().as_nanos();
+        if let Ok(diagnosis) = &diagnosis {
+            let (scope, found) = (Scope::default(), &diagnosis.findings);
+            report.why.sentences = tell(&report.why.facts, session.meta(), &scope, found);
+        }
+        let diagnosis = diagnosis.as_ref().map_err(Clone::clone);
+        report.findings = Some(Findings::of(diagnosis, took_ns));
         Ok(report)
     }
 
@@ -102,10 +112,13 @@ impl Report {
         )?;
         Ok(Report {
             problems: problems(source, &session, &loss, &totals),
+            limits: limits(source),
+            why: why(db, meta, &Scope::default(), &[])?,
             findings: None,
             session,
             loss,
             classes,
+            costly: costly(db)?,
             errors: errors(db)?,
             files: files(db)?,
             mapped: mapped(db, meta)?,
@@ -242,6 +255,29 @@ fn loss(db: &Db, source: &ReportInput<'_>, stored: i64, lost: i64) -> Result<Los
     })
 }
 
+/// What a recording that has rows of some calls only does not tell.
+fn tail_problem(tail: &meta::Tail, loss: &Loss) -> Option<String> {
+    if loss.counted == 0 {
+        return None;
+    }
+    let slow = match tail.slow_ns {
+        Some(ns) => format!("take {} or more", units::duration(i64::try_from(ns).ok()?)),
+        None => "take longer than usual".to_string(),
+    };
+    let sample = match (tail.budget, tail.sample) {
+        (Some(_), _) => "a sample of the others, as --budget allowed".to_string(),
+        (None, 0) => "none of the others".to_string(),
+        (None, sample) => format!("1 in {sample} of the others"),
+    };
+    Some(format!(
+        "{} of {} calls have no row, they were counted: rows are there of calls that {slow}, fail or \
+         wait, and of {sample}; counts, errors, bytes, total and longest times and the histograms \
+         include all calls, percentiles, threads, times and findings do not",
+        units::count(i64::try_from(loss.counted).ok()?),
+        units::count(i64::try_from(loss.seen).ok()?),
+    ))
+}
+
 fn problems(
     source: &ReportInput<'_>,
     session: &SessionSummary,
@@ -255,7 +291,9 @@ fn problems(
                 .into(),
         );
     }
-    if loss.counted > 0 {
+    if let Some(tail) = &source.meta.options.tail {
+        problems.extend(tail_problem(tail, loss));
+    } else if loss.counted > 0 {
         problems.push(
             "recorded with --detail counters: there are no single calls, so no percentiles, \
              errors by name, threads or times; counts, bytes, longest times and the histograms \
@@ -352,13 +390,6 @@ fn problems(
     if let Some(log) = &source.meta.source {
         problems.extend(imported(log));
     }
-    for hook in source.meta.hooks.iter().filter(|h| !h.attached) {
-        let note = if hook.note.is_empty() { "" } else { ": " };
-        problems.push(format!(
-            "hook {} was not available{note}{}",
-            hook.name, hook.note
-        ));
-    }
     for hook in source.meta.hooks.iter().filter(|h| h.skipped > 0) {
         problems.push(format!(
             "the kernel left hook {} out {} times: what it would have recorded is missing",
@@ -367,6 +398,27 @@ fn problems(
         ));
     }
     problems
+}
+
+/// What this kernel or log could not show, a sentence each: nothing went wrong.
+fn limits(source: &ReportInput<'_>) -> Vec<String> {
+    let mut limits = Vec::new();
+    for hook in source.meta.hooks.iter().filter(|h| !h.attached) {
+        let note = if hook.note.is_empty() { "" } else { ": " };
+        limits.push(format!(
+            "hook {} was not available{note}{}",
+            hook.name, hook.note
+        ));
+    }
+    if let Some(log) = &source.meta.source {
+        for missing in &log.not_observable {
+            limits.push(format!(
+                "not observable in a log of {}: {missing}",
+                log.format
+            ));
+        }
+    }
+    limits
 }
 
 /// What a session lacks because it was made of a log.
@@ -380,13 +432,25 @@ fn imported(log: &meta::ImportSource) -> Vec<String> {
             count(log.lines)
         ));
     }
-    for missing in &log.not_observable {
-        problems.push(format!(
-            "not observable in a log of {}: {missing}",
-            log.format
-        ));
-    }
     problems
+}
+
+fn costly(db: &Db) -> Result<Vec<CallsOnFile>, QueryError> {
+    let sql = format!(
+        "SELECT syscall, file_id, path, calls, bytes, total_ns, max_ns FROM (
+             SELECT syscall, file_id, count(*) AS calls,
+                 bounded(coalesce(sum(bytes), 0)) AS bytes,
+                 bounded(coalesce(sum(dur_ns), 0)) AS total_ns, coalesce(max(dur_ns), 0) AS max_ns
+             FROM syscalls GROUP BY syscall, file_id
+             ORDER BY total_ns DESC, syscall, file_id LIMIT {TOP}
+         ) LEFT JOIN (SELECT file_id, path FROM files) USING (file_id)
+         ORDER BY total_ns DESC, syscall, file_id"
+    );
+    rows(
+        db,
+        &sql,
+        |row| read_row!(row => CallsOnFile { syscall file_id path calls bytes total_ns max_ns }),
+    )
 }
 
 fn errors(db: &Db) -> Result<Vec<ErrorCount>, QueryError> {
@@ -500,7 +564,38 @@ fn timeline(db: &Db, meta: &SessionMeta, duration_ns: i64) -> Result<Timeline, R
     rows(db, &sql, |row| {
         let index = usize::try_from(row.int("slice")?).unwrap_or(0);
         if let Some(slice) = slices.get_mut(index) {
-            *slice = read_row!(row => Slice { calls errors read_bytes written_bytes })?;
+            *slice = Slice {
+                calls: row.int("calls")?,
+                errors: row.int("errors")?,
+                read_bytes: row.int("read_bytes")?,
+                written_bytes: row.int("written_bytes")?,
+                total_ns: 0,
+            };
+        }
+        Ok(())
+    })?;
+    // The time of a call counts in each slice that it went on in: a hang is many slices long.
+    let sql = format!(
+        "WITH timed AS (
+             SELECT ts_ns - {start} AS b, ts_ns - {start} + dur_ns AS e FROM syscalls
+             WHERE dur_ns > 0),
+         placed AS (
+             SELECT b, e, greatest(0, least({last}, b // {slice_ns}))::BIGINT AS first,
+                 greatest(0, least({last}, (e - 1) // {slice_ns}))::BIGINT AS final
+             FROM timed)
+         SELECT slice, bounded(sum(ns)) AS total_ns FROM (
+             SELECT first AS slice, e - b AS ns FROM placed WHERE first = final
+             UNION ALL
+             SELECT slice, least(e, (slice + 1) * {slice_ns}) - greatest(b, slice * {slice_ns})
+             FROM (SELECT b, e, unnest(range(first, final + 1)) AS slice FROM placed
+                   WHERE first < final))
+         GROUP BY slice",
+        start = meta.clock.start_monotonic_ns
+    );
+    rows(db, &sql, |row| {
+        let index = usize::try_from(row.int("slice")?).unwrap_or(0);
+        if let Some(slice) = slices.get_mut(index) {
+            slice.total_ns = row.int("total_ns")?;
         }
         Ok(())
     })?;

@@ -18,14 +18,14 @@ mod text;
 
 pub use counters::CallCounters;
 pub use error::ReportError;
-pub use findings::{Findings, finding_rows};
+pub use findings::{Findings, diagnosis_in_passing, finding_rows};
 pub use gather::ReportInput;
 pub use html::to_html;
 pub use layers::{CachedFile, Device, Interrupt, LayerTime, Layers, Wait};
 pub use queues::{Queue, ReadAhead};
 pub use report::{
-    Bucket, Calls, Cost, ErrorCount, FileActivity, Files, Latency, Loss, LossPlace, NextCommand,
-    Report, SessionSummary, Slice, State, Storage, Thread, Threads, Timeline, Totals,
+    Bucket, Calls, CallsOnFile, Cost, ErrorCount, FileActivity, Files, Latency, Loss, LossPlace,
+    NextCommand, Report, SessionSummary, Slice, State, Storage, Thread, Threads, Timeline, Totals,
 };
 pub use sarif::to_sarif;
-pub use text::{diagnosis_to_text, diff_to_text, to_text};
+pub use text::{diagnosis_to_text, diff_to_text, story_to_text, to_screen, to_text};

@@ -9,6 +9,10 @@ pub struct Report {
     pub session: SessionSummary,
     /// What is wrong with the recording, a sentence each.
     pub problems: Vec<String>,
+    /// What the kernel or the log could not show, a sentence each.
+    pub limits: Vec<String>,
+    /// Where the time went and why, in sentences, with the numbers that they are made of.
+    pub why: fathom_why::Story,
     /// What the diagnosis found; null when it did not look.
     pub findings: Option<crate::findings::Findings>,
 
@@ -20,6 +24,8 @@ pub struct Report {
     pub classes: Vec<Calls>,
     /// Calls by name, by total time.
     pub syscalls: Vec<Calls>,
+    /// Calls by name and file, by total time.
+    pub costly: Vec<CallsOnFile>,
     /// Failed calls by name and error, most frequent first.
     pub errors: Vec<ErrorCount>,
     /// Files that stand out.
@@ -155,6 +161,25 @@ pub struct Calls {
     pub p90_ns: Option<i64>,
     /// 99th percentile.
     pub p99_ns: Option<i64>,
+    /// Longest duration.
+    pub max_ns: i64,
+}
+
+/// Stored calls of a name on a file.
+#[derive(Clone, Debug, Serialize)]
+pub struct CallsOnFile {
+    /// Name of the call.
+    pub syscall: String,
+    /// Id in table `files`; null: calls without a known file.
+    pub file_id: Option<i64>,
+    /// Path of the file.
+    pub path: Option<String>,
+    /// Calls.
+    pub calls: i64,
+    /// Bytes moved.
+    pub bytes: i64,
+    /// Sum of durations.
+    pub total_ns: i64,
     /// Longest duration.
     pub max_ns: i64,
 }
@@ -361,6 +386,8 @@ pub struct Slice {
     pub read_bytes: i64,
     /// Bytes written.
     pub written_bytes: i64,
+    /// Time that threads were in calls, also in those that began before; threads at once add up.
+    pub total_ns: i64,
 }
 
 /// The latency histogram of a call name.

@@ -6,7 +6,7 @@ use std::path::Path;
 use fathom_model::meta::{self, SessionMeta};
 use fathom_query::output::{self, Format, Options};
 use fathom_query::{Db, Limits};
-use fathom_report::{Report, ReportInput, State, to_html, to_text};
+use fathom_report::{Report, ReportInput, State, to_html, to_screen, to_text};
 use fathom_session::{Session, SessionWriter, WriterOptions};
 use fathom_testkit::expect_file;
 use fathom_testkit::sample::{self, Files, HOSTILE, Loss};
@@ -46,6 +46,8 @@ fn text_at_two_widths() {
     let report = fixed();
     expect("report-100.txt", &to_text(&report, 100, false));
     expect("report-80.txt", &to_text(&report, 80, false));
+    expect("screen-100.txt", &to_screen(&report, 100, false));
+    expect("screen-80.txt", &to_screen(&report, 80, false));
 }
 
 #[test]
@@ -200,20 +202,22 @@ fn the_terminal_is_safe_from_names() {
     let files = sample::fixed(dir.path());
     let problems = ["part \u{1b}[2J\n is odd".to_string()];
     let report = Report::build_from(&db(&meta, &files), &source(&meta, &problems)).unwrap();
-    let text = to_text(&report, 100, false);
-    let bad: Vec<char> = text
-        .chars()
-        .filter(|c| c.is_control() && *c != '\n')
-        .collect();
-    assert_eq!(bad, []);
-    assert!(text.contains("/srv/a\\x1b[2J\\n"), "{text}");
-    // With colors only the sequences of the report itself remain.
-    let mut colored = to_text(&report, 100, true);
-    assert!(colored.contains("\x1b[1m"));
-    for own in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;31m", "\x1b[32m"] {
-        colored = colored.replace(own, "");
+    for lay_out in [to_text, to_screen] {
+        let text = lay_out(&report, 100, false);
+        let bad: Vec<char> = text
+            .chars()
+            .filter(|c| c.is_control() && *c != '\n')
+            .collect();
+        assert_eq!(bad, []);
+        assert!(text.contains("\\x1b[2J\\n"), "{text}");
+        // With colors only the sequences of the report itself remain.
+        let mut colored = lay_out(&report, 100, true);
+        assert!(colored.contains("\x1b[1m"));
+        for own in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[1;31m", "\x1b[32m"] {
+            colored = colored.replace(own, "");
+        }
+        assert_eq!(colored, text);
     }
-    assert_eq!(colored, text);
 }
 
 #[test]
@@ -250,6 +254,13 @@ fn no_line_is_wider_than_asked_for() {
         for line in body.lines() {
             assert!(line.chars().count() <= width, "{width}: {line}");
         }
+        let screen = to_screen(&report, width, false);
+        // The commands to copy are not broken.
+        let body = screen.split("\nfathom ").next().unwrap();
+        for line in body.lines() {
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+        assert!(screen.lines().count() <= 40, "{screen}");
     }
 }
 

@@ -1,5 +1,4 @@
-//! Who may ask: the right host, no other site, the token; and what answers say to
-//! browsers about themselves.
+//! Access control: the right host, no other site, the token; and the security headers of answers.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use crate::error::ApiError;
 use crate::serve::Client;
 use crate::token::Token;
 
-/// What a request is checked against.
+/// The expected properties of a request.
 pub(crate) struct Auth {
     pub token: Token,
     pub address: SocketAddr,
@@ -64,8 +63,8 @@ impl Auth {
             .unwrap_or(name);
         let named = bare.parse::<IpAddr>();
         if ip.is_unspecified() {
-            // Any address of this machine, which only it knows all of: one that is
-            // written as a number is nobody's name.
+            // Any address of this machine, which knows all of them: a numeric address is not a name
+            // that another site could have registered.
             return local.contains(&name)
                 || named.is_ok()
                 || (!self.host_name.is_empty() && name.eq_ignore_ascii_case(&self.host_name));

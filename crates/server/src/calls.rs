@@ -6,14 +6,14 @@ use crate::view::Reader;
 
 /// Calls in a window that pass a filter.
 pub(crate) struct Calls {
-    /// What stands behind FROM.
+    /// The text after FROM.
     pub source: String,
-    /// What stands behind WHERE.
+    /// The text after WHERE.
     pub conditions: String,
 }
 
 impl Calls {
-    /// Those that began in `window`.
+    /// Calls that started in `window`.
     pub fn of(reader: &Reader, selection: &Selection, window: Window) -> Result<Self, ApiError> {
         let source = reader.zoom.calls_in(window.from..window.to)?;
         let mut conditions = window.sql("ts_ns");
@@ -35,9 +35,9 @@ impl std::fmt::Display for Calls {
     }
 }
 
-/// A condition on `column` of another table: that it is the id of a call that passes the
-/// filter. Nothing when everything passes. What a call caused may come much later, so
-/// calls count that began before `to_ns`, and after `from_ns` if that is given.
+/// A condition on `column` of another table: it is the id of a call that matches the filter. Empty
+/// if every call matches. Effects of a call may come much later, so calls count that started before
+/// `to_ns`, and after `from_ns` if that is given.
 pub(crate) fn caused_by(
     reader: &Reader,
     selection: &Selection,

@@ -1,5 +1,4 @@
-//! Notices that files of a session come and go: the kernel tells (inotify), or, where it has no
-//! watch left, the clock does.
+//! Detects changes of a session's files: through inotify, or by the clock if no watch is available.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -14,15 +13,15 @@ use tokio::io::unix::AsyncFd;
 
 /// How often a session is looked at that is not watched.
 const LOOK: Duration = Duration::from_millis(100);
-/// Parts of all tables are written one after the other, that of the calls last: what comes in
-/// so short a time is one change.
+/// Parts of all tables are written one after another, the calls' part last: changes within such a
+/// short time are one change.
 const SETTLE: Duration = Duration::from_millis(20);
 
 /// Changes of a session's folders.
 pub(crate) struct Changes(Option<AsyncFd<OwnedFd>>);
 
 impl Changes {
-    /// Those of the session in `dir` from now on.
+    /// The changes of the session in `dir` from now on.
     pub fn of(dir: &Path) -> Self {
         Self(watch(dir).ok())
     }
@@ -46,8 +45,8 @@ impl Changes {
 )]
 fn watch(dir: &Path) -> io::Result<AsyncFd<OwnedFd>> {
     let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-    // Parts and session.json get their names when they are whole. Merged ones are removed
-    // after that; the pyramid grows by what parts have told before.
+    // Parts and session.json get their names when they are complete. Merged ones are removed after
+    // that; the pyramid grows by data of earlier parts.
     let flags = WatchFlags::MOVED_TO | WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW;
     inotify::add_watch(&watch, dir, flags)?;
     for table in TABLES {

@@ -1,9 +1,9 @@
 //! Diagnoses of sessions: behind everything else, and once for all who ask.
 //!
-//! Every call is looked at for one, which takes half a minute for tens of millions. So it
-//! runs on a thread of its own with little priority, takes no turn of other queries, and
-//! goes on when the page that asked has gone elsewhere, unless another session is asked
-//! about. It is kept as long as the session does not change, beside a large session too.
+//! A diagnosis reads every call, which takes half a minute for tens of millions. So it runs at low
+//! priority in a separate thread, does not block other queries, and continues after the requesting
+//! page has gone, unless another session is requested. The result is kept as long as the session
+//! does not change, for a large session also in the session itself.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -27,14 +27,14 @@ pub(crate) struct RenderedDiagnosis {
     pub json: String,
 }
 
-/// What is there once a diagnosis is done.
+/// The result of a diagnosis.
 type Outcome = Option<Result<Arc<RenderedDiagnosis>, ApiError>>;
 
 /// A diagnosis that is being made.
 #[derive(Clone)]
 struct Running {
     stop: Stop,
-    /// Whoever waits has a receiver of it.
+    /// All waiting requests have a receiver of it.
     sender: Arc<watch::Sender<Outcome>>,
 }
 
@@ -51,7 +51,7 @@ struct State {
 }
 
 impl Diagnoses {
-    /// The diagnosis of session `id`. Of one that is being recorded that of a moment ago.
+    /// The diagnosis of session `id`. In a session in progress it may be slightly out of date.
     pub async fn of(
         &self,
         library: &Library,
@@ -73,7 +73,7 @@ impl Diagnoses {
         (stamp == now).then(|| told.clone())
     }
 
-    /// What waits for the diagnosis of a session; begins it if nobody has.
+    /// A receiver for the diagnosis of a session; starts the diagnosis if necessary.
     fn join(&self, id: &str, dir: &Path) -> Result<watch::Receiver<Outcome>, ApiError> {
         let mut running = lock(&self.0.running);
         if let Some(found) = running.get(id)
@@ -81,7 +81,7 @@ impl Diagnoses {
         {
             return Ok(found.sender.subscribe());
         }
-        // Those that nobody waits for any more make room.
+        // Diagnoses without waiting requests make room.
         for other in running.values().filter(|r| r.sender.receiver_count() == 0) {
             other.stop.ask();
         }
@@ -110,7 +110,7 @@ impl State {
         if let Ok(nice) = rustix::process::getpriority_process(None) {
             rustix::process::setpriority_process(None, nice + NICER).ok();
         }
-        // What is kept beside the session need not wait for others.
+        // A result cached in the session need not wait for others.
         let kept = own.stop.check().and_then(|()| self.recall(id, dir));
         let outcome = match kept.transpose() {
             Some(outcome) => outcome,
@@ -129,7 +129,7 @@ impl State {
         own.sender.send_replace(Some(outcome));
     }
 
-    /// Findings that lie beside the session.
+    /// Findings cached in the session.
     fn recall(&self, id: &str, dir: &Path) -> Result<Option<Arc<RenderedDiagnosis>>, ApiError> {
         let stamp = Stamp::of(dir);
         let session = Session::open(dir).map_err(|e| ApiError::session(id, &e))?;

@@ -6,15 +6,15 @@ use fathom_query::QueryError;
 use fathom_session::SessionError;
 use serde::Serialize;
 
-/// What went wrong.
+/// The error in the body of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Problem {
-    /// What happened.
+    /// The event.
     pub what: String,
     /// To what.
     pub subject: String,
-    /// What to do about it.
+    /// The next step.
     pub next: String,
 }
 
@@ -55,17 +55,12 @@ impl ApiError {
 
     /// A parameter that makes no sense.
     pub fn parameter(name: &str, what: impl Into<String>) -> Self {
-        let next = "docs/api.md says what the parameter takes";
+        let next = "docs/api.md describes the parameter";
         Self::new(StatusCode::BAD_REQUEST, what, name, next)
     }
 
     pub fn not_found(subject: impl Into<String>, next: &str) -> Self {
-        Self::new(
-            StatusCode::NOT_FOUND,
-            "there is no such thing",
-            subject,
-            next,
-        )
+        Self::new(StatusCode::NOT_FOUND, "not found", subject, next)
     }
 
     /// A defect of the server's.
@@ -74,7 +69,7 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, what, "the server", next)
     }
 
-    /// The query was stopped, as nobody waits for it any more.
+    /// The query was stopped because no client waits for it any more.
     pub fn cancelled() -> Self {
         let next = "ask again";
         Self::new(
@@ -95,7 +90,7 @@ impl ApiError {
             status,
             error.to_string(),
             id,
-            "`fathom repair` mends what can be mended",
+            "`fathom repair` repairs as much as possible",
         );
         error.stale = true;
         error
@@ -111,7 +106,7 @@ impl ApiError {
         let mut error = Self::from(error);
         if wrong && !error.stale {
             error.status = StatusCode::UNPROCESSABLE_ENTITY;
-            error.problem.next = "mend the statement; the schema stands beside it".into();
+            error.problem.next = "correct the statement; the schema is next to the editor".into();
         }
         if memory {
             error.status = StatusCode::UNPROCESSABLE_ENTITY;
@@ -140,7 +135,7 @@ impl From<QueryError> for ApiError {
             ),
             QueryError::Table { .. } => (
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "`fathom repair` mends what can be mended",
+                "`fathom repair` repairs as much as possible",
             ),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "try again"),
         };

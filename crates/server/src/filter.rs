@@ -37,21 +37,21 @@ pub(crate) struct Filter {
     pub dur: Option<(Option<f64>, Option<f64>)>,
     /// Layers that they spent time in.
     pub layer: Option<Vec<String>>,
-    /// None of these processes.
+    /// Excluded processes.
     pub not_pid: Option<Vec<i32>>,
-    /// None of these threads.
+    /// Excluded threads.
     pub not_tid: Option<Vec<i32>>,
-    /// None of these names of threads.
+    /// Excluded thread names.
     pub not_comm: Option<Vec<String>>,
-    /// None of these calls.
+    /// Excluded calls.
     pub not_syscall: Option<Vec<String>>,
-    /// None of these classes.
+    /// Excluded classes.
     pub not_class: Option<Vec<String>>,
-    /// None of these files.
+    /// Excluded files.
     pub not_file: Option<Vec<i64>>,
     /// Not with this in the path.
     pub not_path: Option<String>,
-    /// None of these errors.
+    /// Excluded errors.
     pub not_error: Option<Vec<String>>,
     /// No time in these layers.
     pub not_layer: Option<Vec<String>>,
@@ -64,7 +64,7 @@ pub(crate) struct Filter {
 pub(crate) enum Errors {
     /// Any, or none.
     Some(AnyOrNone),
-    /// One of these names.
+    /// Any of the names.
     Named(Vec<String>),
 }
 
@@ -97,8 +97,8 @@ impl Filter {
             .map_err(|e| ApiError::parameter("f", format!("the filter is wrong: {e}")))
     }
 
-    /// The filter for calls that began at `from_ns` or later: what the pyramid can
-    /// tell apart as lists, the rest as a condition.
+    /// The filter for calls that started at `from_ns` or later: lists for keys of the pyramid, and
+    /// a condition for the rest.
     pub fn for_calls(&self, from_ns: i64) -> zoom::Filter {
         let mut filter = zoom::Filter {
             syscall: self.syscall.clone(),
@@ -108,7 +108,7 @@ impl Filter {
             file_id: self.file.clone(),
             ..zoom::Filter::default()
         };
-        // What is left when these calls are gone is a list as well.
+        // The calls that remain after the exclusion are a list as well.
         if self.not_syscall.is_some() || self.not_class.is_some() {
             let has = |list: &Option<Vec<String>>, name: &str| {
                 list.as_ref()
@@ -308,7 +308,7 @@ mod tests {
             sql(r#"{"pid":[1],"file":[3],"error":"none"}"#).as_deref(),
             Some("kind IS DISTINCT FROM 'failed' AND pid = 1 AND file_id = 3")
         );
-        // They are none of these calls, and have none of these errors.
+        // They are neither excluded calls nor have excluded errors.
         assert_eq!(
             sql(r#"{"not_syscall":["read"],"not_class":["data"],"not_error":["EIO"]}"#).as_deref(),
             Some("true")

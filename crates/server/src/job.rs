@@ -1,4 +1,4 @@
-//! Queries: in a queue, on threads of their own, stopped when nobody waits any more.
+//! Queries: queued, run in separate threads, and stopped when no client waits for them any more.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,8 @@ use crate::view::{Reader, View};
 pub(crate) const AT_ONCE: usize = 2;
 /// How long a query waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a query that is no longer wanted is told so: the word is lost when it
+/// Interval at which an unwanted query is interrupted: an interrupt before the database has started
+/// has no effect.
 /// comes before the database begins.
 const INSIST: Duration = Duration::from_millis(10);
 /// Tries on a session that changes meanwhile, and how long to wait in between: merges come one by
@@ -29,9 +30,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// How long a query is expected to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// What plots need as they move.
+    /// Queries of plots while they move.
     Quick,
-    /// What may read all rows: one at a time, so that the others get their turn.
+    /// Queries that may read all rows: one at a time, so that the others get their turn.
     Slow,
 }
 
@@ -158,7 +159,7 @@ fn on_reader_once<T>(
     result
 }
 
-/// What can be stopped.
+/// A query that can be stopped.
 pub(crate) enum Running {
     /// A query of the server's own.
     Query(Interrupter),
@@ -166,7 +167,7 @@ pub(crate) enum Running {
     Worker(Killer),
 }
 
-/// Tells a query that nobody waits for it any more.
+/// Stops a query that no client waits for.
 #[derive(Clone, Default)]
 pub(crate) struct Stop(Arc<StopState>);
 
@@ -196,7 +197,7 @@ impl Stop {
         }
     }
 
-    /// What runs now.
+    /// The running queries.
     pub fn watch(&self, running: Option<Running>) {
         *lock(&self.0.running) = running;
     }

@@ -4,11 +4,10 @@
 //! into the program, and below `/api` what the page asks (docs/api.md). Everything that
 //! is asked needs the token that [`Server::url`] ends with (module `guard`).
 //!
-//! Queries run in a queue on threads of their own, each on a connection to the
-//! session's database that is kept between requests, and stop when the connection that
-//! asked closes (module `job`). A session that is being recorded is followed at the cost of
-//! the parts that are new (module `library`), as soon as the kernel tells of them (module
-//! `changes`).
+//! Queries run in a queue in separate threads, each on a connection to the session's database that
+//! is kept between requests, and stop when the requesting connection closes (module `job`).
+//! Following a session in progress costs only the new parts (module `library`), as soon as inotify
+//! reports them (module `changes`).
 
 mod api;
 mod auth;
@@ -24,6 +23,7 @@ mod lock;
 mod page;
 mod selection;
 mod serve;
+mod share;
 mod tables;
 mod token;
 #[cfg(test)]
@@ -39,6 +39,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
+use axum::routing::post;
 use fathom_query::Limits;
 use tokio::runtime::Runtime;
 
@@ -48,13 +49,15 @@ use crate::job::AT_ONCE;
 use crate::library::Library;
 use crate::token::Token;
 
+pub use crate::share::shared_page;
+
 /// Port that is tried first when none was asked for, so that links to the page go on
 /// working.
 pub const PORT: u16 = 7327;
 /// Longest time of one query.
 const QUERY_TIME: Duration = Duration::from_secs(30);
 
-/// What to serve, and where.
+/// The served sessions and the address.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// A session, or a directory of sessions.
@@ -64,8 +67,10 @@ pub struct Options {
     pub listen: Option<SocketAddr>,
     /// Memory of all databases together, bytes.
     pub memory_bytes: u64,
-    /// Niceness of the server's threads; `None` for that of the process.
+    /// Niceness of the server's threads; `None` keeps the niceness of the process.
     pub nice: Option<i32>,
+    /// Directory with files of panels and queries that the page offers; `None` for none.
+    pub panels: Option<PathBuf>,
 }
 
 /// Why the page is not served.
@@ -85,6 +90,9 @@ pub enum ServerError {
         /// The answer of the operating system.
         source: io::Error,
     },
+    /// A session cannot be made a file.
+    #[error("cannot make the page: {0}")]
+    Share(String),
     /// The server's threads cannot be started, or there are no random numbers.
     #[error("cannot start the page's server: {0}")]
     Start(#[from] io::Error),
@@ -137,7 +145,7 @@ impl Server {
                 }
             })
             .build()?;
-        let routes = routes(App::new(library), Arc::new(guard));
+        let routes = routes(App::new(library, options.panels.clone()), Arc::new(guard));
         {
             let _entered = runtime.enter();
             let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -155,7 +163,7 @@ impl Server {
         self.address
     }
 
-    /// The page's address, with the token in its fragment, which browsers send nobody.
+    /// The page's address, with the token in its fragment, which browsers do not send.
     pub fn url(&self) -> String {
         let mut address = self.address;
         if address.ip().is_unspecified() {
@@ -206,8 +214,13 @@ fn listen(asked: Option<SocketAddr>) -> Result<TcpListener, ServerError> {
 }
 
 fn routes(app: App, guard: Arc<Auth>) -> Router {
-    let api =
-        api::routes(Arc::new(app)).layer(from_fn_with_state(guard.clone(), auth::check_token));
+    let answers = api::routes(Arc::new(app));
+    let share = Router::new()
+        .route("/share", post(share::share))
+        .with_state(answers.clone());
+    let api = answers
+        .merge(share)
+        .layer(from_fn_with_state(guard.clone(), auth::check_token));
     Router::new()
         .nest("/api", api)
         .fallback(page::serve)

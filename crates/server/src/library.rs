@@ -22,7 +22,7 @@ use crate::view::View;
 
 /// Sessions that stay open.
 const OPEN: usize = 6;
-/// Files of a session beside its tables.
+/// Files of a session next to its tables.
 const FILES: [&str; 3] = ["session.json", SYSCALLS.file, SLICES.file];
 
 /// The sessions that are served.
@@ -48,13 +48,13 @@ struct Opened {
     view: Arc<View>,
 }
 
-/// What changes whenever a file of a session is added or replaced: time of change and
-/// size of its folders and files.
+/// A fingerprint that changes whenever a file of a session is added or replaced: modification times
+/// and sizes of its folders and files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp(Vec<Option<(i64, i64, u64)>>);
 
 impl Stamp {
-    /// That of the session in `dir` now.
+    /// The fingerprint of the session in `dir` now.
     pub fn of(dir: &Path) -> Self {
         let of = |name: &str| {
             let metadata = fs::symlink_metadata(dir.join(name)).ok()?;
@@ -170,7 +170,7 @@ impl Library {
         *lock(&self.entry(id).current) = None;
     }
 
-    /// What each query may use.
+    /// The limits of each query.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }

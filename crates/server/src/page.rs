@@ -1,4 +1,4 @@
-//! The page: built into the program, compressed as it lies there.
+//! The page: built into the program, compressed in advance.
 
 use std::io::Read;
 
@@ -35,6 +35,14 @@ const MISSING: &str = "<!doctype html>
 /// Whether the page is built in.
 pub(crate) fn is_built_in() -> bool {
     !FILES.is_empty()
+}
+
+/// A file of the page as text.
+pub(crate) fn text(path: &str) -> Option<String> {
+    let file = FILES.iter().find(|file| file.path == path)?;
+    let mut text = String::with_capacity(file.bytes);
+    GzDecoder::new(file.gzip).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 /// Any address that is not the API's: a file of the page, or the page itself, which finds

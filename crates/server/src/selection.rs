@@ -21,7 +21,7 @@ pub(crate) struct SelectionParams {
     pub f: Option<String>,
 }
 
-/// What is asked about.
+/// The requested selection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
     from: Option<f64>,
@@ -78,6 +78,11 @@ impl SelectionParams {
 }
 
 impl Selection {
+    /// Those ends of `window`, its window, that were asked for.
+    pub fn ends(&self, window: Window) -> (Option<i64>, Option<i64>) {
+        (self.from.map(|_| window.from), self.to.map(|_| window.to))
+    }
+
     /// The window: of a session that began at `started_at_ns` and whose calls span `span`.
     pub fn window(&self, started_at_ns: i64, span: Option<(i64, i64)>) -> Window {
         let (first, last) = span.unwrap_or((started_at_ns, started_at_ns));

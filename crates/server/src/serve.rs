@@ -1,8 +1,8 @@
 //! Connections: how many, how long, and what each may send.
 //!
-//! Whoever reaches the address can open connections; only who has the token may keep them. So
-//! nothing waits for a connection to end: when there are as many as there may be, the oldest that
-//! has never sent the token makes room for the next.
+//! Any program that reaches the address can open connections, but only clients with the token may
+//! keep them. So the server never waits for a connection to end: at the limit, the oldest
+//! connection that has never sent the token makes room for the next.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,20 +22,20 @@ use crate::lock::lock;
 const CONNECTIONS: usize = 128;
 /// How long a client may take to send the head of its first request.
 const FIRST: Duration = Duration::from_secs(5);
-/// How long it may take to send that of another, or do nothing between two.
+/// Time limit for sending another request, or for idling between two.
 const NEXT: Duration = Duration::from_secs(60);
 const HEAD_BYTES: usize = 128 << 10;
 /// After a failure to take a connection, as with too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is known of a connection; each of its requests has it as an extension.
+/// Known properties of a connection; each of its requests has them as an extension.
 #[derive(Default)]
 pub(crate) struct Client {
     /// The head of a request has come.
     asked: AtomicBool,
     /// It had the token.
     trusted: AtomicBool,
-    /// Told when the connection is to end.
+    /// Signals the end of the connection.
     end: Notify,
 }
 

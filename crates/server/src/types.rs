@@ -9,7 +9,7 @@ use crate::api::types;
 use crate::{error, filter};
 
 const HEAD: &str =
-    "// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test writes it anew.\n";
+    "// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test regenerates it.\n";
 
 fn answers() -> String {
     let mut all = vec![
@@ -25,7 +25,7 @@ fn answers() -> String {
     file(row, all)
 }
 
-/// What is wrong, as `fathom diagnose --format json` says it.
+/// The problems, as in `fathom diagnose --format json`.
 fn diagnosis() -> String {
     use fathom_diagnose::{
         Activity, Also, Confidence, Diagnosis, Evidence, Example, Finding, Group, More,
@@ -53,7 +53,30 @@ fn diagnosis() -> String {
     )
 }
 
-/// What has changed, as `fathom diff --format json` says it.
+/// The story, as in `fathom why --format json` says it.
+fn story() -> String {
+    use fathom_why::{
+        Ahead, Block, Cause, Facts, Group, Link, Piece, Sentence, Share, Single, Story,
+    };
+    file(
+        "\nimport type { Activity } from \"./diagnosis\";\n",
+        vec![
+            Link::decl(),
+            Piece::decl(),
+            Sentence::decl(),
+            Cause::decl(),
+            Share::decl(),
+            Group::decl(),
+            Block::decl(),
+            Ahead::decl(),
+            Single::decl(),
+            Facts::decl(),
+            Story::decl(),
+        ],
+    )
+}
+
+/// The changes, as in `fathom diff --format json`.
 fn comparison() -> String {
     use fathom_diff::{
         Change, Diff, Figure, FindingChange, Guard, Headline, Method, Metric, Outcome, Row,
@@ -97,6 +120,30 @@ fn layers() -> String {
     format!(
         "{HEAD}\n/** The layers, from the program down to the device, then what takes the CPU away; `by`: recorded with. */\n\
          export const LAYERS: readonly {{ name: string; by: string; meaning: string }}[] = [\n{rows}];\n"
+    )
+}
+
+/// What calls do to stored data, as `fathom_model::kind` has it.
+fn purposes() -> String {
+    use fathom_model::kind::Purpose;
+    let names: Vec<String> = Purpose::ALL
+        .iter()
+        .map(|p| format!("{:?}", p.name()))
+        .collect();
+    let mut rows = String::new();
+    for purpose in Purpose::ALL.into_iter().filter(|p| *p != Purpose::Other) {
+        let calls: Vec<&str> = fathom_model::syscalls::SYSCALLS
+            .iter()
+            .filter(|s| s.kind.purpose() == purpose)
+            .map(|s| s.name)
+            .collect();
+        rows.push_str(&format!("\t{}: {:?},\n", purpose.name(), calls.join(" ")));
+    }
+    format!(
+        "{HEAD}\n/** What a call does to stored data. */\nexport type Purpose = {};\n\
+         \n/** The calls of each purpose, separated by spaces; all others are \"other\". */\n\
+         export const CALLS: Readonly<Record<Exclude<Purpose, \"other\">, string>> = {{\n{rows}}};\n",
+        names.join(" | ")
     )
 }
 
@@ -148,6 +195,11 @@ fn the_page_has_the_layers() {
 }
 
 #[test]
+fn the_page_has_the_purposes_of_calls() {
+    check("calls.ts", &purposes());
+}
+
+#[test]
 fn the_page_has_the_types_of_the_answers() {
     let made = answers();
     assert!(made.contains("type TilesMeta"));
@@ -157,9 +209,16 @@ fn the_page_has_the_types_of_the_answers() {
 #[test]
 fn the_page_has_the_types_of_diagnoses() {
     let made = diagnosis();
-    // What is left out of the answer when it is not known must be so for the page.
+    // Fields that may be missing in an answer must be optional in the page's types, too.
     assert!(made.contains("function?: string") && made.contains("code?: Array<Site>"));
     check("diagnosis.ts", &made);
+}
+
+#[test]
+fn the_page_has_the_types_of_stories() {
+    let made = story();
+    assert!(made.contains("type Story"));
+    check("why.ts", &made);
 }
 
 #[test]

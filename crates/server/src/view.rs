@@ -13,8 +13,8 @@ use crate::lock::lock;
 
 /// Connections that are kept for the next queries.
 const IDLE: usize = 2;
-/// How often a recording is followed before it is opened anew: the database remembers the footers
-/// of parts that were merged since, too.
+/// Number of times that a recording is followed before it is opened again: the database also
+/// remembers the footers of parts that were merged since.
 const FOLLOWED: u32 = 500;
 
 /// A state of a session.
@@ -22,9 +22,9 @@ pub(crate) struct View {
     /// Name of its folder.
     pub id: String,
     pub session: Session,
-    /// Connections that nobody uses.
+    /// Idle connections.
     idle: Mutex<Vec<Zoom>>,
-    /// What further ones are made from.
+    /// The connection from which others are made.
     base: Mutex<Zoom>,
     span: Option<(i64, i64)>,
     /// How often it was followed since it was opened.
@@ -42,10 +42,11 @@ impl View {
         Ok(Self::of(id, session, zoom, 0))
     }
 
-    /// The same recording at a later moment, at the cost of what is new. The database stays, so
-    /// this state's tables get the new rows, too. `None` when it must be opened anew: the
-    /// recording has ended, another one has taken its place, parts that are needed were merged
-    /// just now, or this was done very often.
+    /// The same recording later, at the cost of the new parts. The database stays, so this state's
+    /// tables also get the new rows. `None` if it must be opened again: the recording has ended,
+    /// another session has taken its place, needed parts were merged just now, or this was done
+    /// very often.
+    ///
     pub fn follow(&self) -> Option<Self> {
         if !self.session.is_live() || self.followed >= FOLLOWED {
             return None;

@@ -1,4 +1,4 @@
-//! What can go wrong with a session.
+//! Errors of sessions.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub enum SessionError {
     /// `force` was given, but what is there is not a session.
     #[error("{}: {reason}, so it is not replaced; remove it yourself, or choose another directory", path.display())]
     NotReplaceable {
-        /// The directory, or what stands in the way inside it.
+        /// The directory, or the obstacle inside it.
         path: PathBuf,
         /// Why it is not taken for a session's.
         reason: &'static str,
@@ -29,24 +29,24 @@ pub enum SessionError {
     },
 
     /// Another recorder writes to the directory.
-    #[error("{} is being recorded by another process; stop that one first, or choose another directory", .0.display())]
+    #[error("{} is being recorded by another process; stop that process first, or choose another directory", .0.display())]
     Busy(PathBuf),
 
     /// The path does not lead to a session.
-    #[error("{} is not a session: {reason}; give the directory that `fathom record` wrote", path.display())]
+    #[error("{} is not a session: {reason}; pass a directory written by `fathom record`", path.display())]
     NotASession {
         /// The path.
         path: PathBuf,
-        /// What it lacks.
+        /// The missing part.
         reason: &'static str,
     },
 
     /// `session.json` cannot be understood.
-    #[error("{} is damaged: {reason}; the Parquet parts in the folders beside it can still be read by themselves", path.display())]
+    #[error("{} is damaged: {reason}; the Parquet parts in its folders can still be read by other programs", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
 
@@ -66,7 +66,7 @@ pub enum SessionError {
     /// The operating system refused.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried: `create`, `write`, ...
+        /// The failed operation: `create`, `write`, ...
         action: &'static str,
         /// On which file.
         path: PathBuf,
@@ -79,7 +79,7 @@ pub enum SessionError {
     Parquet {
         /// The part, or the table's folder.
         path: PathBuf,
-        /// What Parquet says.
+        /// The error of the Parquet library.
         source: parquet::errors::ParquetError,
     },
 
@@ -88,16 +88,16 @@ pub enum SessionError {
     Part {
         /// The part.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
 
     /// A batch does not have the columns of its table.
-    #[error("batch for table {table} is malformed: {reason}; this is an error in fathom")]
+    #[error("batch for table {table} is malformed: {reason}; this is a defect of fathom")]
     BadBatch {
         /// The table.
         table: &'static str,
-        /// What does not fit.
+        /// The mismatch.
         reason: String,
     },
 
@@ -159,7 +159,7 @@ impl SessionError {
         move |source| SessionError::Parquet { path, source }
     }
 
-    /// Whether the disk, or somebody's share of it, is full.
+    /// Whether the disk or a quota is full.
     pub(crate) fn is_full(&self) -> bool {
         match self {
             SessionError::Io { source, .. } => is_full(source),

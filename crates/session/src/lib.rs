@@ -3,22 +3,22 @@
 //! A session is a directory, `NAME.fathom/`:
 //!
 //! ```text
-//! session.json                               what the session says of itself
-//! syscalls/part-00000000-00000064.parquet    a folder a table, parts in order
+//! session.json                               metadata and totals
+//! syscalls/part-00000000-00000064.parquet    one folder per table, parts in order
 //! syscalls/part-00000065.parquet
 //! files/...
 //! syscalls.pyramid, slices.pyramid           sums over time, for zooming
-//! findings.json                              what rules have found, in some sessions
-//! .lock                                      locked while a recorder lives
+//! findings.json                              cached findings, in some sessions
+//! .lock                                      locked while a recorder runs
 //! ```
 //!
 //! Each part contains checksums, and so does `session.json`: a file in which a bit has
 //! changed is named and not used.
 //!
-//! Each part is a whole Parquet file that appears at once, so anything that
-//! reads Parquet can read `syscalls/*.parquet` at any moment. Parts are written
-//! about twice a second; a recorder that is killed loses what came after the
-//! last one. Small parts are merged in the background and at the end.
+//! Each part is a whole Parquet file that appears at once, so any Parquet reader can read
+//! `syscalls/*.parquet` at any time. Parts are written about twice per second; a recorder that is
+//! killed loses the rows after the last one. Small parts are merged in the background and at the
+//! end.
 //!
 //! A part is not flushed to the device when it is written, which could slow down
 //! what is being recorded; one that was merged is, before the others go. A machine

@@ -28,7 +28,7 @@ use crate::write::storage::Storage;
 use crate::write::worker::Worker;
 use crate::write::{create, flush};
 
-/// What is on disk of one table.
+/// The state on disk of one table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableStats {
     /// The table.
@@ -39,8 +39,7 @@ pub struct TableStats {
     pub parts: usize,
     /// Size of the parts.
     pub bytes: u64,
-    /// Rows that could not be written. Those of table `syscalls` are not
-    /// here but in table `losses`.
+    /// Rows that could not be written. Rows of table `syscalls` are in table `losses` instead.
     pub dropped: u64,
     /// Rows that were written and dropped again, as only the latest are kept.
     pub expired: u64,
@@ -49,7 +48,7 @@ pub struct TableStats {
 /// How a recording is doing.
 #[derive(Clone, Debug)]
 pub struct Stats {
-    /// One entry a table, in the order of [`TABLES`].
+    /// One entry per table, in the order of [`TABLES`].
     pub tables: Vec<TableStats>,
     /// Size of all parts.
     pub bytes_on_disk: u64,
@@ -70,7 +69,7 @@ pub struct Finished {
     pub rows: u64,
     /// Size of all parts.
     pub bytes_on_disk: u64,
-    /// One entry a table, in the order of [`TABLES`].
+    /// One entry per table, in the order of [`TABLES`].
     pub tables: Vec<TableStats>,
     /// As in `session.json`.
     pub totals: Totals,
@@ -157,9 +156,8 @@ impl SessionWriter {
     /// Hands over rows to be written; waits while the queue is full.
     ///
     /// # Errors
-    /// [`SessionError::BadBatch`]; [`SessionError::Stopped`] when the encoder
-    /// has ended. A full disk is no error: the rows are counted as lost, and
-    /// [`SessionWriter::stats`] tells.
+    /// [`SessionError::BadBatch`]; [`SessionError::Stopped`] if the encoder has ended. A full disk
+    /// is not an error: the rows are counted as lost, see [`SessionWriter::stats`].
     pub fn append(&self, batch: Batch) -> Result<(), SessionError> {
         check(&batch)?;
         let pushed = self.shared.queue.push(batch);
@@ -173,8 +171,7 @@ impl SessionWriter {
         }
     }
 
-    /// Asks for a copy of all that was appended so far, as a session of its own;
-    /// [`SessionWriter::saves`] tells what became of it.
+    /// Requests a snapshot of everything appended so far; [`SessionWriter::saves`] has the result.
     pub fn save(&self, request: SaveRequest) {
         self.shared.queue.push_save(request);
     }
@@ -212,9 +209,8 @@ impl SessionWriter {
         TABLES.iter().enumerate().map(stats).collect()
     }
 
-    /// Tells the counts so far; they get into `session.json` within about a
-    /// second. `stored` is filled in, and the calls that could not be written
-    /// are added to `lost`.
+    /// Sets the counts so far; they get into `session.json` within about a second. `stored` is
+    /// filled in, and calls that could not be written are added to `lost`.
     pub fn update_totals(&self, totals: Totals) {
         self.shared.set_totals(totals);
     }
@@ -224,9 +220,8 @@ impl SessionWriter {
     /// [`SessionWriter::update_totals`].
     ///
     /// # Errors
-    /// [`SessionError::Stopped`] when the encoder had ended early;
-    /// [`SessionError::Io`] when `session.json` could not be written. What was
-    /// written before stays readable.
+    /// [`SessionError::Stopped`] if the encoder ended early; [`SessionError::Io`] if `session.json`
+    /// could not be written. Everything written before stays readable.
     pub fn finish(self, meta: SessionMeta) -> Result<Finished, SessionError> {
         self.finish_with(meta, |_| {})
     }
@@ -235,7 +230,7 @@ impl SessionWriter {
     /// everything else is done.
     ///
     /// # Errors
-    /// Those of [`SessionWriter::finish`].
+    /// The errors of [`SessionWriter::finish`].
     pub fn finish_with(
         mut self,
         mut meta: SessionMeta,
@@ -247,6 +242,8 @@ impl SessionWriter {
             self.shared.note(&e);
         }
         meta.state = State::Complete;
+        // That of a capture is the version of the recorder that made it.
+        meta.schema_version = SCHEMA_VERSION;
         meta.history = self.shared.meta().history;
         meta.totals = self.shared.complete_totals(&meta.totals);
         meta.rows = self
@@ -275,7 +272,7 @@ impl SessionWriter {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.shared.queue.close();
         let result = self.join();
-        // Those that were asked for too late for the compactor.
+        // Requests that came too late for the compactor.
         let copies = compactor::link_saves(&self.shared);
         self.shared.stop.store(false, Ordering::Relaxed);
         for copy in copies {
@@ -306,7 +303,8 @@ impl SessionWriter {
 impl Drop for SessionWriter {
     fn drop(&mut self) {
         if self.encoder.is_some() {
-            // An error was kept by `note`, and nobody is left to hear it.
+            // `note` has kept the error; there is no caller left to return it to.
+            //
             let _ = self.stop();
             self.shared.write_meta_if_changed();
             self.shared.storage.remove_reserve();

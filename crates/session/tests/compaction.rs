@@ -29,7 +29,7 @@ fn losses(keys: &[(&str, i32, i64)]) -> fathom_model::Batch {
     rows.into_batch(strings)
 }
 
-/// What is measured when all is done (processor time, memory) has the merges at the end in it.
+/// Measurements at the end (CPU time, memory) include the merges at the end.
 #[test]
 fn what_is_measured_at_the_end_comes_after_the_merges() {
     let temp = tempfile::tempdir().unwrap();

@@ -29,7 +29,7 @@ fn child_that_records_for_ever() {
             seen: appended,
             ..Totals::default()
         });
-        // What was appended by now must be there after a second.
+        // Rows appended by now must be on disk after a second.
         fs::write(
             Path::new(&dir).with_extension("count.tmp"),
             appended.to_string(),
@@ -288,7 +288,7 @@ fn a_table_whose_only_part_is_gone_is_named() {
     for part in fs::read_dir(dir.join("files")).unwrap() {
         fs::remove_file(part.unwrap().path()).unwrap();
     }
-    let named = format!("table files has 0 rows in readable parts, {rows} were stored");
+    let named = format!("table files has 0 rows in readable parts, but {rows} were stored");
     assert_eq!(Session::open(&dir).unwrap().problems(), [named.as_str()]);
     let lost = format!("table files has 0 rows, {rows} were stored");
     let repaired = fathom_session::repair(&dir, true).unwrap();

@@ -45,7 +45,7 @@ fn answers(session: &Session) -> Answers {
     }
 }
 
-/// What the pyramid answers; where it has no answer, the rows do.
+/// The answer of the pyramid, or of the rows if it has none.
 fn sums(session: &Session, source: &'static Source) -> String {
     let rows = || format!("{} rows", session.rows(source.table));
     let Ok(Some((pyramid, cover))) = session.pyramid(source, None) else {

@@ -1,4 +1,4 @@
-//! What may be replaced, and what never is.
+//! Directories that may be replaced, and directories that never are.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::fs;

@@ -51,7 +51,7 @@ fn child_that_records_for_ever() {
             seen: appended,
             ..Totals::default()
         });
-        // What is stored by now must be there whatever comes.
+        // Rows stored by now must survive any kill.
         let calls = &writer.stats().tables[0];
         writeln!(out, "stored {}", calls.rows + calls.expired).unwrap();
         out.flush().unwrap();
@@ -96,7 +96,7 @@ fn rids(part: &Path) -> Vec<i64> {
     rids
 }
 
-/// What anybody finds who takes all files that look like parts.
+/// The rows found by a reader that takes all files that look like parts.
 fn glob(dir: &Path, table: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(dir.join(table))
         .unwrap()

@@ -26,9 +26,9 @@ fn writer(dir: &Path) -> SessionWriter {
     SessionWriter::create(dir, meta(), options).unwrap()
 }
 
-/// DuckDB with several threads reads wrong values, and may crash, where pages that use the
-/// dictionary of a chunk follow one that does not. So whatever the values of the pages
-/// of a chunk are, those that use it come first.
+/// DuckDB with several threads reads wrong values, and may crash, if pages that use the dictionary
+/// of a chunk follow one that does not. So for all values of the pages of a chunk, pages with the
+/// dictionary come first.
 #[test]
 fn no_page_uses_the_dictionary_behind_one_that_does_not() {
     let scratch = tempfile::tempdir().unwrap();

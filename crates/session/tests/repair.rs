@@ -11,8 +11,8 @@ use std::process::Command;
 use fathom_model::meta::State;
 use fathom_session::{Session, SessionError, SessionWriter, WriterOptions, repair};
 
-/// A closed session of one part with 60 rows, and beside it the parts of ten rows
-/// each that it was merged from.
+/// A closed session of one part with 60 rows, next to the parts of ten rows each that it was merged
+/// from.
 fn session(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let options = WriterOptions {
         part_rows: 1,
@@ -136,7 +136,7 @@ fn damage_is_moved_aside_and_remembered() {
     for (n, (name, bytes)) in parts.iter().enumerate() {
         let mut bytes = bytes.clone();
         if n == 4 {
-            // In the data: the footer is whole, so that only reading tells.
+            // In the data: the footer is intact, so only reading shows the damage.
             for byte in &mut bytes[8..200] {
                 *byte ^= 0x55;
             }
@@ -191,7 +191,7 @@ fn session_json_is_made_again() {
             (fathom_testkit::meta().id, State::Complete)
         );
     }
-    // What another fathom wrote is left to it.
+    // Files of another fathom stay.
     fs::write(&file, r#"{"schema_version": 99, "fathom_version": "7.0"}"#).unwrap();
     assert!(matches!(
         repair(&dir, true),

@@ -83,7 +83,7 @@ fn a_ring_has_the_latest_rows_and_a_flat_size() {
     while expired(&writer) < 2 * writer.stats().tables[0].rows.max(20_000) {
         writer.append(workload.batch(2000)).unwrap();
         appended += 2000;
-        // What is not written back waits.
+        // Bytes that are not written back wait.
         while writer.stats().queue_bytes > 1 << 20 {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -146,7 +146,7 @@ fn sums_go_with_their_rows() {
     let made = session.part_infos("syscalls");
     let made: u64 = made.iter().map(|part| part.bytes).sum();
     assert!(largest < made, "{largest} bytes, of {made} or more in all");
-    // Those that are left can be read.
+    // The remaining rows can be read.
     let (pyramid, _) = session.pyramid(&SYSCALLS, None).unwrap().unwrap();
     assert!(pyramid.segments() > 0);
 }

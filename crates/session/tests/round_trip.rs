@@ -1,4 +1,4 @@
-//! What is appended is what other readers find.
+//! Other readers find the appended rows.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod read;
@@ -126,7 +126,7 @@ fn realistic_rows_are_small() {
     let done = writer.finish(meta).unwrap();
     assert_eq!(done.rows, 400_000);
     let per_row = done.bytes_on_disk as f64 / done.rows as f64;
-    assert!(per_row <= 12.0, "{per_row} bytes a row");
+    assert!(per_row <= 12.0, "{per_row} bytes per row");
     let session = Session::open(&dir).unwrap();
     assert!(read::table(&session, "syscalls") == expected);
     assert_eq!(session.meta().state, State::Complete);

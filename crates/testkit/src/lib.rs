@@ -1,4 +1,4 @@
-//! What tests of several crates share. A crate has it for its tests alone.
+//! Support code that tests of several crates share. Crates depend on it only for their tests.
 
 #![allow(
     clippy::unwrap_used,

@@ -309,7 +309,7 @@ fn a_folder_that_is_replaced_while_recording_leads_nowhere() {
     // Readers do not go there either.
     let report = ended(plain().arg("report").arg(&recording.session));
     assert!(
-        errors(&report).contains("syscalls is no folder"),
+        errors(&report).contains("syscalls is not a folder"),
         "{}",
         errors(&report)
     );

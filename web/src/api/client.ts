@@ -1,5 +1,7 @@
 // Requests to the server: token, cancellation, errors, and a server that goes away and returns.
 
+import { questionKey } from "./archive";
+
 /** An error as every part of the page shows it: what happened, to what, what to do next. */
 export class ApiError extends Error {
 	constructor(
@@ -23,6 +25,15 @@ const LAST_RETRY_MS = 5000;
 
 type Listener = () => void;
 
+/** Questions that are remembered; the server takes a thousand. */
+const REMEMBERED = 900;
+
+/** A question to the server: a path below `/api`, and what was sent. */
+export interface Question {
+	path: string;
+	body?: string;
+}
+
 /** One server, with the token that it wants. */
 export class Client {
 	private token: string | null;
@@ -33,6 +44,8 @@ export class Client {
 	private generation = 0;
 	private retry: ReturnType<typeof setTimeout> | null = null;
 	private readonly listeners = new Set<Listener>();
+	/** What was answered, the latest last: what a saved page is made of. */
+	private readonly answered = new Map<string, Question>();
 
 	constructor(
 		private readonly storage: Pick<Storage, "getItem" | "setItem"> | null,
@@ -45,6 +58,9 @@ export class Client {
 		this.listeners.add(listener);
 		return () => this.listeners.delete(listener);
 	};
+
+	/** The questions that this page had answers to, the latest first. */
+	getAnswered = (): Question[] => [...this.answered.values()].reverse();
 
 	getConnection = (): Connection => this.connection;
 
@@ -77,6 +93,7 @@ export class Client {
 		}
 		if (answer.ok) {
 			this.found();
+			this.remember(path, init.body);
 			return answer;
 		}
 		const problem = await explain(answer, path);
@@ -86,6 +103,17 @@ export class Client {
 			this.tell();
 		}
 		throw problem;
+	}
+
+	private remember(path: string, body: unknown): void {
+		const question: Question = typeof body === "string" ? { path, body } : { path };
+		const key = questionKey(path, question.body);
+		this.answered.delete(key);
+		this.answered.set(key, question);
+		for (const oldest of this.answered.keys()) {
+			if (this.answered.size <= REMEMBERED) break;
+			this.answered.delete(oldest);
+		}
 	}
 
 	async json<T>(path: string, signal?: AbortSignal): Promise<T> {

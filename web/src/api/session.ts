@@ -11,7 +11,7 @@ export interface Selection {
 	pixels?: number;
 }
 
-export type TilesBy = "none" | "syscall" | "class" | "thread" | "process" | "file";
+export type TilesBy = "none" | "syscall" | "class" | "purpose" | "layer" | "thread" | "process" | "file";
 export type TopBy = "file" | "syscall" | "thread" | "process" | "class" | "errno" | "comm";
 
 /** The filter as the server takes it, with its members in one order, so that equal filters are equal texts. */

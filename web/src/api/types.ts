@@ -266,6 +266,8 @@ export type ThreadRow = {
   comm: string | null,
   /** Name of the process. */
   process: string | null,
+  /** The nearest process above its own that has calls in the window, too; null when there is none. */
+  parent: number | null,
   /** Calls in the window. */
   calls: number,
   /** Sum of their durations. */
@@ -302,6 +304,81 @@ export type EventsMeta = {
   total: number,
   /** Rows before the first of the answer. */
   offset: number,
+};
+
+export type ErrorsMeta = {
+  /** The window in whole buckets. */
+  from: number, to: number,
+  /** Width of the buckets. */
+  bucket_ns: number,
+};
+
+export type FlameMeta = {
+  /** The window. */
+  from: number, to: number,
+  /** Sum of the durations of the calls, which is the sum of the rows. */
+  total_ns: number,
+  /** Whether the time of each call is split by layer; not with very many calls. */
+  layers: boolean,
+  /** Files that share rows because there are too many. */
+  other_files: number,
+};
+
+export type BoxSide = { calls: number, time_ns: number, bytes: number,
+};
+
+export type BoxShare = {
+  /** As filters take it; null for calls without one. */
+  key: string | null,
+  /** For people; null for calls without one. */
+  label: string | null, inside: number, outside: number,
+};
+
+export type BoxDimension = {
+  /** syscall, file, thread, size, error or layer. */
+  name: string, values: Array<BoxShare>,
+};
+
+export type LongCall = { rid: number, t: number, dur_ns: number, syscall: string, path: string | null,
+};
+
+export type DifferenceAnswer = {
+  /** Calls in the box, and all others of the window. */
+  inside: BoxSide, outside: BoxSide,
+  /** Dimensions and their values, in each those first whose shares differ most. */
+  dimensions: Array<BoxDimension>,
+  /** The longest calls in the box. */
+  examples: Array<LongCall>,
+};
+
+export type PurposeLine = {
+  /** read, write, sync, metadata or other. */
+  purpose: string,
+  /** Time in calls in each bucket, nanoseconds. */
+  busy_ns: Array<number>, calls: number, time_ns: number,
+  /** 99th percentile, from a histogram by powers of two; null without calls. */
+  p99_ns: number | null, max_ns: number,
+};
+
+export type Worst = { severity: "low" | "medium" | "high", title: string, rule: string,
+};
+
+export type Glance = {
+  /** Width of the buckets, nanoseconds, and the beginning of the first one. */
+  bucket_ns: number, from: number,
+  /** Time in calls in each bucket, nanoseconds, by purpose. */
+  busy: Array<PurposeLine>,
+  /** Devices with requests, those with most of them first. */
+  devices: Array<string>,
+  /** The worst finding; null without findings, and where `diagnosed` is false. */
+  worst: Worst | null,
+  /** How many findings there are. */
+  findings: number,
+  /**
+   * Whether the findings are known. Sessions with millions of calls are diagnosed when they
+   * are opened.
+   */
+  diagnosed: boolean,
 };
 
 export type Neighbors = { before: Row[], after: Row[],
@@ -343,6 +420,49 @@ export type RequestAnswer = {
   neighbors: Neighbors,
 };
 
+export type Owner = {
+  /**
+   * Name of the thread that submitted the most; null when it is not known, and of the sum of
+   * all others.
+   */
+  comm: string | null,
+  /** Null when it is not known, and of the sum of all others. */
+  pid: number | null,
+  /** Whether the request caused or submitted these itself. */
+  own: boolean,
+  /** Requests that waited or were in the device at any time in between. */
+  requests: number, bytes: number,
+  /** How many waited at once, mean of each bucket. */
+  waiting: Array<number>,
+  /** How many were in the device at once, mean of each bucket. */
+  in_device: Array<number>,
+};
+
+export type MeanwhileDevice = { name: string,
+  /** By process, the one with the most requests at once first. */
+  owners: Array<Owner>,
+};
+
+export type MeanwhileThread = { tid: number, pid: number | null, comm: string | null,
+  /** Its calls in that time, and the part of that time that it was in them. */
+  calls: number, time_ns: number,
+  /** The call with the longest part. */
+  rid: number, syscall: string, path: string | null,
+  /** When that call began and how long it took. */
+  t: number, dur: number,
+};
+
+export type Meanwhile = {
+  /** From the start of the request to its end. */
+  from: number, to: number, bucket_ns: number,
+  /** The devices that the request waited for; where it waited for none, the busiest ones. */
+  devices: Array<MeanwhileDevice>,
+  /** Whether the request itself had requests to these devices. */
+  own: boolean,
+  /** Other recorded threads that were in a call, the longest first. */
+  threads: Array<MeanwhileThread>,
+};
+
 export type OffsetsMode = "points" | "grid";
 
 export type OffsetsMeta = {
@@ -365,8 +485,12 @@ export type OffsetsMeta = {
    * fewer than two of each thread, and in a grid with unique=0.
    */
   read_sequential: number | null,
+  /** Share of them that began there or further on. */
+  read_forward: number | null,
+  /** Passes that the reads make: each begins with a read that goes back to a lower offset. */
+  read_passes: number | null,
   /** The same of the writes. */
-  written_sequential: number | null,
+  written_sequential: number | null, written_forward: number | null, written_passes: number | null,
 };
 
 export type LayersMode = "windows" | "requests";
@@ -413,6 +537,15 @@ export type DeviceMeta = { bucket_ns: number, from: number, to: number,
 export type CacheMeta = { bucket_ns: number, from: number, to: number,
 };
 
+export type PanelFile = {
+  /** Its name in the directory. */
+  name: string,
+  /** What is in it: JSON as the page writes it. Null when it cannot be used. */
+  content: unknown,
+  /** Why it cannot be used. */
+  problem: string | null,
+};
+
 export type RelationColumn = { name: string,
   /** Type in SQL. */
   sql_type: string,
@@ -443,4 +576,22 @@ export type SqlMeta = {
   rows: number,
   /** Whether there are more. */
   cut: boolean, elapsed_ms: number,
+};
+
+export type Question = {
+  /** Below `/api`. */
+  path: string,
+  /** What was sent; without it nothing was. */
+  body?: string,
+};
+
+export type ShareRequest = {
+  /** Title of the file. */
+  title: string,
+  /** The state of the page that it opens with, as in an address: `?s=...&view=...`. */
+  start: string,
+  /** Views that it has tabs for. */
+  views: Array<string>,
+  /** Questions that it answers, the most important first. */
+  questions: Array<Question>,
 };

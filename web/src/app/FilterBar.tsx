@@ -3,16 +3,18 @@
 import { useDeferredValue, useId, useMemo, useRef, useState } from "react";
 import type { Columns } from "../api/arrow";
 import { LAYERS } from "../api/layers";
-import type { TilesBy } from "../api/session";
+import { columns, selectionText, sessionPath, type TilesBy } from "../api/session";
 import type { Filter, LayerState, ThreadRow, Threads } from "../api/types";
 import { Text } from "../components/text";
 import type { ListMember } from "../lib/filters";
 import { chipsOf, isNumeric, mergeFilters, parseTyped, withoutMember } from "../lib/filters";
 import { count, duration, shortPath, visible } from "../lib/format";
 import { sumsOf } from "../lib/sums";
+import { meaningOf } from "../lib/typed";
 import { useShortcut } from "../state/keys";
+import { client } from "../state/server";
 import { useColumns, useJson, useSession } from "../state/session";
-import { setFilter, useRestedPage } from "../state/store";
+import { setFilter, store, useRestedPage } from "../state/store";
 
 interface Suggestion {
 	kind: string;
@@ -44,7 +46,11 @@ export function FilterBar() {
 				<span className="chip" key={chip.member}>
 					<span className="chip-name">{chip.not ? `${chip.name} is not` : chip.name}</span>
 					<span className="chip-value cut">
-						<Text of={chip.values.join(", ")} />
+						{chip.member === "file" || chip.member === "not_file" ? (
+							<Files ids={chip.values} />
+						) : (
+							<Text of={chip.values.join(", ")} />
+						)}
 					</span>
 					<button
 						type="button"
@@ -66,6 +72,21 @@ export function FilterBar() {
 	);
 }
 
+/** The paths of files: their ids are of no use to readers. */
+function Files({ ids }: { ids: readonly (string | number)[] }) {
+	const known = useColumns({
+		path: "top",
+		params: { by: "file", limit: ids.length },
+		windowed: false,
+		filtered: false,
+		filter: { file: ids.map(Number) },
+	});
+	const keys = known.data?.texts("key") ?? [];
+	const labels = known.data?.texts("label") ?? [];
+	const names = ids.map((id) => labels[keys.indexOf(String(id))] ?? `file ${id}`);
+	return <Text of={names.join(", ")} />;
+}
+
 interface FieldProps {
 	input: React.RefObject<HTMLInputElement | null>;
 	open: boolean;
@@ -77,12 +98,33 @@ function Field({ input, open, setOpen }: FieldProps) {
 	const [text, setText] = useState("");
 	const [chosen, setChosen] = useState(0);
 	const id = useId();
-	const entries = useEntries(useDeferredValue(text), open);
+	const all = useSuggestions(open);
+	const entries = useEntries(all, useDeferredValue(text));
 	const at = Math.min(chosen, entries.length - 1);
+	const session = useSession();
+	const [doubt, setDoubt] = useState<Doubt | null>(null);
 	const add = (more: Filter | null) => {
-		if (more) setFilter(mergeFilters(filter, more));
+		if (more) setFilter(mergeFilters(store.get().filter, more));
+		// The result is what is looked at next.
+		setOpen(false);
 		setText("");
 		setChosen(0);
+		setDoubt(null);
+	};
+	/** What is typed counts, though the list may be a step behind; what nothing can match is asked back. */
+	const enter = async () => {
+		const meaning = meaningOf(text, all);
+		if (meaning === null) add(entries[0]?.filter ?? null);
+		else if ("filter" in meaning) add(meaning.filter);
+		else if ("problem" in meaning) setDoubt({ typed: text, ...meaning });
+		else {
+			const { path, otherwise } = meaning;
+			const query = selectionText({ filter: { path } }, { by: "file", sort: "calls", limit: 1 });
+			const known = await columns(client, sessionPath(session.id, `/top${query}`)).catch(() => null);
+			// Without an answer the filter itself will tell.
+			if (known?.rows !== 0) add({ path });
+			else setDoubt({ typed: text, problem: `No path contains “${path}”`, offers: otherwise, anyway: { path } });
+		}
 	};
 	return (
 		<div className="filter-input">
@@ -100,6 +142,7 @@ function Field({ input, open, setOpen }: FieldProps) {
 				value={text}
 				onChange={(event) => {
 					setText(event.target.value);
+					setOpen(true);
 					setChosen(0);
 				}}
 				onFocus={() => setOpen(true)}
@@ -108,10 +151,10 @@ function Field({ input, open, setOpen }: FieldProps) {
 					if (event.key === "Escape") event.currentTarget.blur();
 					else if (event.key === "ArrowDown") setChosen(Math.min(at + 1, entries.length - 1));
 					else if (event.key === "ArrowUp") setChosen(Math.max(at - 1, 0));
-					// What is typed counts, though the list may be a step behind.
-					else if (event.key === "Enter")
-						add(at <= 0 ? (parseTyped(text) ?? entries[0]?.filter ?? null) : (entries[at]?.filter ?? null));
-					else if (event.key === "Backspace" && text === "") {
+					else if (event.key === "Enter") {
+						if (at > 0) add(entries[at]?.filter ?? null);
+						else void enter();
+					} else if (event.key === "Backspace" && text === "") {
 						const last = chipsOf(filter).at(-1);
 						if (last) setFilter(withoutMember(filter, last.member));
 						return;
@@ -119,7 +162,56 @@ function Field({ input, open, setOpen }: FieldProps) {
 					event.preventDefault();
 				}}
 			/>
-			{open ? <Suggestions id={id} entries={entries} at={at} add={add} /> : null}
+			{doubt && doubt.typed === text ? (
+				<Doubtful doubt={doubt} add={add} close={() => setDoubt(null)} />
+			) : open ? (
+				<Suggestions id={id} entries={entries} at={at} add={add} />
+			) : null}
+		</div>
+	);
+}
+
+/** A text that is no filter, or one that nothing matches. */
+interface Doubt {
+	typed: string;
+	problem: string;
+	offers: readonly Suggestion[];
+	/** It can be applied all the same. */
+	anyway?: Filter;
+}
+
+interface DoubtfulProps {
+	doubt: Doubt;
+	add: (filter: Filter) => void;
+	close: () => void;
+}
+
+function Doubtful({ doubt, add, close }: DoubtfulProps) {
+	return (
+		<div className="suggestions doubt" role="alert">
+			<p>
+				{visible(doubt.problem)}.{doubt.offers.length > 0 ? " Did you mean" : ""}
+			</p>
+			<div className="doubt-offers">
+				{doubt.offers.map((offer) => (
+					<button
+						type="button"
+						className="button"
+						key={`${offer.kind} ${offer.label}`}
+						onClick={() => add(offer.filter)}
+					>
+						{offer.kind}:{visible(offer.label)}
+					</button>
+				))}
+				{doubt.anyway ? (
+					<button type="button" className="button plain" onClick={() => doubt.anyway && add(doubt.anyway)}>
+						Filter anyway
+					</button>
+				) : null}
+				<button type="button" className="button plain" onClick={close}>
+					Change it
+				</button>
+			</div>
 		</div>
 	);
 }
@@ -222,8 +314,7 @@ function ofErrors(columns: Columns): Suggestion[] {
 }
 
 /** What fits a typed text: the text itself as a filter, then what the session has. */
-function useEntries(text: string, open: boolean): Suggestion[] {
-	const all = useSuggestions(open);
+function useEntries(all: readonly Suggestion[], text: string): Suggestion[] {
 	return useMemo(() => {
 		const typed = parseTyped(text);
 		const not = text.trim().startsWith("!");

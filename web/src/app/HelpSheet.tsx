@@ -1,5 +1,10 @@
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
+import type { Purpose } from "../api/calls";
+import { LAYERS } from "../api/layers";
+import { Swatch } from "../components/text";
+import { colorOf, ERROR } from "../lib/color";
 import { type Shortcut, useShortcut, useShortcuts } from "../state/keys";
+import { useTheme } from "../state/theme";
 
 const NAMES: Readonly<Record<string, string>> = {
 	ArrowLeft: "←",
@@ -11,11 +16,20 @@ const NAMES: Readonly<Record<string, string>> = {
 };
 
 const MOUSE: readonly (readonly [string, string])[] = [
-	["Drag on a plot", "Zoom to what was dragged over"],
+	["Drag on a plot", "Zoom to what was dragged over; a box in the latency: how its calls differ from the others"],
+	["Click a row", "What can be done with it; with Alt: all but it"],
 	["Double click", "On the strip below the filter: the whole session"],
 	["Wheel", "In the timeline: zoom, or scroll where lanes do not fit; with Ctrl always zoom, with Shift move"],
 	["Drag in the timeline", "Move; on the ruler or with Shift: zoom to what was dragged over"],
 	["Click in a legend", "Filter by it; with Alt: all but it"],
+];
+
+const PURPOSES: readonly (readonly [Purpose, string])[] = [
+	["read", "Moves bytes out of files"],
+	["write", "Moves bytes into files"],
+	["sync", "Makes data durable"],
+	["metadata", "Opens, looks up, describes, renames, removes"],
+	["other", "Everything else, such as mapping memory and waiting for operations"],
 ];
 
 /** All keys that work where the reader is. */
@@ -27,6 +41,7 @@ export function HelpSheet() {
 
 function Sheet({ close }: { close: () => void }) {
 	const shortcuts = useShortcuts();
+	const theme = useTheme();
 	const sheet = useRef<HTMLDivElement>(null);
 	useShortcut(["Escape"], "Close", "Everywhere", close);
 	useEffect(() => {
@@ -70,6 +85,38 @@ function Sheet({ close }: { close: () => void }) {
 								<div className="mouse" key={how}>
 									<dt>{how}</dt>
 									<dd>{what}</dd>
+								</div>
+							))}
+						</dl>
+					</section>
+					<section>
+						<h3>Colors of calls</h3>
+						<dl>
+							{PURPOSES.map(([purpose, meaning]) => (
+								<div className="mouse" key={purpose}>
+									<dt>
+										<Swatch color={colorOf("purpose", purpose, theme)} /> {purpose}
+									</dt>
+									<dd>{meaning}</dd>
+								</div>
+							))}
+							<div className="mouse">
+								<dt>
+									<Swatch color={ERROR[theme]} /> red
+								</dt>
+								<dd>Failed calls, and nothing else. ENOENT of a look-up is an answer, not a failure</dd>
+							</div>
+						</dl>
+					</section>
+					<section>
+						<h3>Layers</h3>
+						<dl>
+							{LAYERS.map(({ name, meaning }) => (
+								<div className="mouse" key={name}>
+									<dt>
+										<Swatch color={colorOf("layer", name, theme)} /> {name}
+									</dt>
+									<dd>{meaning}</dd>
 								</div>
 							))}
 						</dl>

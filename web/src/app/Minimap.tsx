@@ -3,34 +3,53 @@
 
 import { type PointerEvent, useEffect, useMemo, useRef } from "react";
 import { useSize } from "../components/useSize";
-import { gridOf, seriesOf } from "../lib/buckets";
+import { gridOf, seriesByKey } from "../lib/buckets";
 import { colorOf, ERROR } from "../lib/color";
-import { count, duration, exactTime } from "../lib/format";
+import { duration, exactTime } from "../lib/format";
 import { clampSpan, MIN_SPAN_NS, type Span, toPixel, toTime } from "../lib/scale";
+import { useDiagnosis } from "../state/diagnosis";
 import { useColumns, useSession, useShown } from "../state/session";
 import { store } from "../state/store";
-import { useTheme } from "../state/theme";
+import { token, useTheme } from "../state/theme";
+
+/** Room for marks above the bars. */
+const MARKS = 5;
 
 type Grab = "new" | "move" | "left" | "right";
 
 export function Minimap() {
-	const { bounds } = useSession();
+	const { bounds, about, live } = useSession();
 	const { span } = useShown();
 	const theme = useTheme();
 	const holder = useRef<HTMLDivElement>(null);
 	const canvas = useRef<HTMLCanvasElement>(null);
 	const { width, height } = useSize(holder);
+	const pixels = Math.ceil(width / 2 / 64) * 64;
+	const asked = width > 0;
 	const tiles = useColumns(
-		width > 0
-			? { path: "tiles", params: { by: "none" }, windowed: false, pixels: Math.ceil(width / 2 / 64) * 64 }
-			: null,
+		asked ? { path: "tiles", params: { by: "purpose", busy: 1 }, windowed: false, pixels } : null,
 	);
+	// Errors are looked for in the rows, which is too much to do again and again as a recording grows.
+	const errors = useColumns(asked && tiles.data && !live ? { path: "errors", windowed: false, pixels } : null);
+	const diagnosis = useDiagnosis(live ? tiles.data !== undefined : errors.data !== undefined);
 
 	const bars = useMemo(() => {
 		if (!tiles.data) return null;
 		const grid = gridOf(tiles.data);
-		return { grid, calls: seriesOf(tiles.data, grid, "calls"), errors: seriesOf(tiles.data, grid, "errors") };
+		return { grid, purposes: seriesByKey(tiles.data, grid, "busy_ns") };
 	}, [tiles.data]);
+	const failed = useMemo(() => {
+		const flags = errors.data?.flags("failed") ?? [];
+		const times = errors.data?.f64("t") ?? [];
+		return Array.from(times).filter((_, i) => flags[i]);
+	}, [errors.data]);
+	const pins = useMemo(
+		() =>
+			(diagnosis.data?.findings ?? [])
+				.filter((finding) => finding.severity !== "low")
+				.flatMap((finding) => finding.examples.slice(0, 1).map((e) => e.ts_ns - about.started_at_ns)),
+		[diagnosis.data, about.started_at_ns],
+	);
 
 	useEffect(() => {
 		const target = canvas.current;
@@ -43,38 +62,43 @@ export function Minimap() {
 		if (!bars) return;
 		// By columns of pixels: bars of fractions of a pixel would shimmer.
 		const columns = Math.round(width);
-		const tall = new Float64Array(columns);
-		const failed = new Uint8Array(columns);
+		const column = (t: number) => Math.max(0, Math.min(columns - 1, Math.floor(toPixel(t, bounds, columns))));
+		const room = height - MARKS - 2;
 		let top = 0;
-		for (let i = 0; i < bars.grid.length; i += 1) {
-			const calls = bars.calls[i] ?? 0;
-			if (calls === 0) continue;
-			const t = bars.grid.t[i] ?? 0;
-			const first = Math.max(0, Math.floor(toPixel(t, bounds, columns)));
-			const last = Math.min(
-				columns - 1,
-				Math.max(first, Math.ceil(toPixel(t + bars.grid.bucket, bounds, columns)) - 1),
+		for (let i = 0; i < bars.grid.length; i += 1)
+			top = Math.max(
+				top,
+				bars.purposes.reduce((all, p) => all + (p.values[i] ?? 0), 0),
 			);
-			for (let column = first; column <= last; column += 1) {
-				tall[column] = Math.max(tall[column] ?? 0, calls);
-				if ((bars.errors[i] ?? 0) > 0) failed[column] = 1;
-			}
-			top = Math.max(top, calls);
-		}
-		if (top === 0) return;
-		for (let column = 0; column < columns; column += 1) {
-			const calls = tall[column] ?? 0;
-			if (calls === 0) continue;
+		for (let i = 0; i < bars.grid.length && top > 0; i += 1) {
+			const sum = bars.purposes.reduce((all, p) => all + (p.values[i] ?? 0), 0);
+			if (sum <= 0) continue;
+			const t = bars.grid.t[i] ?? 0;
+			const first = column(t);
+			const last = Math.max(first, Math.ceil(toPixel(t + bars.grid.bucket, bounds, columns)) - 1);
 			// The root, so that quiet parts beside a loud one can still be seen.
-			const high = Math.max(1, Math.round(Math.sqrt(calls / top) * (height - 7)));
-			context.fillStyle = colorOf("series", "calls", theme);
-			context.fillRect(column, height - high, 1, high);
-			if (failed[column]) {
-				context.fillStyle = ERROR[theme];
-				context.fillRect(column, 0, 1, 3);
+			const high = Math.max(1, Math.sqrt(sum / top) * room);
+			let y = height;
+			for (const { key, values } of bars.purposes) {
+				const part = ((values[i] ?? 0) / sum) * high;
+				if (part <= 0) continue;
+				context.fillStyle = colorOf("purpose", key, theme);
+				context.fillRect(first, y - part, last - first + 1, part);
+				y -= part;
 			}
 		}
-	}, [bars, bounds, width, height, theme]);
+		context.fillStyle = ERROR[theme];
+		for (const t of failed) context.fillRect(column(t), 0, 2, 3);
+		context.fillStyle = token("--warn");
+		for (const t of pins) {
+			const x = column(t) + 0.5;
+			context.beginPath();
+			context.moveTo(x - 4, 0);
+			context.lineTo(x + 4, 0);
+			context.lineTo(x, MARKS);
+			context.fill();
+		}
+	}, [bars, failed, pins, bounds, width, height, theme]);
 
 	const drag = useRef<{ grab: Grab; start: number; before: Span } | null>(null);
 	const timeAt = (event: PointerEvent) => {
@@ -107,7 +131,8 @@ export function Minimap() {
 			ref={holder}
 			role="img"
 			aria-label={`The whole session, ${duration(bounds.to - bounds.from)}; shown: ${exactTime(span.from)} to ${exactTime(span.to)}`}
-			title={`Calls over the whole session${bars ? ` (at most ${count(Math.max(...bars.calls, 0))} in a bar); red marks on top: errors` : ""}. Drag for a window.`}
+			aria-busy={bars === null}
+			title={`Time in calls over the whole session by what they do: ${(bars?.purposes ?? []).map((p) => p.label).join(", ")}. On top: failed calls in red, findings as triangles. Drag for a window.`}
 			onPointerDown={grab("new")}
 			onPointerMove={move}
 			onPointerUp={drop}

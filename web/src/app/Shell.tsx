@@ -8,7 +8,7 @@ import { ErrorState, Loading } from "../components/states";
 import { count, duration, exact, exactTime, time, visible } from "../lib/format";
 import { panSpan, zoomSpan } from "../lib/scale";
 import { useComing, useShortcut } from "../state/keys";
-import { client, useConnection } from "../state/server";
+import { archive, client, useConnection } from "../state/server";
 import { type Opening, SessionProvider, useMaybeSession, useSession, useShown } from "../state/session";
 import { store, usePage, useRestedPage } from "../state/store";
 import { switchTheme, useTheme } from "../state/theme";
@@ -18,6 +18,7 @@ import type { View } from "../views/view";
 import { FilterBar } from "./FilterBar";
 import { HelpSheet } from "./HelpSheet";
 import { Minimap } from "./Minimap";
+import { Share } from "./Share";
 
 const components = new Map<string, ComponentType>();
 
@@ -98,9 +99,9 @@ function Content({ view, opening, code }: ContentProps) {
 	if (!view) {
 		return (
 			<div className="state error">
-				<h2>There is no such view</h2>
+				<h2>View not found</h2>
 				<p>
-					<Link to={{ view: "sessions", session: null }}>To the list of sessions</Link>
+					<Link to={{ view: "sessions", session: null }}>Go to sessions</Link>
 				</p>
 			</div>
 		);
@@ -125,9 +126,9 @@ function Arrived({ view, opening, code }: ContentProps & { view: View }) {
 		if (!opening) {
 			return (
 				<div className="state">
-					<h2>No session is chosen</h2>
+					<h2>No session chosen</h2>
 					<p>
-						<Link to={{ view: "sessions", session: null }}>Choose one in the list of sessions</Link>
+						<Link to={{ view: "sessions", session: null }}>Go to sessions</Link>
 					</p>
 				</div>
 			);
@@ -162,7 +163,9 @@ function Top({ view }: { view: View | undefined }) {
 	const page = useRestedPage();
 	const session = useMaybeSession();
 	const theme = useTheme();
-	const tabs = VIEWS.filter((v) => !v.hidden && v.scope === (page.session ? "session" : "all"));
+	const tabs = VIEWS.filter(
+		(v) => !v.hidden && v.scope === (page.session ? "session" : "all") && (!archive || archive.views.includes(v.id)),
+	);
 	const open = (index: number) => {
 		const wanted = tabs[index];
 		if (wanted) store.go({ view: wanted.id });
@@ -174,7 +177,8 @@ function Top({ view }: { view: View | undefined }) {
 		(event) => open(Number(event.key) - 1),
 	);
 	// There are more views of a session than digits that mean one.
-	useShortcut(["p"], "The tenth of them: panels", "Everywhere", () => open(9));
+	useShortcut(["q"], "SQL", "Everywhere", () => store.go({ view: "sql" }));
+	useShortcut(["p"], "Panels", "Everywhere", () => store.go({ view: "panels" }));
 	useShortcut(["t"], "Dark or light", "Everywhere", switchTheme);
 	useShortcut(["Backspace"], "Undo: zoom, filter, selection (also the browser's back)", "Everywhere", () =>
 		window.history.back(),
@@ -203,8 +207,9 @@ function Top({ view }: { view: View | undefined }) {
 				))}
 			</nav>
 			<div className="top-end">
-				{session ? <Loss /> : page.session ? <span className="badge waiting">nothing lost</span> : null}
-				{session?.live ? <LiveBadge /> : null}
+				{session ? <Loss /> : page.session ? <span className="badge waiting">0 lost</span> : null}
+				{session?.live && !archive ? <LiveBadge /> : null}
+				<Share />
 				<button
 					type="button"
 					className="button plain"
@@ -235,7 +240,7 @@ function Loss() {
 	if (lost === 0) {
 		return (
 			<span className="badge" title={title}>
-				nothing lost
+				0 lost
 			</span>
 		);
 	}
@@ -365,8 +370,8 @@ function Banner() {
 		return (
 			<div className="banner" role="status">
 				<span className="dot" />
-				The server does not answer. What is shown stays; the page goes on when it is back. If you start fathom anew,
-				open the address that it prints.
+				The server does not answer. The page continues when the server is back. If you restart fathom, open the address
+				that it prints.
 			</div>
 		);
 	}
@@ -386,12 +391,14 @@ function TokenSheet({ anew = false }: { anew?: boolean }) {
 	}, [text]);
 	return (
 		<div className={anew ? "state refused sheet" : "state refused"} role="alert">
-			<h2>{anew ? "fathom was started again: this page needs its new token" : "The server wants its token"}</h2>
+			<h2>
+				{anew ? "fathom was restarted: this page needs its new access token" : "This link needs its access token"}
+			</h2>
 			<p>
-				Every start of fathom makes a new one. Open the address that <code>fathom ui</code> or{" "}
+				Every start of fathom makes a new token. Open the address that <code>fathom ui</code> or{" "}
 				<code>fathom record --ui</code> has printed{anew ? " now" : ""}, or paste it here.
 				{anew
-					? " Opened in any tab of this browser it is enough for all: this page goes on where it was, with the same window and filter."
+					? " One tab of this browser is enough for all: this page continues with the same window and filter."
 					: null}
 			</p>
 			<form

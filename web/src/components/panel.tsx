@@ -78,7 +78,12 @@ export function Shown<T>({ of, height, empty, emptyTitle, emptyText, children }:
 			style={
 				height === undefined
 					? undefined
-					: { minHeight: height, display: "grid", gridTemplateColumns: "minmax(0, 1fr)", alignContent: "start" }
+					: {
+							minHeight: height,
+							display: "grid",
+							gridTemplateColumns: "minmax(0, 1fr)",
+							alignContent: of.data === undefined ? "stretch" : "start",
+						}
 			}
 		>
 			<Progress on={of.loading && of.data !== undefined} />

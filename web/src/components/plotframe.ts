@@ -86,12 +86,12 @@ function nearestIndex(t: Float64Array, at: number): number {
 
 /** A click is a press and a release at one place: anything else was a brush. */
 export function listenForClicks(u: uPlot, latest: { current: Clicked }): void {
-	let down: number | null = null;
+	let down: { x: number; y: number } | null = null;
 	u.over.addEventListener("mousedown", (event) => {
-		down = event.button === 0 ? event.clientX : null;
+		down = event.button === 0 ? { x: event.clientX, y: event.clientY } : null;
 	});
 	u.over.addEventListener("mouseup", (event) => {
-		if (down === null || Math.abs(event.clientX - down) > 3) return;
+		if (down === null || Math.hypot(event.clientX - down.x, event.clientY - down.y) > 3) return;
 		const box = u.over.getBoundingClientRect();
 		latest.current.onPick?.(pointed(u, latest.current, event.clientX - box.left, event.clientY - box.top));
 	});

@@ -2,6 +2,7 @@
 // read without the page.
 
 import { token } from "../state/theme";
+import { saveBlob } from "./save";
 
 const MARGIN = 12;
 const TITLE = 34;
@@ -15,12 +16,7 @@ const WORDS = ".subplot, .devices-sub, .thread-lane-name";
 export function savePng(element: HTMLElement, title: string, name: string): void {
 	const sheet = drawSheet(element, title);
 	sheet.toBlob((blob) => {
-		if (!blob) return;
-		const link = document.createElement("a");
-		link.href = URL.createObjectURL(blob);
-		link.download = `${fileName(name)}.png`;
-		link.click();
-		setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+		if (blob) saveBlob(blob, `${fileName(name)}.png`);
 	});
 }
 

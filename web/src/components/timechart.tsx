@@ -10,7 +10,7 @@ import { duration, exactTime, time } from "../lib/format";
 import { said } from "../lib/said";
 import { binaryStep, niceStep, type Span, ticks, timeStep } from "../lib/scale";
 import { showSpan } from "../state/store";
-import { token, useTheme } from "../state/theme";
+import { canvasFont, token, useTheme } from "../state/theme";
 import { type Axis, drawSheet, listenForClicks, type Pointed, pointed, type Sheet } from "./plotframe";
 import { Tip, type TipRow, TipRows } from "./tip";
 import { useSize } from "./useSize";
@@ -29,6 +29,8 @@ export interface HeatMap extends Heat {
 	format: (value: number) => string;
 	/** What is counted; calls, when it is not said. */
 	unit?: string;
+	/** A cell's value in words, where it is not a count. */
+	show?: (value: number) => string;
 }
 
 interface Props {
@@ -199,7 +201,7 @@ function tipRows(props: Props, index: number, value: number): TipRow[] {
 			const calls = props.heat.counts[index * props.heat.rows + row] ?? 0;
 			rows.unshift({
 				label: `${props.heat.format(low)} to ${props.heat.format(low * 2)}`,
-				value: `${calls.toLocaleString("en")} ${props.heat.unit ?? "calls"}`,
+				value: props.heat.show?.(calls) ?? `${calls.toLocaleString("en")} ${props.heat.unit ?? "calls"}`,
 			});
 		}
 	}
@@ -218,8 +220,9 @@ function options(
 ): uPlot.Options {
 	const props = latest.current;
 	const ink = token("--ink-3");
-	const grid = { stroke: token("--grid"), width: 1 };
-	const font = `11px ${token("--font")}`;
+	// Lines over a heat map would look like data.
+	const grid = { show: props.heat === undefined, stroke: token("--grid"), width: 1 };
+	const font = canvasFont(11);
 	const stepped = uPlot.paths.stepped?.({ align: 1 });
 	const series: uPlot.Series[] = drawn(props.series).map((i) => {
 		const s = props.series[i];
@@ -244,7 +247,12 @@ function options(
 		padding: [8, RIGHT, times ? 0 : 8, 0],
 		legend: { show: false },
 		cursor: {
-			sync: { key: props.axis ? (props.axis.sync ?? "none") : "time", setSeries: false },
+			sync: {
+				key: props.axis ? (props.axis.sync ?? "none") : "time",
+				setSeries: false,
+				// Other plots take part in a drag along the time; a box is of this plot alone.
+				filters: { pub: (kind) => props.onBrush === undefined || !/^mouse(down|up)$/.test(kind) },
+			},
 			drag: {
 				x: props.axis === undefined || props.axis.brush !== undefined,
 				y: props.onBrush !== undefined,

@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from "vitest";
-import { colorOf, ERROR, forgetColors, rampRgb } from "./color";
+import { colorOf, ERROR, forgetColors, purposeOf, rampRgb } from "./color";
 
 beforeEach(forgetColors);
 
@@ -36,4 +36,14 @@ it("grows brighter on dark ground and darker on light ground", () => {
 		expect(light(i / 10, "dark")).toBeGreaterThan(light((i - 1) / 10, "dark"));
 		expect(light(i / 10, "light")).toBeLessThan(light((i - 1) / 10, "light"));
 	}
+});
+
+it("gives calls the hue of their purpose, and each another shade", () => {
+	const hue = (text: string) => Number(/hsl\((-?\d+)/.exec(text)?.[1]);
+	expect([purposeOf("pread64"), purposeOf("fdatasync"), purposeOf("ioctl")]).toEqual(["read", "sync", "other"]);
+	for (const name of ["read", "pwrite64", "fsync", "fdatasync", "openat", "statx"]) {
+		const purpose = hue(colorOf("purpose", purposeOf(name), "dark"));
+		expect(Math.abs(hue(colorOf("syscall", name, "dark")) - purpose)).toBeLessThan(15);
+	}
+	expect(colorOf("syscall", "fsync", "dark")).not.toBe(colorOf("syscall", "fdatasync", "dark"));
 });

@@ -1,146 +1,119 @@
-// Colors: the same thing has the same color in every view. The hues follow Okabe and Ito, so that they stay apart
-// for color-blind readers; red-orange is kept for errors alone.
+// Colors: the same thing has the same color in every view. Four saturated hues say what a call does to stored data, and
+// red says that it failed; everything else has muted colors.
+
+import { CALLS, type Purpose } from "../api/calls";
 
 export type Theme = "dark" | "light";
 
 /** What can have a color. */
-export type Kind = "syscall" | "class" | "layer" | "thread" | "process" | "comm" | "file" | "device" | "series";
+export type Kind =
+	| "syscall"
+	| "purpose"
+	| "class"
+	| "layer"
+	| "thread"
+	| "process"
+	| "comm"
+	| "file"
+	| "device"
+	| "series";
 
 type Hsl = readonly [hue: number, saturation: number, lightness: number];
 
-const SKY: Hsl = [202, 77, 60];
-const ORANGE: Hsl = [41, 100, 45];
-const GREEN: Hsl = [160, 60, 42];
-const PINK: Hsl = [327, 45, 64];
-const BLUE: Hsl = [222, 64, 62];
-const OLIVE: Hsl = [62, 55, 45];
-const VIOLET: Hsl = [265, 48, 66];
-const TEAL: Hsl = [184, 48, 50];
-const BROWN: Hsl = [25, 38, 54];
-const GRAY: Hsl = [212, 22, 64];
-const MOSS: Hsl = [97, 37, 53];
-const ROSE: Hsl = [348, 62, 71];
+/** What calls do to stored data. These hues mean nothing else anywhere on the page. */
+const PURPOSES: Readonly<Record<Purpose, Hsl>> = {
+	read: [212, 82, 62],
+	write: [38, 92, 53],
+	sync: [318, 68, 64],
+	metadata: [174, 52, 46],
+	other: [215, 12, 58],
+};
 
-/** Hues for things without one of their own; neighbors differ in lightness as well. */
-const PALETTE: readonly Hsl[] = [
-	SKY,
-	ORANGE,
-	GREEN,
-	PINK,
-	BLUE,
-	OLIVE,
-	VIOLET,
-	TEAL,
-	BROWN,
-	GRAY,
-	MOSS,
-	ROSE,
-	[240, 30, 74],
-	[50, 70, 66],
+/** How shades of one hue differ: hue and lightness. Neighbors differ most. */
+const SHADES: readonly (readonly [hue: number, lightness: number])[] = [
+	[0, 0],
+	[7, 13],
+	[-7, -11],
+	[11, 22],
+	[-11, 6],
+	[4, -18],
+	[-4, 17],
+	[14, -6],
 ];
 
-/** Places in it that have a meaning among calls: reading, writing, opening, flushing. */
-const MEANT: ReadonlySet<number> = new Set([SKY, ORANGE, GREEN, PINK].map((hue) => PALETTE.indexOf(hue)));
-
-const READ = 202;
-const WRITE = 41;
-const SYNC = 327;
-const OPEN = 160;
-const STAT = 184;
-const NAME = 265;
-
-/** Calls: reading is blue, writing orange, flushing pink, opening green, asking teal, changing names violet. */
-const SYSCALLS: Readonly<Record<string, Hsl>> = {
-	read: [READ, 77, 60],
-	pread64: [READ + 8, 70, 50],
-	readv: [READ - 6, 70, 72],
-	preadv: [READ + 14, 60, 68],
-	preadv2: [READ + 18, 50, 58],
-	IORING_OP_READ: [READ + 4, 85, 66],
-	IORING_OP_READV: [READ + 10, 85, 72],
-	write: [WRITE, 100, 45],
-	pwrite64: [WRITE - 8, 88, 52],
-	writev: [WRITE + 6, 85, 62],
-	pwritev: [WRITE - 4, 65, 62],
-	pwritev2: [WRITE - 10, 60, 66],
-	IORING_OP_WRITE: [WRITE + 2, 95, 56],
-	IORING_OP_WRITEV: [WRITE + 8, 95, 68],
-	fsync: [SYNC, 45, 64],
-	fdatasync: [SYNC - 14, 45, 56],
-	sync_file_range: [SYNC + 10, 50, 72],
-	sync: [SYNC + 16, 40, 58],
-	syncfs: [SYNC + 20, 35, 66],
-	msync: [SYNC - 22, 40, 66],
-	open: [OPEN - 12, 50, 50],
-	openat: [OPEN, 60, 42],
-	openat2: [OPEN + 8, 50, 55],
-	creat: [OPEN - 20, 45, 58],
-	close: GRAY,
-	stat: [STAT + 6, 48, 60],
-	fstat: [STAT, 48, 50],
-	lstat: [STAT - 6, 40, 62],
-	newfstatat: [STAT + 4, 55, 44],
-	statx: [STAT - 4, 60, 58],
-	access: [STAT + 12, 35, 66],
-	faccessat2: [STAT + 10, 30, 58],
-	readlink: [STAT - 8, 32, 70],
-	readlinkat: [STAT - 10, 32, 64],
-	statfs: [STAT + 8, 28, 48],
-	lseek: [212, 12, 54],
-	unlink: [NAME, 48, 66],
-	unlinkat: [NAME + 8, 45, 60],
-	rename: [NAME - 10, 50, 72],
-	renameat: [NAME - 14, 45, 64],
-	renameat2: [NAME - 18, 40, 70],
-	mkdir: [NAME + 16, 35, 70],
-	getdents64: BROWN,
-	mmap: MOSS,
-	ftruncate: OLIVE,
-	fallocate: [62, 45, 56],
-};
+/** Calls take shades of their purpose, in the order of the list. */
+const SYSCALLS = new Map<string, Hsl>();
+for (const [purpose, names] of Object.entries(CALLS)) {
+	const [hue, saturation, lightness] = PURPOSES[purpose as Purpose];
+	names.split(" ").forEach((name, i) => {
+		const [turn, light] = SHADES[i % SHADES.length] ?? [0, 0];
+		SYSCALLS.set(name, [hue + turn, saturation, Math.min(84, lightness + light)]);
+	});
+}
 
 const CLASSES: Readonly<Record<string, Hsl>> = {
-	data: BLUE,
-	metadata: [160, 55, 45],
-	directory: VIOLET,
-	xattr: BROWN,
-	memory: MOSS,
-	async: [41, 90, 50],
+	data: [212, 60, 62],
+	metadata: PURPOSES.metadata,
+	directory: [181, 45, 60],
+	xattr: [167, 40, 38],
+	memory: PURPOSES.other,
+	async: [228, 30, 64],
 };
 
+/** From the program down to the device: gray, greens in memory, violets at the device; waiting for the CPU is olive. */
 const LAYERS: Readonly<Record<string, Hsl>> = {
-	user: GRAY,
-	syscall: SKY,
-	vfs: TEAL,
-	fs: GREEN,
-	pagecache: OLIVE,
-	block: ORANGE,
-	device: [327, 45, 60],
-	sched: [240, 22, 68],
-	irq: ROSE,
+	user: [215, 10, 46],
+	syscall: [215, 16, 62],
+	vfs: [155, 25, 52],
+	fs: [142, 38, 48],
+	pagecache: [98, 38, 52],
+	block: [268, 58, 72],
+	device: [252, 56, 60],
+	sched: [54, 48, 48],
+	irq: [24, 35, 58],
 };
 
 /** The series that plots of every view share. */
 const SERIES: Readonly<Record<string, Hsl>> = {
-	calls: [212, 30, 62],
-	read: [READ, 77, 60],
-	written: [WRITE, 100, 45],
-	errors: [14, 90, 56],
-	p50: [160, 55, 48],
-	p99: [327, 50, 64],
-	max: [265, 48, 70],
-	time: TEAL,
+	calls: [215, 22, 62],
+	read: PURPOSES.read,
+	written: PURPOSES.write,
+	errors: [2, 84, 62],
+	answers: [215, 10, 54],
+	p50: [215, 14, 60],
+	p99: [50, 70, 62],
+	max: [215, 16, 78],
+	time: [215, 22, 62],
 	rest: [212, 8, 50],
 	before: [212, 14, 62],
 	after: [184, 62, 48],
 };
 
-const FIXED: Partial<Record<Kind, Readonly<Record<string, Hsl>>>> = {
-	syscall: SYSCALLS,
-	class: CLASSES,
-	layer: LAYERS,
-	series: SERIES,
+const FIXED: Partial<Record<Kind, (key: string) => Hsl | undefined>> = {
+	syscall: (key) => SYSCALLS.get(key) ?? PURPOSES.other,
+	purpose: (key) => PURPOSES[key as Purpose],
+	class: (key) => CLASSES[key],
+	layer: (key) => LAYERS[key],
+	series: (key) => SERIES[key],
 };
+
+/** Muted hues for things that have only a name, such as threads and files; neighbors differ in lightness as well. */
+const PALETTE: readonly Hsl[] = [
+	[232, 52, 68],
+	[88, 44, 52],
+	[284, 44, 66],
+	[52, 48, 60],
+	[196, 44, 60],
+	[128, 38, 58],
+	[256, 48, 76],
+	[70, 44, 42],
+	[300, 34, 54],
+	[150, 40, 68],
+	[220, 44, 50],
+	[104, 40, 68],
+	[270, 36, 52],
+	[190, 48, 44],
+];
 
 /** FNV-1a: stable over sessions, pages and machines. */
 export function hash(text: string): number {
@@ -165,11 +138,8 @@ function slot(kind: Kind, key: string): number {
 		used = new Set();
 		taken.set(kind, used);
 	}
-	// Those of calls mean something: no other call looks like a read or a write.
-	const meant = (at: number) => kind === "syscall" && MEANT.has(at);
 	let place = hash(key) % PALETTE.length;
-	while (meant(place)) place = (place + 1) % PALETTE.length;
-	for (let step = 0; step < PALETTE.length && (used.has(place) || meant(place)); step += 1) {
+	for (let step = 0; step < PALETTE.length && used.has(place); step += 1) {
 		place = (place + 1) % PALETTE.length;
 	}
 	used.add(place);
@@ -193,11 +163,11 @@ function css([hue, saturation, lightness]: Hsl, theme: Theme): string {
 export function colorOf(kind: Kind, key: string | null, theme: Theme): string {
 	// What is left: everything without a color of its own.
 	if (key === null) return css(SERIES["rest"] ?? [212, 8, 50], theme);
-	const fixed = FIXED[kind]?.[key];
+	const fixed = FIXED[kind]?.(key);
 	return css(fixed ?? PALETTE[slot(kind, key)] ?? [0, 0, 50], theme);
 }
 
-export const ERROR: Readonly<Record<Theme, string>> = { dark: "hsl(14 90% 60%)", light: "hsl(14 90% 45%)" };
+export const ERROR: Readonly<Record<Theme, string>> = { dark: "hsl(2 84% 64%)", light: "hsl(2 74% 46%)" };
 
 type Rgb = readonly [number, number, number];
 
@@ -248,3 +218,12 @@ export function ramp(share: number, theme: Theme): string {
 export function durationShare(ns: number): number {
 	return ns <= 1e3 ? 0 : Math.min(1, (Math.log10(ns) - 3) / 6);
 }
+
+/** What a call does to stored data. */
+export function purposeOf(syscall: string): Purpose {
+	return PURPOSE_OF.get(syscall) ?? "other";
+}
+
+const PURPOSE_OF = new Map<string, Purpose>(
+	Object.entries(CALLS).flatMap(([purpose, names]) => names.split(" ").map((name) => [name, purpose as Purpose])),
+);

@@ -76,6 +76,12 @@ export function count(value: number): string {
 	return `${digits(size)}${DECIMAL[unit]}`;
 }
 
+/** How many calls are in progress, on average: `0.25`, `3.1`, `28`. */
+export function inProgress(value: number): string {
+	if (!Number.isFinite(value)) return "–";
+	return value >= 9.95 ? value.toFixed(0) : value.toFixed(value >= 0.995 || value === 0 ? 1 : 2);
+}
+
 /** A share of 1 as percent. */
 export function percent(share: number): string {
 	if (!Number.isFinite(share)) return "–";

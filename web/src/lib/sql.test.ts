@@ -126,3 +126,20 @@ it("quotes", () => {
 	expect(identifier("offset")).toBe('"offset"');
 	expect(identifier('a"b')).toBe('"a""b"');
 });
+
+describe("a word of SQL where a name should be", () => {
+	const SQL = "SELECT rid, offset, bytes FROM syscalls";
+	it("is named, with what to write instead", () => {
+		// The parser complains about the sign behind it.
+		const line = `Parser Error: syntax error at or near ","\n\nLINE 1: ${SQL}\n${" ".repeat(8 + 18)}^`;
+		for (const text of [line, 'Parser Error: syntax error at or near ","']) {
+			const found = errorIn(text, SQL);
+			expect(found.message).toContain("file_offset");
+			expect([found.at, found.length]).toEqual([12, 6]);
+		}
+	});
+	it("is not seen where there is none", () => {
+		const text = 'Parser Error: syntax error at or near "syscalls"';
+		expect(errorIn(text, "SELECT rid FORM syscalls").message).toContain("syntax error");
+	});
+});

@@ -181,7 +181,57 @@ export interface SqlError {
 	length: number;
 }
 
+/** Words of SQL that are likely meant as names, and what columns of fathom's tables are called instead. */
+const MISTAKEN: Readonly<Record<string, string>> = { offset: "file_offset", end: "ended_at_ns", when: "ts_ns" };
+
+/** A word of SQL where a name should be: the parser complains only about what follows it. */
+function reserved(statement: string, place: number): { word: string; from: number; to: number } | null {
+	const all = tokens(statement).filter((t) => t.kind !== "comment" && statement.slice(t.from, t.to).trim() !== "");
+	const at = all.findIndex((t) => place >= t.from && place < t.to);
+	// The word itself, or the one before what the parser could not take.
+	for (const token of [all[at], all[at - 1]]) {
+		if (token?.kind !== "keyword") continue;
+		const before = all[all.indexOf(token) - 1];
+		const word = statement.slice(token.from, token.to);
+		const lead = before ? statement.slice(before.from, before.to).trim().toLowerCase() : "";
+		// Behind these a name or an expression is to come.
+		const expected = /[,(=<>+*/-]$/.test(lead) || ["select", "by", "and", "or", "where", "distinct"].includes(lead);
+		if (expected && !EXPRESSIONS.has(word.toLowerCase())) return { word, from: token.from, to: token.to };
+	}
+	return null;
+}
+
+function occurrences(text: string, part: string): number[] {
+	const found: number[] = [];
+	for (let at = text.indexOf(part); at >= 0; at = text.indexOf(part, at + 1)) found.push(at);
+	return found;
+}
+
+/** Words of SQL that an expression may begin with. */
+const EXPRESSIONS = new Set(
+	"not null true false case cast exists interval distinct any all row unnest select from left right".split(" "),
+);
+
 export function errorIn(text: string, statement: string): SqlError {
+	const found = locate(text, statement);
+	if (found.at < 0 || !/syntax error/i.test(text)) return found;
+	// Without the line the parser's sign may be any of its kind.
+	const sign = /\nLINE \d/.test(text) ? undefined : /at or near "([^"]+)"/.exec(text)?.[1];
+	const places = sign === undefined ? [found.at] : occurrences(statement, sign);
+	const slip = places.map((place) => reserved(statement, place)).find((word) => word !== null);
+	if (!slip) return found;
+	const column = MISTAKEN[slip.word.toLowerCase()];
+	const instead = column
+		? `the column is called ${column}, or write "${slip.word}" in double quotes`
+		: `write "${slip.word}" in double quotes to use it as a name`;
+	return {
+		message: `${slip.word} is a keyword of SQL: ${instead}`,
+		at: slip.from,
+		length: slip.to - slip.from,
+	};
+}
+
+function locate(text: string, statement: string): SqlError {
 	const found = /\n*LINE (\d+): ([^\n]*)\n([ ]*)\^[^\n]*/.exec(text);
 	const message = (found ? text.slice(0, found.index) + text.slice(found.index + found[0].length) : text).trim();
 	const place = found ? placeOf(found, statement) : quoted(text, statement);

@@ -11,8 +11,12 @@ export interface Sum {
 	label: string | null;
 	calls: number;
 	errors: number;
+	/** Errors that are no answers; null where that is not known. */
+	failures: number | null;
 	bytes: number;
 	time: number;
+	/** Time within the window, whenever the calls began; as `time` where it was not asked for. */
+	busy: number;
 	max: number;
 	/** Within a power of two; null without histograms. */
 	p99: number | null;
@@ -39,6 +43,7 @@ export function sumsOf(tiles: TileColumns): Sum[] {
 		column("time_ns"),
 		column("max_ns"),
 	];
+	const busy = tiles.has("busy_ns") ? column("busy_ns") : time;
 	const lists = tiles.has("latency") ? tiles.lists("latency") : null;
 	const found = new Map<string, Sum & { histogram: number[] }>();
 	for (let i = 0; i < tiles.rows; i += 1) {
@@ -52,8 +57,10 @@ export function sumsOf(tiles: TileColumns): Sum[] {
 				label: labels[i] ?? key,
 				calls: 0,
 				errors: 0,
+				failures: null,
 				bytes: 0,
 				time: 0,
+				busy: 0,
 				max: 0,
 				p99: null,
 				atLeast: false,
@@ -66,6 +73,7 @@ export function sumsOf(tiles: TileColumns): Sum[] {
 		sum.errors += errors[i] || 0;
 		sum.bytes += bytes[i] || 0;
 		sum.time += time[i] || 0;
+		sum.busy += busy[i] || 0;
 		sum.max = Math.max(sum.max, max[i] || 0);
 		sum.atLeast ||= atLeast[i] === true;
 		const list = lists?.[i];
@@ -79,5 +87,5 @@ export function sumsOf(tiles: TileColumns): Sum[] {
 			slight: inRest <= sum.time * UNSEEN,
 			p99: quantile(histogram, 0.99),
 		}))
-		.sort((a, b) => Number(a.rest) - Number(b.rest) || b.time - a.time);
+		.sort((a, b) => Number(a.rest) - Number(b.rest) || b.busy - a.busy);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseQueries, Queries, TABLE } from "./queries";
+import { parseFile, parseQueries, Queries, queriesFile, TABLE } from "./queries";
 
 function memory() {
 	const kept = new Map<string, string>();
@@ -68,5 +68,22 @@ describe("saved queries", () => {
 		expect(parseQueries('{"a":1}')).toEqual([]);
 		const kept = parseQueries('[1,{"id":"x"},{"id":"q","name":"n","sql":"s","plot":{"form":"<b>","y":[1,"v"]}}]');
 		expect(kept).toEqual([{ id: "q", name: "n", sql: "s", plot: { ...TABLE, y: ["v"] }, panel: false, wide: false }]);
+	});
+});
+
+describe("a file of queries", () => {
+	it("has them as they were saved", () => {
+		const queries = new Queries(memory());
+		queries.save({ ...query("a"), wide: true });
+		queries.save(query("b", false));
+		const read = parseFile(JSON.parse(queriesFile(queries.get())));
+		expect(read?.map(({ id: _, ...rest }) => rest)).toEqual([{ ...query("a"), wide: true }, query("b", false)]);
+	});
+	it("of something else is refused, and what is no query left out", () => {
+		expect(parseFile({ queries: [] })).toBeNull();
+		expect(parseFile([1])).toBeNull();
+		expect(parseFile({ "fathom-queries": 1, queries: [1, { name: "x" }, query("c")] })?.map((q) => q.name)).toEqual([
+			"c",
+		]);
 	});
 });

@@ -47,6 +47,26 @@ export function parseQueries(text: string | null): SavedQuery[] {
 	});
 }
 
+/** What a file of queries says it is. */
+const FILE = "fathom-queries";
+
+/** Queries as a file that can be kept with a project, and read again here or by `fathom ui --panels`. */
+export function queriesFile(list: readonly SavedQuery[]): string {
+	const queries = list.map(({ id: _, ...query }) => query);
+	return `${JSON.stringify({ [FILE]: 1, queries }, null, "\t")}\n`;
+}
+
+/** The queries of such a file; null when it is another one. */
+export function parseFile(content: unknown): SavedQuery[] | null {
+	if (typeof content !== "object" || content === null || !(FILE in content)) return null;
+	const list = (content as Record<string, unknown>)["queries"];
+	if (!Array.isArray(list)) return null;
+	return list.flatMap((value: unknown, i) => {
+		const made = typeof value === "object" && value !== null ? parseQuery({ ...value, id: `file ${i}` }) : null;
+		return made ? [made] : [];
+	});
+}
+
 function parseQuery(value: unknown): SavedQuery | null {
 	if (typeof value !== "object" || value === null) return null;
 	const from = value as Record<string, unknown>;
@@ -98,6 +118,11 @@ export class Queries {
 		const known = before.find((q) => q.name === query.name);
 		const saved = { ...query, id: known?.id ?? freshId(before) };
 		return this.write(known ? before.map((q) => (q === known ? saved : q)) : [...before, saved]) ? saved : null;
+	}
+
+	/** Saves several at once, as `save` does. Returns whether the browser keeps them. */
+	adopt(added: readonly Omit<SavedQuery, "id">[]): boolean {
+		return added.every((query) => this.save(query) !== null);
 	}
 
 	change(id: string, what: Partial<Omit<SavedQuery, "id">>): void {

@@ -1,6 +1,7 @@
 // The one server that this page talks to.
 
 import { useSyncExternalStore } from "react";
+import { archiveSender, readArchive } from "../api/archive";
 import { Client, type Connection, TOKEN } from "../api/client";
 import { tokenOf } from "./url";
 
@@ -12,7 +13,10 @@ function storage(): Storage | null {
 	}
 }
 
-export const client = new Client(storage());
+/** What this page was saved with; null when it has a server. */
+export const archive = readArchive();
+
+export const client = archive ? new Client(null, archiveSender(archive)) : new Client(storage());
 
 /** Takes the token out of the address, so that it is in no link that is copied from there. */
 export function takeToken(): void {

@@ -5,6 +5,7 @@ import { useSyncExternalStore } from "react";
 import type { Filter } from "../api/types";
 import type { ListMember } from "../lib/filters";
 import type { Span } from "../lib/scale";
+import { archive } from "./server";
 import { formatState, type PageState, parseState, type TimeWindow } from "./url";
 
 /** The parts of the browser that the store needs. */
@@ -13,6 +14,8 @@ export interface Browser {
 	push(address: string): void;
 	replace(address: string): void;
 	onBack(listener: () => void): void;
+	/** What a link to an address has; the address itself where nothing is said. */
+	href?(address: string): string;
 }
 
 /** A gesture (a wheel, a drag) is one entry in the history, however many windows it passes through. */
@@ -72,7 +75,13 @@ export class Store {
 
 	/** The address of a state that differs as told: for links. */
 	href(patch: Patch): string {
-		return formatState(this.patched(patch));
+		const address = formatState(this.patched(patch));
+		return this.browser.href?.(address) ?? address;
+	}
+
+	/** The state as it stands in addresses. */
+	address(): string {
+		return formatState(this.state);
 	}
 
 	private patched(patch: Patch): PageState {
@@ -118,15 +127,29 @@ export class Store {
 	}
 }
 
+/** A saved page is a file: only what stands behind # may change in its address. */
+function fileBrowser(start: string): Browser {
+	const search = () => (window.location.hash.startsWith("#?") ? window.location.hash.slice(1) : start);
+	return {
+		search,
+		push: (address) => window.history.pushState(null, "", `#${address}`),
+		replace: (address) => window.history.replaceState(null, "", `#${address}`),
+		onBack: (listener) => window.addEventListener("popstate", listener),
+		href: (address) => `#${address}`,
+	};
+}
+
+const pageBrowser: Browser = {
+	search: () => window.location.search,
+	push: (address) => window.history.pushState(null, "", address),
+	replace: (address) => window.history.replaceState(null, "", address),
+	onBack: (listener) => window.addEventListener("popstate", listener),
+};
+
+const noBrowser: Browser = { search: () => "", push: () => {}, replace: () => {}, onBack: () => {} };
+
 export const store = new Store(
-	typeof window === "undefined"
-		? { search: () => "", push: () => {}, replace: () => {}, onBack: () => {} }
-		: {
-				search: () => window.location.search,
-				push: (address) => window.history.pushState(null, "", address),
-				replace: (address) => window.history.replaceState(null, "", address),
-				onBack: (listener) => window.addEventListener("popstate", listener),
-			},
+	typeof window === "undefined" ? noBrowser : archive ? fileBrowser(archive.start) : pageBrowser,
 );
 
 /** The state, changing with every frame of a gesture. */

@@ -56,6 +56,12 @@ export function useTheme(): Theme {
 	);
 }
 
+/** The font of text in canvases: `px` where text is 13 pixels high, and larger where it is larger. */
+export function canvasFont(px: number): string {
+	const base = Number.parseFloat(getComputedStyle(document.documentElement).fontSize) || 13;
+	return `${Math.round((px * base) / 13)}px ${token("--font")}`;
+}
+
 /** A color of the style sheet, for canvases: `--ink`, `--line`, ... */
 export function token(name: string): string {
 	return getComputedStyle(document.documentElement).getPropertyValue(name).trim();

@@ -13,9 +13,16 @@ export const VIEWS: readonly View[] = [
 	{
 		id: "overview",
 		title: "Overview",
-		about: "What happened, how much, how fast",
+		about: "Where the time went, and why; rates and latency",
 		scope: "session",
 		load: () => import("./overview"),
+	},
+	{
+		id: "flame",
+		title: "Flame",
+		about: "Time in calls by process, file, call, layer, and who was ahead on the device",
+		scope: "session",
+		load: () => import("./flame"),
 	},
 	{
 		id: "timeline",
@@ -73,7 +80,7 @@ export const VIEWS: readonly View[] = [
 	{
 		id: "sql",
 		title: "SQL",
-		about: "Any question to the session",
+		about: "Query this session",
 		scope: "session",
 		full: true,
 		load: () => import("./sql"),

@@ -52,7 +52,7 @@ onStage(
 				expect(await text()).toContain("other.fathom");
 				await tab.page.getByRole("link", { name: "work.fathom" }).click();
 				await expect.poll(() => tab.page.url()).toContain("view=overview");
-				await expect.poll(text).toContain("Calls, bytes and errors");
+				await expect.poll(text).toContain("Where the time went");
 			});
 			it("that do not exist say so and what to do", async () => {
 				await open(tab, server, { s: "nothing.fathom" });
@@ -127,15 +127,18 @@ onStage(
 			it("has the figures that SQL has", async () => {
 				await open(tab, server, session);
 				const about = (await (await ask(server, "/sessions/work.fathom")).json()) as { stored: number };
-				const calls = tab.page.locator(".summary > div").filter({ hasText: "Calls" }).first();
+				const calls = tab.page
+					.locator(".summary > div")
+					.filter({ has: tab.page.locator("dt", { hasText: /^Calls$/ }) });
 				await expect
 					.poll(async () => (await calls.getAttribute("title"))?.replace(/\D/g, ""))
 					.toBe(String(about.stored));
-				await expect.poll(text).toContain("nothing lost");
+				await expect.poll(text).toContain("0 lost");
 			});
 			it("filters by a click in a list, and back undoes it", async () => {
 				await open(tab, server, session);
 				await tab.page.locator(".top-syscall tbody tr", { hasText: "openat" }).click();
+				await tab.page.getByRole("menuitem", { name: "Only these" }).click();
 				await expect.poll(() => tab.page.url()).toContain("openat");
 				await expect.poll(async () => tab.page.locator(".chip").innerText()).toContain("openat");
 				await tab.page.goBack();
@@ -144,6 +147,7 @@ onStage(
 			it("zooms by a drag over a plot, in every plot at once", async () => {
 				await open(tab, server, session);
 				const plot = tab.page.locator(".u-over").first();
+				await plot.scrollIntoViewIfNeeded();
 				const box = await plot.boundingBox();
 				if (!box) throw new Error("no plot");
 				await tab.page.mouse.move(box.x + box.width * 0.3, box.y + 20);
@@ -251,7 +255,7 @@ onStage(
 		describe("the table", () => {
 			it("sorts by a click on a head", async () => {
 				await open(tab, server, { ...session, view: "table" });
-				await tab.page.getByRole("button", { name: "Took" }).click();
+				await tab.page.getByRole("columnheader", { name: "Duration" }).getByRole("button").click();
 				await expect.poll(() => tab.page.url()).toContain("sort=-dur_ns");
 				await settled(tab.page);
 				const took = async () => {
@@ -271,7 +275,19 @@ onStage(
 				await open(tab, server, { ...session, view: "table", sort: "-dur_ns" });
 				await tab.page.locator(".grid-row").first().click();
 				await expect.poll(() => tab.page.url()).toContain("rid=");
-				await expect.poll(text).toContain("Calls of the thread around it");
+				await expect.poll(text).toContain("Calls before and after");
+			});
+			it("begins with the slowest on request, and sums up what is selected", async () => {
+				await open(tab, server, { ...session, view: "table" });
+				await tab.page.getByRole("button", { name: "slowest first" }).click();
+				await expect.poll(() => tab.page.url()).toContain("sort=-dur_ns");
+				await settled(tab.page);
+				await tab.page.locator(".grid-row").first().click();
+				await tab.page
+					.locator(".grid-row")
+					.nth(3)
+					.click({ modifiers: ["Shift"] });
+				await expect.poll(() => tab.page.locator(".table-sums").innerText()).toMatch(/^4 selected · .* in calls/);
 			});
 			it("has its columns in the address", async () => {
 				await open(tab, server, { ...session, view: "table", columns: "syscall,ret" });
@@ -327,9 +343,13 @@ onStage(
 					f: JSON.stringify({ syscall: ["fsync"] }),
 				});
 				await tab.page.locator(".grid-row").first().click();
-				await tab.page.getByRole("link", { name: "Whole page" }).click();
+				await tab.page.getByRole("link", { name: "Details" }).click();
 				await expect.poll(text).toContain("Through the layers");
-				await expect.poll(() => tab.page.locator(".waterfall svg").count()).toBe(1);
+				await expect.poll(() => tab.page.locator('svg[aria-label*="in all"]').count()).toBe(1);
+				// Why it took so long, and what its device did meanwhile.
+				await expect.poll(() => tab.page.locator(".request-why").innerText()).toContain("fsync");
+				await expect.poll(() => tab.page.locator(".meanwhile-said").first().innerText()).toContain("This call had");
+				await tab.page.getByRole("link", { name: "Show in Devices" }).waitFor();
 				const before = tab.page.url();
 				await tab.page.keyboard.press(",");
 				await expect.poll(() => tab.page.url()).not.toBe(before);
@@ -359,7 +379,7 @@ onStage(
 		describe("the server", () => {
 			it("that refuses the token is told a new one", async () => {
 				await tab.page.goto(`${server.origin}/#token=wrong`);
-				await expect.poll(text).toContain("The server wants its token");
+				await expect.poll(text).toContain("This link needs its access token");
 				await tab.page.getByRole("textbox").fill(server.url);
 				await tab.page.getByRole("button", { name: "Open" }).click();
 				await expect.poll(text).toContain("work.fathom");

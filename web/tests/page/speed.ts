@@ -227,7 +227,13 @@ async function live(browser: Browser): Promise<void> {
 function watchCalls(): void {
 	const own = window as unknown as { rises: number[] };
 	own.rises = [];
-	const calls = () => Number(document.querySelector(".summary > div")?.getAttribute("title")?.replace(/\D/g, "") ?? 0);
+	const calls = () =>
+		Number(
+			[...document.querySelectorAll(".summary > div")]
+				.find((of) => of.querySelector("dt")?.textContent === "Calls")
+				?.getAttribute("title")
+				?.replace(/\D/g, "") ?? 0,
+		);
 	let before = calls();
 	new MutationObserver(() => {
 		const now = calls();

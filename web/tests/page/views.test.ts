@@ -1,7 +1,11 @@
 // The views about files, threads, layers, devices, SQL and comparisons, in a browser over sessions that were recorded.
 
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import { ask, jumps, open, openTab, recording, settled } from "./harness.ts";
+import { ask, FATHOM, jumps, open, openTab, recording, settled } from "./harness.ts";
 import { browser, dir, HOSTILE, onStage, server, tab, text } from "./stage.ts";
 
 /** A file written from end to end and read here and there, one with a hostile name, a search in vain. */
@@ -84,7 +88,18 @@ onStage(
 		};
 
 		it("come without anything jumping", async () => {
-			for (const view of ["overview", "timeline", "table", "file", "threads", "layers", "devices", "sql", "panels"]) {
+			for (const view of [
+				"overview",
+				"flame",
+				"timeline",
+				"table",
+				"file",
+				"threads",
+				"layers",
+				"devices",
+				"sql",
+				"panels",
+			]) {
 				await open(tab, server, { ...session, view });
 				await tab.page.waitForTimeout(300);
 				expect(await jumps(tab.page), view).toBeLessThan(0.02);
@@ -163,12 +178,9 @@ onStage(
 			});
 			it("tells how much is sequential, of many accesses too", async () => {
 				await open(tab, server, { ...session, view: "file", file: await fileId("/many.bin") });
-				const figure = (name: string) =>
-					tab.page.locator(".file-figures > div").filter({ hasText: name }).locator("dd").innerText();
 				await expect.poll(() => tab.page.locator(".file-plot .note").innerText()).toContain("zoom in for single ones");
-				await expect.poll(() => figure("Sequential")).toBe("– / 100 %");
-				const why = tab.page.locator(".file-figures > div").filter({ hasText: "Sequential" });
-				expect(await why.getAttribute("title")).toContain("Reads: no thread made two");
+				const verdict = tab.page.locator(".file-verdict");
+				await expect.poll(() => verdict.innerText()).toBe("Writes 100 % sequential in one pass");
 			});
 			it("shows the page faults of a mapped file", async () => {
 				const id = await fileId("/mapped.bin");
@@ -282,6 +294,129 @@ onStage(
 			});
 		});
 
+		describe("the overview", () => {
+			it("says where the time went, above the fold", async () => {
+				await open(tab, server, { ...session, view: "overview" });
+				const [most] = await sql(
+					"SELECT syscall, sum(dur_ns)::DOUBLE AS ns FROM syscalls GROUP BY 1 ORDER BY ns DESC LIMIT 1",
+				);
+				const row = tab.page.locator(".where-syscall tbody tr").first();
+				await expect.poll(() => row.innerText()).toContain(String(most?.["syscall"]));
+				await expect
+					.poll(async () => Number(((await row.locator("td").nth(1).getAttribute("title")) ?? "").replace(/\D/g, "")))
+					.toBe(Number(most?.["ns"]));
+				for (const part of [".story", ".where-file", ".where-syscall", ".where-layer"]) {
+					const box = await tab.page.locator(part).boundingBox();
+					expect((box?.y ?? 1e9) + (box?.height ?? 0), part).toBeLessThan(800);
+				}
+			});
+			it("leads from a row to its slowest call", async () => {
+				await open(tab, server, { ...session, view: "overview" });
+				const [slowest] = await sql(
+					"SELECT rid::DOUBLE AS rid FROM syscalls WHERE syscall = 'openat' ORDER BY dur_ns DESC, rid LIMIT 1",
+				);
+				await tab.page.locator(".top-syscall tbody tr", { hasText: "openat" }).click();
+				await tab.page.getByRole("menuitem", { name: "Slowest call" }).click();
+				await expect.poll(() => tab.page.url()).toContain("view=request");
+				expect(tab.page.url()).toContain(`rid=${slowest?.["rid"]}`);
+			});
+			it("leads from the longest call to its request, and closes menus by Escape", async () => {
+				await open(tab, server, { ...session, view: "overview" });
+				await tab.page.locator(".where-file .plain-name").first().press("Enter");
+				await expect.poll(() => tab.page.getByRole("menu").count()).toBe(1);
+				await tab.page.keyboard.press("ArrowDown");
+				await tab.page.keyboard.press("Escape");
+				await expect.poll(() => tab.page.getByRole("menu").count()).toBe(0);
+				await tab.page.locator(".summary .leads button").first().click();
+				await expect.poll(() => tab.page.url()).toContain("view=request");
+			});
+			it("counts look-ups that found nothing apart from failures", async () => {
+				await open(tab, server, { ...session, view: "overview" });
+				const [errors] = await sql(
+					"SELECT count(*) FILTER (call_failed(syscall, errno))::DOUBLE AS failed, count(errno)::DOUBLE AS n FROM syscalls",
+				);
+				const figure = tab.page.locator(".summary > div").filter({ hasText: "Failed calls" });
+				await expect.poll(() => figure.getAttribute("title")).toMatch(/^\d/);
+				const [failed, answers] = ((await figure.getAttribute("title")) ?? "").match(/[\d\u2009]+/g) ?? [];
+				const number = (told: string | undefined) => Number((told ?? "").replace(/\D/g, ""));
+				expect(number(failed)).toBe(errors?.["failed"]);
+				expect(number(answers)).toBe(Number(errors?.["n"]) - Number(errors?.["failed"]));
+				expect(number(answers)).toBeGreaterThan(0);
+			});
+			it("tells how the calls in a box differ from the others", async () => {
+				await open(tab, server, { ...session, view: "overview" });
+				const plot = tab.page.locator(".latency .u-over");
+				await plot.scrollIntoViewIfNeeded();
+				const box = await plot.boundingBox();
+				if (!box) throw new Error("no plot");
+				await tab.page.mouse.move(box.x + 2, box.y + 2);
+				await tab.page.mouse.down();
+				await tab.page.mouse.move(box.x + box.width - 2, box.y + box.height * 0.5, { steps: 5 });
+				await tab.page.mouse.up();
+				await expect.poll(() => tab.page.url()).toContain("box=");
+				expect(tab.page.url()).not.toContain("from=");
+				const [begin, end, least, most] = (new URL(tab.page.url()).searchParams.get("box") ?? "")
+					.split(",")
+					.map(Number);
+				const about = (await (await ask(server, "/sessions/work.fathom")).json()) as { started_at_ns: number };
+				const [inside] = await sql(
+					`SELECT count(*)::DOUBLE AS n FROM syscalls WHERE ts_ns - ${about.started_at_ns} >= ${begin} AND ts_ns - ${about.started_at_ns} < ${end} AND dur_ns >= ${least} AND dur_ns < ${most}`,
+				);
+				expect(inside?.["n"]).toBeGreaterThan(0);
+				const told = await ask(
+					server,
+					`/sessions/work.fathom/difference?begin=${begin}&end=${end}&least=${least}&most=${most}`,
+				);
+				const answer = (await told.json()) as { inside: { calls: number }; outside: { calls: number } };
+				expect(answer.inside.calls).toBe(inside?.["n"]);
+				await expect.poll(() => tab.page.locator(".difference").innerText()).toContain("In the box");
+				await tab.page.locator(".difference .finding-links a").first().click();
+				await expect.poll(() => tab.page.url()).toContain("view=request");
+			});
+		});
+
+		describe("the flame graph", () => {
+			it("adds up to the time of all calls, whatever the order of its levels", async () => {
+				const { tableFromIPC } = await import("apache-arrow");
+				const answer = await ask(server, "/sessions/work.fathom/flame");
+				const rows = tableFromIPC(new Uint8Array(await answer.arrayBuffer())).toArray();
+				const [all] = await sql("SELECT sum(dur_ns)::DOUBLE AS ns FROM syscalls");
+				expect(rows.reduce((sum, row) => sum + Number(row.toJSON()["ns"]), 0)).toBe(all?.["ns"]);
+				const { duration } = await import("../../src/lib/format.ts");
+				await open(tab, server, { ...session, view: "flame" });
+				await expect.poll(() => tab.page.locator(".flame-path").innerText()).toContain(duration(Number(all?.["ns"])));
+				await tab.page.getByRole("button", { name: "Move call up a level" }).click();
+				await expect.poll(() => tab.page.url()).toContain("levels=process%2Csyscall");
+				await expect.poll(() => tab.page.locator(".flame-path").innerText()).toContain(duration(Number(all?.["ns"])));
+			});
+			it("zooms by a click on a frame and by keys, and back undoes it", async () => {
+				await open(tab, server, { ...session, view: "flame" });
+				await expect.poll(() => colored(".flame")).toBeGreaterThan(300);
+				await tab.page.locator(".flame-below button").first().press("Enter");
+				await expect.poll(() => tab.page.url()).toContain("focus=");
+				const frames = await tab.page.locator(".flame-frames canvas").boundingBox();
+				if (!frames) throw new Error("no frames");
+				await tab.page.mouse.click(frames.x + 5, frames.y + 2 * 24 + 5);
+				await expect.poll(() => tab.page.locator(".flame-path button").count()).toBe(3);
+				await tab.page.goBack();
+				await tab.page.goBack();
+				await expect.poll(() => tab.page.url()).not.toContain("focus=");
+				await isPng(".panel");
+			});
+		});
+
+		describe("the list of sessions", () => {
+			it("says what each session was", async () => {
+				await open(tab, server, { view: "sessions" });
+				const row = tab.page.locator("tr.link", { hasText: "slower.fathom" });
+				await expect.poll(() => row.locator("canvas.spark").count()).toBe(1);
+				expect(await row.locator("canvas.spark").getAttribute("aria-label")).toMatch(/sync .*%/);
+				await expect.poll(() => row.innerText()).toMatch(/≈ [\d.]+ (µs|ms|s)/);
+				await tab.page.getByRole("searchbox").fill("slow");
+				await expect.poll(() => tab.page.locator("tr.link").count()).toBe(1);
+			});
+		});
+
 		describe("threads", () => {
 			it("sums up threads by name as SQL does", async () => {
 				await open(tab, server, { ...session, view: "threads" });
@@ -317,6 +452,7 @@ onStage(
 			it("filters by a layer, and opens a request by keys and by a click", async () => {
 				await open(tab, server, { ...session, view: "layers", order: "dur" });
 				await tab.page.locator(".layers-sums tbody tr", { hasText: "the device at work" }).click();
+				await tab.page.getByRole("menuitem", { name: "Only these" }).click();
 				await expect.poll(() => tab.page.locator(".chip").innerText()).toContain("device");
 				await settled(tab.page);
 				await tab.page.keyboard.press("]");
@@ -466,7 +602,7 @@ onStage(
 			it("has examples that all run", async () => {
 				await open(tab, server, { ...session, view: "sql" });
 				await tab.page.getByRole("button", { name: "Queries" }).click();
-				const examples = tab.page.locator(".sql-table", { hasText: "To begin with" }).locator("li button");
+				const examples = tab.page.locator(".sql-table", { hasText: "Examples" }).locator("li button");
 				const all = await examples.count();
 				expect(all).toBeGreaterThan(4);
 				for (let i = 0; i < all; i += 1) {
@@ -478,21 +614,139 @@ onStage(
 			});
 			it("makes panels that stay", async () => {
 				await open(tab, server, { ...session, view: "panels" });
-				await expect.poll(text).toContain("No panels yet");
+				await expect.poll(text).toContain("Default panels");
+				expect(await tab.page.locator(".panels > .panel").count()).toBeGreaterThan(4);
+				expect(await tab.page.locator('[role="alert"]').count()).toBe(0);
 				await open(tab, server, { ...session, view: "sql", sql: statement, form: "line" });
 				await tab.page.getByLabel("Name of the query").fill(`Calls ${HOSTILE}`);
 				await tab.page.getByRole("button", { name: "Add as panel" }).click();
 				await expect.poll(text).toContain("is on the page of panels");
-				await tab.page.getByRole("link", { name: "To the panels" }).click();
+				await tab.page.getByRole("link", { name: "Open panels" }).click();
 				await expect.poll(() => colored(".panels")).toBeGreaterThan(50);
 				await tab.page.reload();
 				await expect.poll(text).toContain(`Calls ${HOSTILE}`);
 				expect(await tab.page.locator("img[src=x]").count()).toBe(0);
+				const [file] = await Promise.all([
+					tab.page.waitForEvent("download"),
+					tab.page.getByRole("button", { name: "Download" }).click(),
+				]);
+				const kept = join(dir, "panels.json");
+				await file.saveAs(kept);
 				await tab.page.getByRole("link", { name: "Edit" }).click();
 				await expect.poll(() => tab.page.locator(".sql-editor textarea").inputValue()).toBe(statement);
 				await tab.page.goBack();
-				await tab.page.getByRole("button", { name: /Take it away/ }).click();
-				await expect.poll(text).toContain("No panels yet");
+				await tab.page.getByRole("button", { name: /Remove from the board/ }).click();
+				await expect.poll(text).toContain("Default panels");
+				await tab.page.locator('input[type="file"]').setInputFiles(kept);
+				await expect.poll(text).toContain("1 queries from panels.json");
+				await expect.poll(text).toContain(`Calls ${HOSTILE}`);
+			});
+			it("names a keyword that stands for a column", async () => {
+				await open(tab, server, { ...session, view: "sql", sql: "SELECT rid, offset FROM syscalls" });
+				await expect.poll(() => tab.page.locator(".sql-error").innerText()).toContain("file_offset");
+			});
+		});
+
+		describe("sharing", () => {
+			/** Opens a saved page as a file: nothing may ask anything of anybody. */
+			async function opened(path: string, look: (page: Page) => Promise<void>) {
+				const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, offline: true });
+				const page = await context.newPage();
+				const faults: string[] = [];
+				page.on("pageerror", (error) => faults.push(error.message));
+				page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+				page.on("request", (request) => {
+					if (!/^(file|data|blob):/.test(request.url())) faults.push(request.url());
+				});
+				await page.goto(`file://${path}`);
+				await settled(page);
+				await look(page);
+				await context.close();
+				expect(faults).toEqual([]);
+			}
+
+			it("copies links and commands without the token", async () => {
+				await tab.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+				await open(tab, server, { ...session, view: "devices" });
+				for (const name of ["Copy link", "Copy command"]) {
+					await tab.page.locator(".share > summary").click();
+					await tab.page.getByRole("button", { name }).click();
+					await expect.poll(() => tab.page.evaluate(() => navigator.clipboard.readText())).toContain("view=devices");
+					expect(await tab.page.evaluate(() => navigator.clipboard.readText())).not.toContain(server.token);
+					await tab.page.locator(".share > summary").click();
+				}
+			});
+			it("copies a picture with its caption", async () => {
+				await tab.context.grantPermissions(["clipboard-read", "clipboard-write"]);
+				await open(tab, server, { ...session, view: "devices" });
+				await tab.page.locator(".share > summary").click();
+				await tab.page.getByRole("button", { name: "Copy as picture" }).click();
+				await expect.poll(text).toContain("Picture copied");
+				const size = await tab.page.evaluate(async () => {
+					const [item] = await navigator.clipboard.read();
+					const image = await createImageBitmap(await (item as ClipboardItem).getType("image/png"));
+					return [image.width, image.height];
+				});
+				expect(size).toEqual([2400, 1350]);
+			});
+			it("saves what was shown as a page that needs no server", async () => {
+				await open(tab, server, { ...session, view: "timeline" });
+				await expect.poll(() => colored(".board")).toBeGreaterThan(50);
+				await tab.page.getByRole("link", { name: "Devices", exact: true }).click();
+				await settled(tab.page);
+				await tab.page.locator(".share > summary").click();
+				const [file] = await Promise.all([
+					tab.page.waitForEvent("download"),
+					tab.page.getByRole("button", { name: "Save as page" }).click(),
+				]);
+				const kept = join(dir, "shared.html");
+				await file.saveAs(kept);
+				expect(readFileSync(kept, "utf8")).not.toContain(server.token);
+				await opened(kept, async (page) => {
+					await expect.poll(() => page.locator(".tabs a").allInnerTexts()).toEqual(["Timeline", "Devices"]);
+					expect(await page.locator('[role="alert"]').count()).toBe(0);
+					await page.getByRole("link", { name: "Timeline", exact: true }).click();
+					await settled(page);
+					await page.goBack();
+					await expect.poll(() => page.locator(".devices-table").count()).toBe(1);
+				});
+			});
+			it("exports a session as a page of which every view is complete", async () => {
+				const kept = join(dir, "exported.html");
+				const work = join(dir, "work.fathom");
+				execFileSync(FATHOM, ["export", work, "--format", "page", "-o", kept]);
+				await opened(kept, async (page) => {
+					const names = await page.locator(".tabs a").allInnerTexts();
+					expect(names.length).toBeGreaterThan(6);
+					for (const name of names.filter((name) => name !== "Request")) {
+						await page.getByRole("link", { name, exact: true }).click();
+						await settled(page);
+						const alerts = await page.locator('[role="alert"]').allInnerTexts();
+						expect(alerts, name).toEqual([]);
+					}
+					await page.getByRole("link", { name: "Table", exact: true }).click();
+					await settled(page);
+					await page.getByRole("button", { name: "slowest first" }).click();
+					await page.locator(".grid-row").first().click();
+					await page.getByRole("link", { name: "Details" }).click();
+					await expect.poll(() => page.locator("body").innerText()).toContain("Meanwhile");
+					expect(await page.locator('[role="alert"]').count()).toBe(0);
+				});
+			});
+		});
+
+		describe("the filter field", () => {
+			it("asks back what nothing can match", async () => {
+				await open(tab, server, { ...session, view: "table" });
+				const field = tab.page.getByRole("combobox", { name: "Filter" });
+				await field.fill("fsyncc > 10 bananas");
+				await expect.poll(() => tab.page.locator(".suggestion").count()).toBeGreaterThan(0);
+				await settled(tab.page);
+				await field.press("Enter");
+				await expect.poll(() => tab.page.locator(".doubt").innerText()).toContain("Did you mean");
+				expect(tab.page.url()).not.toContain("f=");
+				await tab.page.getByRole("button", { name: "syscall:fsync" }).click();
+				await expect.poll(() => tab.page.url()).toContain("fsync");
 			});
 		});
 
@@ -504,6 +758,8 @@ onStage(
 				await tab.page.getByLabel("After: add a session").selectOption("slower.fathom");
 				await expect.poll(() => tab.page.url()).toMatch(/after=slower.fathom.*before=work.fathom/);
 				await expect.poll(() => colored(".compare-plots")).toBeGreaterThan(50);
+				await tab.page.getByRole("button", { name: "calls/s" }).click();
+				await expect.poll(() => tab.page.url()).toContain("over=calls");
 			});
 			it("tells what differs, as the server does", async ({ skip }) => {
 				const there = await ask(server, "/compare?before=work.fathom&after=slower.fathom");

@@ -7,7 +7,7 @@ use fathom_diff::Metric;
 
 use crate::help;
 
-/// Form of a comparison.
+/// Format of a comparison.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum DiffFormat {
     /// For a terminal
@@ -23,18 +23,18 @@ pub enum DiffFormat {
        fathom diff [OPTIONS] --before SESSION... --after SESSION...",
     after_help = "Examples:
   fathom diff before.fathom after.fathom
-  fathom diff --before old-*.fathom --after new-*.fathom      several a side: also tells times apart
+  fathom diff --before old-*.fathom --after new-*.fathom      several per side: also tests durations
   fathom diff old.fathom new.fathom --fail-above 5 --metric calls,bytes
 
-With one session a side counts are compared as they are if the program repeats itself; times are
-shown, and claimed to differ only where --metric asks for them. Several sessions a side are tested
-(Welch, Holm).
+With one session per side, counts are compared directly if the program repeats itself; durations
+are shown, but judged only if --metric selects them. With several sessions per side, all figures
+are tested statistically (Welch, Holm).
 
-Exit status: 1 when something that guards is worse by more than --fail-above and by more than
-noise, 0 when not, 2 on bad input."
+Exit status: 1 if a guarded metric is worse by more than --fail-above and by more than noise,
+0 if not, 2 on invalid input."
 )]
 pub struct DiffArgs {
-    /// Session before, session after
+    /// The session before and the session after
     #[arg(value_name = "SESSION", num_args = 0..=2)]
     pub sessions: Vec<PathBuf>,
     /// Sessions before
@@ -43,14 +43,14 @@ pub struct DiffArgs {
     /// Sessions after
     #[arg(long, value_name = "SESSION", num_args = 1..)]
     pub after: Vec<PathBuf>,
-    /// Exit with 1 when something is worse by more than PERCENT, and by more than noise
+    /// Exit with 1 if a guarded metric is worse by more than PERCENT and by more than noise
     #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = percent)]
     pub fail_above: f64,
-    /// What guards.
+    /// The guarded metrics.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = metric,
           help = help::metrics())]
     pub metric: Vec<Metric>,
-    /// Form of the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub format: DiffFormat,
 }
@@ -67,6 +67,6 @@ fn metric(text: &str) -> Result<Metric, String> {
     let known = Metric::GUARDS.into_iter().find(|m| m.name() == text.trim());
     known.ok_or_else(|| {
         let names = Metric::GUARDS.map(Metric::name).join(", ");
-        format!("no metric that can guard: choose among {names}")
+        format!("not a metric; choose from {names}")
     })
 }

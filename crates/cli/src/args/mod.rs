@@ -6,6 +6,8 @@ mod keep;
 mod top;
 #[cfg(feature = "analysis")]
 mod ui;
+#[cfg(feature = "analysis")]
+mod why;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -20,12 +22,14 @@ use crate::help;
 
 #[cfg(feature = "analysis")]
 pub use diff::{DiffArgs, DiffFormat};
-pub use keep::{KeepOptions, RepairArgs, SnapshotArgs};
+pub use keep::{KeepOptions, RepairArgs, RowsArg, SnapshotArgs};
 pub use top::{TopArgs, TopFormat};
 #[cfg(feature = "analysis")]
 pub use ui::{RecordUiOptions, UiArgs};
+#[cfg(feature = "analysis")]
+pub use why::{WhyArgs, WhyFormat};
 
-/// What an application really asks of storage.
+/// Record the storage I/O of programs, and explain what is slow
 #[derive(Debug, Parser)]
 #[command(
     name = "fathom",
@@ -34,23 +38,23 @@ pub use ui::{RecordUiOptions, UiArgs};
     after_help = "Examples:
   fathom record -o run.fathom -- make -j4      record a command and its children
   fathom record -p 1234 --duration 10          record a running process for 10 s
-  fathom report run.fathom                     who did what, how much, how slow
-  fathom diagnose run.fathom                   what is wrong, and what to do instead
-  fathom diff old.fathom new.fathom            what changed, and whether it got worse
+  fathom report run.fathom                     summary: programs, files, calls, latencies
+  fathom diagnose run.fathom                   find problems and show how to fix them
+  fathom diff old.fathom new.fathom            compare two recordings; find regressions
   fathom query run.fathom 'FROM by_file ORDER BY total_ns DESC LIMIT 10'
-  fathom zoom run.fathom --by file --pixels 50 when which file was used, and how much
-  fathom ui run.fathom                         look at it in the browser
+  fathom zoom run.fathom --by file --pixels 50 I/O per file over time
+  fathom ui run.fathom                         open the session in the browser
   fathom export run.fathom --format perfetto -o run.pftrace
-  fathom import strace.log                     make a session of what strace wrote
-  fathom top                                   what uses storage now
-  fathom doctor                                what this kernel offers
+  fathom import strace.log                     make a session from a log of strace
+  fathom top                                   show current storage I/O live
+  fathom doctor                                check what this kernel supports
 
-Exit status: 0 fine, 1 findings or differences, 2 bad options or input;
-record -- CMD gives CMD's own, or 125 when fathom failed, 126 when CMD can't be
-executed, 127 when it isn't found."
+Exit status: 0 success, 1 findings or differences, 2 invalid options or input.
+record -- CMD exits with the status of CMD; 125 if fathom failed, 126 if CMD cannot be
+executed, 127 if CMD was not found."
 )]
 pub struct Arguments {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub action: Action,
 }
@@ -58,100 +62,104 @@ pub struct Arguments {
 /// Subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Record a command and its children, running processes, or everything
+    /// Record a command and its children, running processes, or the whole machine
     Record(Box<RecordArgs>),
-    /// Summary of a session: who, which files, how much, how slow, lost or not
+    /// Summarize a session: programs, files, calls, latencies, errors, losses
     #[cfg(feature = "analysis")]
     Report(ReportArgs),
-    /// What is wrong with the I/O, what it costs and what to do instead; exit status
-    /// 1 when there is something
+    /// Explain where the time went: which requests took it, what they waited for, what to change
+    #[cfg(feature = "analysis")]
+    Why(WhyArgs),
+    /// Find problems in the I/O, what they cost, and how to fix them; exit status 1 if there are
+    /// findings
     #[cfg(feature = "analysis")]
     Diagnose(DiagnoseArgs),
-    /// What changed between two sessions, or two sets of them, and whether it is more than
-    /// noise; exit status 1 when it is worse
+    /// Compare two sessions, or two sets of sessions; differences within noise are marked. Exit
+    /// status 1 if the second is worse
     #[cfg(feature = "analysis")]
     Diff(DiffArgs),
-    /// SQL over a session
+    /// Run an SQL statement on a session
     #[cfg(feature = "analysis")]
     Query(QueryArgs),
-    /// Sums over any window of a session, by any number of buckets; or its single calls
+    /// Print sums over any window of a session in any number of time buckets, or its single calls
     #[cfg(feature = "analysis")]
     Zoom(ZoomArgs),
-    /// The page: sessions in the browser, those that are being recorded live
+    /// Open sessions in the browser, including recordings in progress
     #[cfg(feature = "analysis")]
     Ui(UiArgs),
-    /// A session in the format of another tool: perfetto, strace, dio, csv, ...
+    /// Convert a session to the format of another tool: perfetto, strace, dio, csv, ...
     #[cfg(feature = "analysis")]
     Export(ExportArgs),
-    /// A log of strace or DIO as a session
+    /// Make a session from a log of strace or DIO
     Import(ImportArgs),
-    /// What uses storage now: files, processes, threads, calls, layers and devices in a
-    /// terminal, live; nothing is kept
+    /// Show current storage I/O by file, process, thread, call, layer, or device in the terminal;
+    /// store nothing
     Top(Box<TopArgs>),
-    /// What this kernel offers, what will be missing, how to mend it
+    /// Check what this kernel supports and how to enable what is missing
     Doctor(DoctorArgs),
-    /// Have a recording that goes on save what it has so far, or keeps, as a session of its own
+    /// Save a snapshot of a running recording as a separate session
     Snapshot(SnapshotArgs),
     /// Repair a session whose recorder was killed or whose files are damaged
     Repair(RepairArgs),
-    /// Make a session from a raw capture (record --raw); needs no privilege
+    /// Make a session from a raw capture (record --raw); needs no privileges
     Replay(ReplayArgs),
-    /// What runs a user's SQL for another fathom
+    /// Worker process in which another fathom runs a user's SQL
     #[cfg(feature = "analysis")]
     #[command(name = fathom_query::worker::ARGUMENT, hide = true)]
     SqlWorker,
 }
 
-/// How much is read of each call.
+/// How much to read per call.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum DetailArg {
-    /// No calls at all, but exact counts, errors, bytes and latencies by process and call
+    /// No rows per call; exact counts, errors, bytes, and latencies per process and call
     Counters,
-    /// Numbers only: no paths, no command lines, no memory of the program is read
+    /// Numbers only: no paths, command lines, or program memory
     Raw,
-    /// Files behind descriptors with their paths, no strings from arguments
+    /// Also the files behind descriptors, with their paths
     Fds,
-    /// Everything
+    /// Also all string arguments
     Full,
 }
 
-/// What becomes of the bytes that calls move.
+/// Handling of the bytes that calls read and write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ContentArg {
-    /// They are not read
+    /// Nothing; the bytes are not read
     None,
-    /// A hash of them (XXH64) is kept
+    /// A hash of the bytes (XXH64)
     Hash,
-    /// The first of them are kept, passwords and keys too
+    /// The first bytes, including any passwords and keys
     Plain,
 }
 
-/// Where content is hashed.
+/// Where to hash the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum HashInArg {
-    /// By the probes, before the call returns
+    /// In the kernel, before the call returns
     Kernel,
-    /// By the recorder, which the content is sent to
+    /// In the recorder; all content is sent through the rings
     User,
 }
 
 /// Options of `record`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "While the command runs, signals go to it: Ctrl-C by the terminal, others \
-are passed on. SIGUSR1 saves what is kept (see snapshot). A second one, or one when only its descendants are left, ends the recording."
+    after_help = "While the command runs, fathom passes signals on to it; Ctrl-C reaches it through \
+the terminal. SIGUSR1 saves a snapshot (see snapshot). A second signal, or one sent when only the \
+command's descendants are left, ends the recording."
 )]
 pub struct RecordArgs {
     /// Directory of the session [default: NAME-DATE-TIME.fathom]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Replace a session that is there
+    /// Replace an existing session
     #[arg(long)]
     pub force: bool,
-    /// With --pid: record the children that it will have, too
+    /// With --pid: also record the children that the process forks
     #[arg(long, requires = "pid")]
     pub children: bool,
-    /// Record everything on this machine, fathom apart
+    /// Record everything on this machine except fathom itself
     #[arg(long, conflicts_with = "command")]
     pub all: bool,
     /// Calls and operations to record.
@@ -160,51 +168,49 @@ pub struct RecordArgs {
     /// Layers to record.
     #[arg(long, value_name = "LIST", help = help::layers())]
     pub layers: Vec<String>,
-    /// How much to read of each call
+    /// How much to read per call
     #[arg(long, value_enum, default_value = "full")]
     pub detail: DetailArg,
-    /// What to keep of the bytes that read, write and their kin move
+    /// Content to store per call
     #[arg(long, value_enum, default_value = "none")]
     pub content: ContentArg,
     /// Where to hash, with --content hash [default: kernel]
     #[arg(long, value_enum)]
     pub hash_in: Option<HashInArg>,
-    /// Bytes of each call that --content takes at most: up to 4M for hash,
-    /// 16K for plain [default: 1M, 256]
+    /// With --content: the most bytes to read per call; up to 4M for hash, 16K for plain [default:
+    /// 1M, 256]
     #[arg(long, value_name = "BYTES", value_parser = content_bytes)]
     pub content_max: Option<u32>,
-    /// Record from where in its program each call was made, too: functions, and lines where
-    /// there is debug information. Costs more than all the rest (docs/guide.md)
+    /// Record the call stack of each call: functions, and source lines where debug information
+    /// exists. Costs more than all other options together
     #[arg(long)]
     pub stacks: bool,
-    /// Counters of perf to read of each call.
+    /// perf counters to read per call.
     #[arg(long, value_name = "LIST", help = help::counters())]
     pub counters: Vec<String>,
-    /// Stop recording after TIME (10, 1.5s, 15m); the command goes on
+    /// Stop recording after TIME (10, 1.5s, 15m); the command keeps running
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub duration: Option<Duration>,
-    /// Memory of the ring of each CPU, MiB
+    /// Memory of the ring per CPU, MiB
     #[arg(long, value_name = "MIB", default_value_t = 32,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub ring_mib: u32,
-    /// Run the command as this user, in that user's environment; it cannot type into this
-    /// terminal
+    /// Run the command as this user, in the user's environment; it cannot type into this terminal
     #[arg(long, value_name = "NAME", requires = "command")]
     pub user: Option<String>,
-    /// With --user: keep the environment of fathom, with all secrets that are in it
+    /// With --user: pass fathom's whole environment to the command, including secrets
     #[arg(long, requires = "user")]
     pub preserve_env: bool,
-    /// Keep the kernel's records in FILE as well, for `fathom replay`
+    /// Also write the kernel's raw records to FILE, for `fathom replay`
     #[arg(long, value_name = "FILE")]
     pub raw: Option<PathBuf>,
-    /// Who may read the session (and --raw's file) besides its owner.
+    /// Read access to the session and the file of --raw, besides the owner.
     #[command(flatten)]
     pub share: ShareOption,
-    /// Look for what is wrong while recording, and say so as soon as it is found; see
-    /// diagnose
+    /// Run the diagnosis while recording and print each finding as soon as it holds; see diagnose
     #[arg(long)]
     pub diagnose: bool,
-    /// No status line and no summary
+    /// Print no status line and no summary
     #[arg(short, long)]
     pub quiet: bool,
     /// Command to record, with its arguments
@@ -218,42 +224,42 @@ pub struct RecordArgs {
     #[cfg(feature = "analysis")]
     #[command(flatten)]
     pub page: RecordUiOptions,
-    /// Which tasks, files and calls. Last, as its heading would go on.
+    /// Which tasks, files, and calls. Last, because its heading applies to every option after it.
     #[command(flatten)]
     pub filter: FilterOptions,
 }
 
-/// Filters of `record` and `top`. All of them work in the kernel: what they leave out makes
+/// Filters of `record` and `top`. All filters work in the kernel: an event that they exclude makes
 /// no record.
 #[derive(Debug, Args)]
 #[command(
-    next_help_heading = "Filters (different ones must all agree, of one kind any value \
-suffices; !VALUE leaves out)"
+    next_help_heading = "Filters (repeat an option to match any of its values; different options \
+must all match; !VALUE excludes)"
 )]
 pub struct FilterOptions {
-    /// Running process PID with all its threads; 12,13: both; !PID: not that one
+    /// Process PID with all its threads; 12,13: both; !PID: exclude it
     #[arg(short, long, value_name = "PID")]
     pub pid: Vec<String>,
-    /// Thread TID; without a command or --pid: of all threads of the machine
+    /// Thread TID, of any process unless a command or --pid is given
     #[arg(short, long, value_name = "TID")]
     pub tid: Vec<String>,
-    /// Threads that call themselves NAME: 'redis-server', 'kworker*', '!bash'; as
-    /// --tid of all threads, now and in future
+    /// Threads named NAME: 'redis-server', 'kworker*', '!bash'; of any process unless a command or
+    /// --pid is given, including threads that start later
     #[arg(long, value_name = "NAME")]
     pub comm: Vec<OsString>,
-    /// Tasks of this user (their real user id): 'postgres', '0', '!root'; --user
-    /// is another thing
+    /// Tasks whose real user is NAME or ID: 'postgres', '0', '!root' (to choose the user that runs
+    /// CMD, see --user)
     #[arg(long, value_name = "NAME|ID")]
     pub uid: Vec<String>,
-    /// Tasks in a cgroup (v2) and those below: '/system.slice/nginx.service'
+    /// Tasks in a cgroup (v2) or below it: '/system.slice/nginx.service'
     #[arg(long, value_name = "PATH")]
     pub cgroup: Vec<String>,
-    /// Tasks in a container, by name, id or the beginning of an id; 'ab12*' catches
-    /// those to come as well
+    /// Tasks in a container: its name, its ID, or the beginning of its ID; 'ab12*' also matches
+    /// containers that start later
     #[arg(long, value_name = "NAME|ID")]
     pub container: Vec<String>,
-    /// Calls on a file, or on what lies in a directory and below: '/var/lib/mysql',
-    /// '!/proc'; need not exist yet; no patterns: '\*' for a name with a '*'
+    /// Calls on a file, or on anything below a directory: '/var/lib/mysql', '!/proc'; it need not
+    /// exist yet; patterns are not supported: write '\*' for a literal '*'
     #[arg(long, value_name = "PATH")]
     pub path: Vec<OsString>,
     /// Calls on files of a type.
@@ -268,7 +274,7 @@ pub struct FilterOptions {
 }
 
 impl FilterOptions {
-    /// The filters.
+    /// The filters as given.
     pub fn filters(&self) -> FilterArgs {
         FilterArgs {
             path: self.path.clone(),
@@ -285,16 +291,16 @@ impl FilterOptions {
     }
 }
 
-/// Who may read what is made.
+/// Read access to the files that fathom writes.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ShareOption {
-    /// Let others read it, too: a group by name or number, or all. Without it only its owner can
-    /// (under sudo: the user who called that)
+    /// Let others read it: a group by name or number, or all [default: only its owner, which under
+    /// sudo is the user who called sudo]
     #[arg(long = "share", value_name = "GROUP|all", value_parser = share)]
     with: Option<SharedWith>,
 }
 
-/// What `--share` names.
+/// The value of `--share`.
 #[derive(Clone, Debug)]
 struct SharedWith {
     given: String,
@@ -302,12 +308,12 @@ struct SharedWith {
 }
 
 impl ShareOption {
-    /// Who may read it.
+    /// The chosen access.
     pub fn share(&self) -> Share {
         self.with.as_ref().map_or(Share::Private, |with| with.share)
     }
 
-    /// The name that was given.
+    /// The name as given.
     pub fn name(&self) -> Option<String> {
         self.with.as_ref().map(|with| with.given.clone())
     }
@@ -321,15 +327,15 @@ pub struct ReplayArgs {
     /// Directory of the session
     #[arg(short, long, value_name = "DIR")]
     pub output: PathBuf,
-    /// Replace a session that is there
+    /// Replace an existing session
     #[arg(long)]
     pub force: bool,
-    /// Who may read it.
+    /// Read access to the session.
     #[command(flatten)]
     pub share: ShareOption,
 }
 
-/// Form of a report.
+/// Format of a report.
 #[cfg(feature = "analysis")]
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ReportFormat {
@@ -347,15 +353,18 @@ pub enum ReportFormat {
 pub struct ReportArgs {
     /// Directory of the session
     pub session: PathBuf,
-    /// Form of the report
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub format: ReportFormat,
-    /// Where the session's bytes go instead: what each column takes on disk
+    /// Print every table instead of one screen
+    #[arg(long)]
+    pub full: bool,
+    /// Print the disk space of each column instead
     #[arg(long)]
     pub sizes: bool,
 }
 
-/// Form of a diagnosis.
+/// Format of a diagnosis.
 #[cfg(feature = "analysis")]
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum DiagnosisFormat {
@@ -373,10 +382,10 @@ pub enum DiagnosisFormat {
 pub struct DiagnoseArgs {
     /// Directory of the session
     pub session: PathBuf,
-    /// Form of the findings
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub format: DiagnosisFormat,
-    /// List patterns too that cost less than a finding does; JSON always has them
+    /// Also list minor notes: patterns that cost less than a finding. JSON always contains them
     #[arg(long)]
     pub all: bool,
 }
@@ -391,28 +400,28 @@ pub struct QueryArgs {
     /// One SQL statement (DuckDB's dialect)
     #[arg(required_unless_present = "finding")]
     pub sql: Option<String>,
-    /// Run the SQL of the finding with this number in the list of `fathom diagnose`
+    /// Run the SQL of finding N in the list of `fathom diagnose`
     #[arg(long, value_name = "N", conflicts_with = "sql", value_parser = clap::value_parser!(u32).range(1..))]
     pub finding: Option<u32>,
-    /// Form of the result.
+    /// Output format.
     #[arg(long, default_value = "table", value_name = "FORMAT", help = help::result_formats())]
     pub format: fathom_query::output::Format,
-    /// Text as it was recorded.
+    /// Write text unchanged.
     #[arg(long, help = help::EXACT)]
     pub exact: bool,
-    /// Memory that the statement may use, MiB
+    /// Memory limit of the statement, MiB
     #[arg(long, value_name = "MIB", default_value_t = 1024)]
     pub memory_mib: u64,
-    /// End the statement after TIME (30, 500ms, 2m)
+    /// Stop the statement after TIME (30, 500ms, 2m)
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub timeout: Option<Duration>,
 }
 
-/// By what sums are split.
+/// The key of the sums.
 #[cfg(feature = "analysis")]
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ByArg {
-    /// Not at all
+    /// One sum per bucket
     None,
     /// By call
     Syscall,
@@ -424,7 +433,7 @@ pub enum ByArg {
     Process,
     /// By file
     File,
-    /// By layer: `calls` counts visits, `total_ns` is the time that they took themselves
+    /// By layer: `calls` counts visits, `total_ns` is the time spent in the layer itself
     Layer,
 }
 
@@ -434,26 +443,26 @@ pub enum ByArg {
 #[command(
     after_help = help::TIMES.to_owned() + "
 
-One row a bucket of time and key that has calls, those keys first that took most time;
-all keys that are not among the --top share rows with rest = true. Buckets are a power of two of
-nanoseconds wide; there are at least --pixels of them in the window and at most twice as many."
+Prints one row per time bucket and key with calls, ordered by time. Keys outside of the --top
+share rows with rest = true. The width of a bucket is a power of two of nanoseconds; the window has
+between --pixels and twice as many buckets."
 )]
 pub struct ZoomArgs {
     /// Directory of the session
     pub session: PathBuf,
-    /// Beginning of the window [default: the first call]
+    /// Start of the window [default: the first call]
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
     /// End of the window [default: after the last call]
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
-    /// Buckets of time, at least
+    /// Minimum number of time buckets
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub pixels: u32,
-    /// By what to split
+    /// Key of the sums
     #[arg(long, value_enum, default_value = "none")]
     pub by: ByArg,
-    /// Most keys that have rows of their own
+    /// Number of keys with their own rows
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
     /// Add latency histograms: entry b counts durations from 2^b to below 2^(b+1) ns
@@ -474,16 +483,16 @@ pub struct ZoomArgs {
     /// Only the file of this file_id
     #[arg(long, value_name = "ID", allow_negative_numbers = true)]
     pub file_id: Option<i64>,
-    /// Print the single calls of the window instead, at most so many
+    /// Print the single calls of the window instead, at most N
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "100")]
     pub events: Option<usize>,
-    /// Make the session's pyramid of sums anew first
+    /// Rebuild the session's pyramid of sums first
     #[arg(long)]
     pub rebuild: bool,
-    /// Form of the result.
+    /// Output format.
     #[arg(long, default_value = "table", value_name = "FORMAT", help = help::result_formats())]
     pub format: fathom_query::output::Format,
-    /// Text as it was recorded.
+    /// Write text unchanged.
     #[arg(long, help = help::EXACT)]
     pub exact: bool,
 }
@@ -501,25 +510,25 @@ pub struct ExportArgs {
     /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Only what began at TIME or later
+    /// Only events that started at TIME or later
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
-    /// Only what began before TIME
+    /// Only events that started before TIME
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
-    /// Only calls for which this SQL over the columns of table syscalls is true:
+    /// Only calls that match this SQL condition on the columns of table syscalls:
     /// "class = 'data' AND dur_ns > 1e6"
     #[arg(long = "where", value_name = "SQL")]
     pub condition: Option<String>,
-    /// Text as it was recorded.
+    /// Write text unchanged.
     #[arg(long, help = help::EXACT)]
     pub exact: bool,
 }
 
 /// Options of `import`.
 #[derive(Debug, Args)]
-#[command(after_help = "Best made by: strace -f -ttt -T -y -o LOG COMMAND
-With strace -ff -o LOG give LOG: it stands for LOG.PID of every thread.")]
+#[command(after_help = "Record the log with: strace -f -ttt -T -y -o LOG COMMAND
+For logs of strace -ff -o LOG, give LOG: fathom reads LOG.PID of every thread.")]
 pub struct ImportArgs {
     /// The log, or the logs that strace -ff wrote
     #[arg(required = true, value_name = "FILE")]
@@ -533,7 +542,7 @@ pub struct ImportArgs {
     /// Replace a session that is there
     #[arg(long)]
     pub force: bool,
-    /// Who may read it.
+    /// Read access to the session.
     #[command(flatten)]
     pub share: ShareOption,
 }
@@ -541,7 +550,7 @@ pub struct ImportArgs {
 /// Options of `doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// List the calls and operations that can be recorded, with their classes
+    /// List the calls and operations that fathom can record, with their classes
     #[arg(long)]
     pub syscalls: bool,
 }
@@ -569,7 +578,7 @@ fn share(text: &str) -> Result<SharedWith, String> {
     })
 }
 
-/// A time that is not 0, of which the unit may be left out: then it is of seconds.
+/// A positive time; without a unit it is in seconds.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let Ok(seconds) = text.parse() else {
         return time(text);
@@ -580,7 +589,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "not a positive time".to_string())
 }
 
-/// A time that is not 0.
+/// A positive time.
 pub fn time(text: &str) -> Result<Duration, String> {
     match units::parse_time(text)? {
         Duration::ZERO => Err("not a positive time".to_string()),

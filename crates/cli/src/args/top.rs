@@ -8,7 +8,7 @@ use fathom_top::{Column, Dimension};
 use super::{FilterOptions, seconds};
 use crate::help;
 
-/// By what is added up.
+/// The key of the sums.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum TopByArg {
     /// By file
@@ -19,9 +19,9 @@ pub enum TopByArg {
     Threads,
     /// By system call or operation
     Calls,
-    /// Where the time went
+    /// By layer
     Layers,
-    /// By device that requests went to
+    /// By device
     Devices,
 }
 
@@ -38,59 +38,59 @@ impl From<TopByArg> for Dimension {
     }
 }
 
-/// How frames are written.
+/// Format of frames.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum TopFormat {
     /// Tables
     Text,
-    /// Raw numbers of all dimensions, a frame a line
+    /// Raw numbers of all dimensions, one frame per line
     Json,
 }
 
 /// Options of `top`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Without a filter everything on this machine is shown, fathom apart. \
-Press ? for the keys. Where standard output is no terminal, or with --format, frames are written as \
-text."
+    after_help = "Without filters, top shows everything on this machine except fathom itself. \
+Press ? for the keys. If standard output is not a terminal, or with --format, top writes frames \
+as text."
 )]
 pub struct TopArgs {
-    /// What to show first
+    /// First view
     #[arg(long, value_enum, default_value = "files")]
     pub by: TopByArg,
     /// Column to sort by.
     #[arg(long, value_name = "COLUMN", default_value = "time", value_parser = column,
           help = help::sort())]
     pub sort: Column,
-    /// Numbers since the start, not of the last interval
+    /// Show numbers since the start instead of the last interval
     #[arg(long)]
     pub since_start: bool,
-    /// Only names with TEXT in them
+    /// Show only names that contain TEXT
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub only: String,
     /// Time between frames (0.5, 250ms, 1m)
     #[arg(short, long, value_name = "TIME", default_value = "1", value_parser = seconds)]
     pub interval: Duration,
-    /// End after so many frames
+    /// Exit after this many frames
     #[arg(short = 'n', long, value_name = "FRAMES", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// Write frames to standard output
     #[arg(long, value_enum)]
     pub format: Option<TopFormat>,
-    /// Lines of a frame that is written as text
+    /// Lines per text frame
     #[arg(long, value_name = "LINES", default_value_t = 20)]
     pub lines: usize,
-    /// Calls to look at, as for record
+    /// Calls to record, as for record
     #[arg(long, value_name = "LIST", default_value = "storage")]
     pub syscalls: Vec<String>,
-    /// Layers to look at, as for record; `syscall` alone costs the least
+    /// Layers to record, as for record; `syscall` alone costs the least
     #[arg(long, value_name = "LIST")]
     pub layers: Vec<String>,
-    /// Memory of the ring of each CPU, MiB
+    /// Memory of the ring per CPU, MiB
     #[arg(long, value_name = "MIB", default_value_t = 16,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub ring_mib: u32,
-    /// Which tasks, files and calls. Last, as its heading would go on.
+    /// Which tasks, files, and calls. Last, because its heading applies to every option after it.
     #[command(flatten)]
     pub filter: FilterOptions,
 }
@@ -101,6 +101,6 @@ fn column(text: &str) -> Result<Column, String> {
         .find(|column| column.option() == text)
         .ok_or_else(|| {
             let names: Vec<&str> = Column::ALL.iter().map(|c| c.option()).collect();
-            format!("no column is called that; there are {}", names.join(", "))
+            format!("not a column; choose from {}", names.join(", "))
         })
 }

@@ -5,16 +5,18 @@ mod page;
 mod terminal;
 
 use anyhow::anyhow;
-use fathom_recorder::{Content, Detail, Options, RecordError, Recorder, SaveWhen, Signals, Target};
+use fathom_recorder::{
+    Content, Detail, Options, RecordError, Recorder, Rows, SAMPLE, SaveWhen, Signals, Target,
+};
 
-use crate::args::{ContentArg, DetailArg, HashInArg, RecordArgs};
+use crate::args::{ContentArg, DetailArg, HashInArg, RecordArgs, RowsArg};
 use crate::exit::Failure;
 pub use terminal::Terminal;
 
 /// Runs `record` and returns the exit status.
 pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     let (options, target) = recording(&args)?;
-    // Before threads are started, so that all inherit the blocked signals.
+    // Before any thread starts, so that all threads inherit the blocked signals.
     let mut signals = Signals::block().map_err(Failure::recording)?;
     let mut terminal = Terminal::new(args.quiet);
     let recorder = Recorder::open(&options, target, &signals, &mut terminal)?;
@@ -25,10 +27,10 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     match ended.summary {
         Ok(summary) => terminal.print_summary(&session, args.output.is_some(), &summary),
         Err(error) => {
-            // The program is not to suffer from what happened to its recorder.
+            // A failure of the recorder must not end the recorded program.
             let status = ended.target.wait(&mut signals);
             eprintln!(
-                "fathom: the recording failed: {}; {} has what was stored before",
+                "fathom: the recording failed: {}; {} contains everything stored before the failure",
                 Failure::recording(error),
                 session.display()
             );
@@ -43,19 +45,29 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// What the arguments ask for.
+/// The recorder's options from the arguments.
 fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
     let keep = &args.keep;
     let counters = matches!(args.detail, DetailArg::Counters);
     if !counters && keep.count_files {
         return Err(Failure::input(anyhow!(
-            "--count-files says what to count: add --detail counters"
+            "--count-files needs --detail counters"
         )));
     }
+    let rows = match keep.rows {
+        RowsArg::All if keep.slower_than.is_some() || keep.sample.is_some() => {
+            return Err(Failure::input(anyhow!(
+                "--slower-than and --sample say which calls get a row: add --rows tail"
+            )));
+        }
+        RowsArg::All => Rows::All,
+        RowsArg::Tail => Rows::Tail {
+            slower_than: keep.slower_than,
+            sample: keep.sample.unwrap_or(SAMPLE),
+        },
+    };
     if args.content != ContentArg::Hash && args.hash_in.is_some() {
-        return Err(Failure::input(anyhow!(
-            "--hash-in says where to hash: add --content hash"
-        )));
+        return Err(Failure::input(anyhow!("--hash-in needs --content hash")));
     }
     let mut filters = args.filter.filters();
     let target = if !args.command.is_empty() {
@@ -87,6 +99,8 @@ fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
             DetailArg::Fds => Detail::Fds,
             DetailArg::Full => Detail::Full,
         },
+        rows,
+        budget: keep.budget,
         content: match (args.content, args.hash_in) {
             (ContentArg::None, _) => Content::None,
             (ContentArg::Hash, Some(HashInArg::User)) => Content::Send,

@@ -1,4 +1,4 @@
-//! `record --ui`: the page's server, in the recorder's process, as what belongs to that is
+//! `record --ui`: the page's server. It runs in the recorder's process, because that process is
 //! never recorded.
 
 use std::ffi::OsString;
@@ -12,17 +12,17 @@ use crate::args::RecordUiOptions;
 use crate::exit::Failure;
 use crate::ui;
 
-/// How much less the page's threads matter than the recorded program's: they must take
-/// time from neither that nor the recorder.
+/// How far the page's threads yield to the recorded program and the recorder, from which they must
+/// not take CPU time.
 const NICER: i32 = 5;
-/// Memory for queries, as the program that is recorded needs the rest.
+/// Memory limit of queries; the recorded program needs the rest.
 const MEMORY_BYTES: u64 = 512 << 20;
 
 /// The page of a recording.
 pub struct Page(Server);
 
 impl Page {
-    /// Serves the session of `recorder` and prints the address, if that is asked for.
+    /// Serves the session of `recorder` and prints the address, if `--ui` is given.
     pub fn start(options: &RecordUiOptions, recorder: &Recorder) -> Result<Option<Self>, Failure> {
         if !options.ui {
             return Ok(None);
@@ -33,10 +33,11 @@ impl Page {
             listen: options.listen,
             memory_bytes: MEMORY_BYTES,
             nice: Some((conditions.nice + NICER).min(19)),
+            panels: None,
         })
         .map_err(Failure::recording)?;
         ui::warn(&server);
-        // Standard output is the command's.
+        // The command owns standard output.
         eprintln!("fathom: {}", server.url());
         if !options.no_open && ui::has_desktop() {
             open(&server.url(), conditions);
@@ -44,7 +45,7 @@ impl Page {
         Ok(Some(Self(server)))
     }
 
-    /// Goes on until Ctrl-C, unless it was the recorder that was asked to end.
+    /// Serves until Ctrl-C, or ends at once if the recorder was asked to end.
     pub fn stay(self, target: &RunningTarget, signals: &mut Signals) {
         if !target.told_to_end() {
             eprintln!(
@@ -65,8 +66,8 @@ impl Page {
     }
 }
 
-/// A browser must have signals and priority as they were before fathom changed them. What
-/// can't be opened can be copied.
+/// The browser must get the signal mask and the priority from before fathom changed them. If it
+/// cannot be opened, the user can copy the address.
 fn open(url: &str, conditions: Conditions) {
     let Ok(arguments) = ui::opener(url) else {
         return;
@@ -75,7 +76,7 @@ fn open(url: &str, conditions: Conditions) {
     if let Ok(command) = Command::spawn(&arguments, conditions, |_| Ok(())) {
         std::thread::spawn(move || {
             let mut command = command;
-            // It ends when it has told the browser.
+            // The opener exits once the browser has the address.
             while command.try_wait().is_ok_and(|exit| exit.is_none()) {
                 std::thread::sleep(Duration::from_millis(200));
             }

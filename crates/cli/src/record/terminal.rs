@@ -1,4 +1,4 @@
-//! What a recording reports, on standard error: a status line, messages, and a summary.
+//! Progress of a recording on standard error: a status line, messages, and a summary.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -13,11 +13,11 @@ use fathom_session::Session;
 
 /// How often the status line is drawn.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// Calls up to which a session that was recorded without the rules is diagnosed at its end: in a
-/// fifth of a second or so.
+/// A session recorded without the rules is diagnosed at its end if it has at most this many calls,
+/// which takes about a fifth of a second.
 const IN_PASSING: u64 = 100_000;
 
-/// Standard error, with one line at its bottom that is drawn again and again if it is a terminal.
+/// Standard error; on a terminal its last line is a status line that is redrawn.
 pub struct Terminal {
     quiet: bool,
     interactive: bool,
@@ -48,8 +48,8 @@ impl Terminal {
         }
     }
 
-    /// Says what was recorded. Without a terminal only what the user must know: where the session
-    /// is when fathom chose the name, losses, and findings that were asked for.
+    /// Prints the summary. Without a terminal it prints only what the user must know: the session's
+    /// path if fathom chose it, losses, and requested findings.
     pub fn print_summary(&mut self, session: &Path, named: bool, summary: &Summary) {
         if self.quiet {
             return;
@@ -58,7 +58,7 @@ impl Terminal {
         if self.interactive || !named || totals.lost > 0 {
             let per_row = if totals.stored > 0 {
                 format!(
-                    ", {:.1} bytes a call",
+                    ", {:.1} bytes per call",
                     summary.bytes as f64 / totals.stored as f64
                 )
             } else {
@@ -76,24 +76,24 @@ impl Terminal {
         }
         if totals.lost > 0 {
             let advice = if summary.lost_in_rings > 0 {
-                "; a larger --ring-mib loses fewer"
+                "; a larger --ring-mib reduces losses"
             } else {
                 ""
             };
             self.print(&format!(
-                "counts, bytes and latencies of the lost calls are in table losses{advice}"
+                "table losses has counts, bytes, and latencies of the lost calls{advice}"
             ));
         }
         if self.interactive {
             let records = &totals.records;
             self.print(&format!(
-                "from the kernel came {} records of calls, {} of files, {} of tasks",
+                "received {} call, {} file, and {} task records from the kernel",
                 count(records.calls),
                 count(records.files),
                 count(records.tasks),
             ));
             if let Some(ns) = summary.probe_ns_per_call {
-                self.print(&format!("the probes took {ns:.0} ns a recorded call"));
+                self.print(&format!("probe overhead: {ns:.0} ns per recorded call"));
             }
             self.print(&format!("next: fathom report {}", session.display()));
         }
@@ -101,7 +101,7 @@ impl Terminal {
             let mut line = findings(&found.diagnosis, session);
             if found.missed > 0 {
                 line.push_str(&format!(
-                    " looks at all rows; the rules have not seen {} of them yet",
+                    " checks all rows; the rules have skipped {} of them so far",
                     count(found.missed)
                 ));
             }
@@ -143,7 +143,7 @@ impl Observer for Terminal {
             n => format!("  {} waiting", bytes(n)),
         };
         let mut out = std::io::stderr().lock();
-        // A terminal that is gone is no reason to end the recording.
+        // If the terminal has gone, the recording continues.
         write!(
             out,
             "\r\x1b[Kfathom: {:.1} s  {} events/s  lost {}  buffer {:.0} %  {} on disk{waiting}",
@@ -160,7 +160,7 @@ impl Observer for Terminal {
 
     fn saved(&mut self, save: &Save) {
         match &save.error {
-            Some(error) => self.print(&format!("nothing was saved: {error}")),
+            Some(error) => self.print(&format!("cannot save a snapshot: {error}")),
             None if self.quiet => {}
             None => self.print(&format!("saved {} ({})", save.path, save.because)),
         }
@@ -179,7 +179,7 @@ impl Observer for Terminal {
     }
 }
 
-/// The findings of a session in a line.
+/// One line about the findings of a session.
 fn findings(diagnosis: &Diagnosis, session: &Path) -> String {
     let all = diagnosis.findings.len() + diagnosis.more.iter().map(|m| m.findings).sum::<usize>();
     let risky = diagnosis
@@ -194,7 +194,7 @@ fn findings(diagnosis: &Diagnosis, session: &Path) -> String {
     };
     let risk = match risky {
         0 => String::new(),
-        n => format!(", {} of data at risk", count(n as u64)),
+        n => format!(", {} with data at risk", count(n as u64)),
     };
     let command = shell_words(["fathom", "diagnose", &session.to_string_lossy()]);
     format!("{findings}{risk}: {command}")

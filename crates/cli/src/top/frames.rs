@@ -1,4 +1,4 @@
-//! The thread that records, asked for frames by the one that shows them.
+//! Frames of `fathom top`: the recording thread makes them for the thread that shows them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,21 +8,21 @@ use fathom_probe::monotonic_ns;
 use fathom_recorder::{RecordError, RowStream};
 use fathom_top::{Frame, Tally};
 
-/// What is asked of the thread.
+/// A request to the recording thread.
 enum Ask {
     Frame(Sender<Frame>),
-    /// The last one: with everything that the kernel has recorded.
+    /// The last frame, which includes everything that the kernel has recorded.
     Last(Sender<Frame>),
 }
 
-/// Asks the thread that records.
+/// Requests frames from the recording thread.
 pub struct Frames {
     asks: Sender<Ask>,
     ended: Arc<AtomicBool>,
 }
 
 impl Frames {
-    /// Whether nothing more will come.
+    /// Whether there are no more frames.
     pub fn ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
@@ -44,9 +44,9 @@ impl Frames {
     }
 }
 
-/// The thread that records has ended, and knows why.
+/// The recording thread has ended; its result says why.
 #[derive(Debug, thiserror::Error)]
-#[error("nothing is recorded any more")]
+#[error("the recording has ended")]
 pub struct RecorderEnded;
 
 /// Adds rows up, on the thread that opened their stream.
@@ -58,7 +58,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// Work on `rows`, and what asks for its results.
+    /// Runs `work` on the rows, and sends the results to the thread that requests them.
     pub fn new(rows: RowStream) -> (Self, Frames) {
         let (asks, from) = channel();
         let ended = Arc::new(AtomicBool::new(false));
@@ -71,7 +71,7 @@ impl Work {
         (work, Frames { asks, ended })
     }
 
-    /// Works until nothing asks any more.
+    /// Works until the other side has gone.
     pub fn run(mut self) -> Result<(), RecordError> {
         let Self {
             rows,

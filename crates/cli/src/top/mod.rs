@@ -97,7 +97,7 @@ impl Top {
 
     /// Draws until the user ends it; returns the session that is to be reported.
     fn draw(&mut self, screen: &mut Screen) -> anyhow::Result<Option<PathBuf>> {
-        // The first is early, so that there is something to see.
+        // The first frame comes early, so that the screen is not empty for long.
         let mut next = Instant::now() + self.interval.min(Duration::from_millis(250));
         let mut frame = Frame::default();
         let mut last = false;
@@ -123,7 +123,7 @@ impl Top {
             }
             next = Instant::now() + self.interval;
             if last {
-                // What has ended stays to be looked at, unless frames are counted.
+                // The last frame stays on the screen, unless --count limits the frames.
                 if self.left.is_some() {
                     return Ok(None);
                 }

@@ -73,7 +73,7 @@ impl Prepared {
         self.dir.join("findings.json")
     }
 
-    /// What is kept in `dir` is what was found.
+    /// The findings cached in `dir` are the computed ones.
     fn holds(&self, dir: &Path) {
         match recalled(dir) {
             CachedDiagnosis::Findings(diagnosis) => assert_eq!(text(&diagnosis), self.fresh),
@@ -81,7 +81,7 @@ impl Prepared {
         }
     }
 
-    /// What is kept is not used, which nobody needs to be told; it is replaced.
+    /// The cache is ignored without a message, and replaced.
     fn is_made_anew(&self) {
         assert!(matches!(recalled(&self.dir), CachedDiagnosis::Nothing));
         let session = Session::open(&self.dir).unwrap();
@@ -95,7 +95,7 @@ impl Prepared {
         assert_eq!(text(&kept), text(&fresh));
     }
 
-    /// What is kept is not used, and a word is said; nothing else fails.
+    /// The cache is ignored with a message; nothing else fails.
     fn is_refused(&self, what: &str) {
         let CachedDiagnosis::Unusable(why) = recalled(&self.dir) else {
             panic!("{what}");
@@ -157,7 +157,7 @@ fn calls_are_looked_at_once() {
     fs::remove_file(prepared.file()).unwrap();
     once(&session, &count, 0).unwrap();
     assert!(asked.get() > 0);
-    // What is printed as JSON stands in the file.
+    // The file contains the JSON output.
     let kept: serde_json::Value =
         serde_json::from_slice(&fs::read(prepared.file()).unwrap()).unwrap();
     let printed: serde_json::Value = serde_json::from_str(&prepared.fresh).unwrap();
@@ -195,7 +195,7 @@ fn a_part_of_a_diagnosis_is_not_kept() {
 fn a_session_that_is_recorded_has_none() {
     let prepared = Prepared::new();
     let before = fs::read(prepared.file()).unwrap();
-    // Recorded anew in the same place.
+    // Another recording in the same place.
     let writer = record(&prepared.dir, 7);
     fs::write(prepared.file(), &before).unwrap();
     let session = Session::open(&prepared.dir).unwrap();
@@ -268,7 +268,7 @@ fn another_fathom_looks_itself() {
         fs::write(prepared.file(), json.replacen(FATHOM, &other, 1)).unwrap();
         prepared.is_made_anew();
     }
-    // What a recorder with --diagnose leaves when it is killed.
+    // The state that a killed recorder with --diagnose leaves.
     fs::write(prepared.file(), &prepared.fresh).unwrap();
     prepared.is_made_anew();
 }
@@ -351,7 +351,7 @@ fn what_is_damaged_is_refused_with_a_word() {
         fs::write(prepared.file(), &bytes).unwrap();
         match recalled(&prepared.dir) {
             CachedDiagnosis::Nothing | CachedDiagnosis::Unusable(_) => {}
-            // What a rule says of itself is not read.
+            // Texts of the rule are not read.
             CachedDiagnosis::Findings(kept) => assert_eq!(text(&kept), prepared.fresh, "byte {at}"),
         }
     }
@@ -396,7 +396,7 @@ fn numbers_that_cannot_be_are_neither_kept_nor_read() {
         fs::remove_file(prepared.file()).ok();
         keep(&session, state, &diagnosis, 0);
         assert!(!prepared.file().exists());
-        // Somebody else may write it.
+        // Another program may write it.
         let evidence = diagnosis.findings.iter().flat_map(|f| &f.evidence);
         let made_of = MadeOf {
             fathom: FATHOM.to_owned(),

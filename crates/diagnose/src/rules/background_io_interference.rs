@@ -22,7 +22,7 @@ use crate::under_way::UnderWay;
 const WINDOW_NS: i64 = 100_000_000;
 /// Windows that are kept open for calls that return late.
 const OPEN_WINDOWS: usize = 32;
-/// What a busy background thread moves in a window, bytes: 10 MiB a second.
+/// The bytes that a busy background thread moves in a window: 10 MiB per second.
 const BUSY_BYTES: i64 = 1 << 20;
 /// Or how long it is in calls that move much: where many share a device none of them gets far.
 const BUSY_NS: i64 = WINDOW_NS / 2;
@@ -39,23 +39,34 @@ const MAX_BUSY: usize = 16;
 
 static INFO: RuleInfo = RuleInfo {
     id: "background-io-interference",
-    name: "Tail latency while others work in the background",
+    name: "Tail latency during background I/O",
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "Threads that answer requests wait much longer for the same calls while other threads of the process read and write in bulk (compaction, flush, checkpoint, \
-           backup): they share the device, its queue, and the locks of the file system.",
-    when: "The 99th percentile of the small calls (below 64 KiB, a sync with so little to write) of a process's threads of one name is 3 times higher, and their mean is twice as high, in tenths of a second in which k or more other \
-           threads of the process are busy than in those with fewer, for some k, with 32 or more calls in each. Alike calls are compared: of one kind, that move about as much, in memory or from the device. Busy is a thread that moves 1 MiB or more in that time (the bytes of a call are spread over its duration; those of small calls count where each goes on where the one before ended and none is made durable by itself), that spends \
-           half of it in calls of 64 KiB or more (several that share a device get less far each), or that \
-           is in a sync of a file of which 1 MiB was not durable: what bulk work does and requests do not. Digits at the end of a name do not tell threads apart.",
-    cost: "of the calls in busy windows the time beyond as many at the mean of the quiet ones, shared by as many of them as are under way at a time",
-    advice: "Limit the rate of the background (a rate limiter, ionice, io.max or io.latency of its cgroup), let fewer of its threads run at a time, write it back bit by bit \
-             (sync_file_range) instead of in one sync, or put its files on another device.",
-    not_when: "Not when no user waits for the foreground's answers.",
+    what: "Threads that answer requests wait much longer for the same calls while other threads of \
+           the process read and write in bulk (compaction, flush, checkpoint, backup). Both groups \
+           share the device, its queue, and the locks of the file system.",
+    when: "The rule looks at the small calls of threads with one name: calls below 64 KiB, and \
+           syncs with as little to write. It compares tenths of a second in which at least k other \
+           threads of the process are busy with those in which fewer are. It fires if, for some k \
+           and with 32 or more calls in each group, the 99th percentile is 3 times and the mean \
+           twice as high in the busy windows. Only similar calls are compared: same kind, about the \
+           same size, and both from memory or both from the device. A thread is busy if it moves 1 \
+           MiB or more in the window, if it spends half of the window in calls of 64 KiB or more, \
+           or if it is in a sync of a file with 1 MiB that was not durable. The bytes of a call are \
+           spread over its duration; small calls count where each continues where the previous one \
+           ended and none is made durable by itself. Half of the window suffices for large calls \
+           because several threads that share a device move fewer bytes each. These are the \
+           properties of bulk work, not of requests. Digits at the end of a name are ignored.",
+    cost: "total time of the calls in busy windows, minus what the same number would take at the \
+           mean of the quiet windows, divided by the number of calls in progress at a time",
+    advice: "Limit the rate of the background work (a rate limiter, ionice, io.max or io.latency of \
+           its cgroup), let fewer of its threads run at a time, write its data back in small \
+           steps (sync_file_range) instead of in one sync, or put its files on another device.",
+    not_when: "Not when no user waits for the answers of the foreground threads.",
     bad: "for (level = 0; level < 7; level++)\n    start_thread(compact, level);     /* all at once */",
     good: "for (level = 0; level < 7; level++)\n    queue(compact, level);            /* two threads, */\nlimit_rate(50 << 20);                 /* \
-           50 MiB a second */",
+           50 MiB per second */",
     reference: "DIO, section IV-C: RocksDB's compactions and its clients' 99th percentile; SILK (USENIX ATC 2019)",
 };
 
@@ -269,7 +280,7 @@ impl Rule for BackgroundIoInterference {
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
-        // What the open windows hold is added to a copy.
+        // The open windows are added to a copy.
         let mut all: Bounded<Who, Foreground> = Bounded::new(|_| 0);
         for (key, own) in self.foreground.iter() {
             let copy = all.entry(*key);
@@ -282,7 +293,7 @@ impl Rule for BackgroundIoInterference {
         for window in self.windows.values() {
             settle(window, &mut all);
         }
-        // Of the calls of one name those that lose most are shown.
+        // Among the calls of one name, the calls that lose most are shown.
         let mut losses: BTreeMap<(i32, u64), Vec<(&Foreground, Loss)>> = BTreeMap::new();
         for ((pid, name, _), own) in all.iter() {
             if let Some(loss) = loss(own) {
@@ -304,7 +315,7 @@ impl Rule for BackgroundIoInterference {
     }
 }
 
-/// What calls of a sort lose while others are busy.
+/// The loss of similar calls while other threads are busy.
 struct Loss {
     /// Busy threads.
     k: usize,
@@ -350,12 +361,12 @@ fn finding(pid: i32, own: &Foreground, loss: &Loss, cost: i64) -> Found {
     let names: Vec<&str> = names.iter().take(3).map(|(name, _)| name.as_str()).collect();
     let fewer = match k {
         1 => "none is".to_owned(),
-        k => format!("fewer than {k} are"),
+        k => format!("fewer than {k} do"),
     };
     Found {
         cost_ns: Some(cost),
         title: format!(
-            "{} waits {} for the slowest hundredth of its calls while {k} or more other threads ({}) read and write in bulk, and {} while {fewer}",
+            "the p99 of {}'s calls is {} while {k} or more other threads ({}) read and write in bulk, and {} while {fewer}",
             own.comm,
             units::duration(busy.quantile_ns(0.99)),
             names.join(", "),

@@ -18,20 +18,24 @@ const MAX_GAP_NS: i64 = 50_000;
 
 static INFO: RuleInfo = RuleInfo {
     id: "busy-retry",
-    name: "Trying again without waiting",
+    name: "Retrying without waiting",
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "A thread repeats a call that fails with EAGAIN, EINTR or EBUSY at once, hundreds of times: it burns a processor \
-           while it waits, and starves what it waits for. Or it opens a name again and again until another process has made it, \
-           or tries to make one until another process has removed it.",
-    when: "100 or more failures in a row of one call on one descriptor by one thread with one of these errors, no \
-           more than 50 microseconds apart: less than a poll with a time-out or a sleep would take. The same of one path with ENOENT (open, access, stat) or EEXIST (open \
-           with O_EXCL, mkdir, link, symlink), where the thread made no other call between and the row ended because the call succeeded: then it waited. \
-           Otherwise it looks for something that is never there.",
-    cost: "from the first failure of each row to the last",
-    advice: "Wait for the descriptor with poll, epoll or io_uring, or let the call block; for locks use F_SETLKW or flock \
-             without LOCK_NB; for a name use inotify, a pipe from its maker, or a lock.",
+    what: "A thread repeats a call that fails with EAGAIN, EINTR, or EBUSY at once, hundreds of \
+           times. It keeps a CPU busy while it waits, and it takes CPU time from the thread that it \
+           waits for. Or it opens a name again and again until another process has created it, or \
+           tries to create a name until another process has removed it.",
+    when: "One thread makes one call on one descriptor that fails 100 or more times in a row with \
+           one of these errors, at most 50 microseconds apart; a poll with a timeout or a sleep \
+           would take longer. The same holds for one path with ENOENT (open, access, stat) or \
+           EEXIST (open with O_EXCL, mkdir, link, symlink) if the thread made no other call in \
+           between and the last call succeeded, because then it waited. Otherwise it looks for \
+           something that never exists.",
+    cost: "time from the first failure of each row to the last",
+    advice: "Wait for the descriptor with poll, epoll, or io_uring, or let the call block. For \
+           locks use F_SETLKW, or flock without LOCK_NB. For a name use inotify, a pipe from the \
+           process that creates it, or a lock.",
     not_when: "",
     bad: "while (read(fd, buffer, n) < 0 && errno == EAGAIN)\n    ;",
     good: "while (read(fd, buffer, n) < 0 && errno == EAGAIN)\n    poll(&(struct pollfd){fd, POLLIN}, 1, -1);",
@@ -48,7 +52,7 @@ struct Spin {
     errno: String,
     file_id: Option<i64>,
     path: Text,
-    /// Number of the name that it tries now, and that of the one before.
+    /// Number of the name that it tries now, and of the previous one.
     name: u64,
     before: u64,
     /// Failures before a pause that was longer, and their time.
@@ -255,7 +259,7 @@ impl Rule for BusyRetry {
                 ),
             };
             out.extend(found(run, *tid, spin, total, &name, &condition).map(|found| Found {
-                // What is not there has no file.
+                // A missing name has no file.
                 costs: Costs::of(spin.kind.as_slice()).of_all_files(),
                 ..found
             }));
@@ -263,7 +267,7 @@ impl Rule for BusyRetry {
     }
 }
 
-/// What a thread does on a descriptor or a name.
+/// Calls of a thread on a descriptor or a name.
 fn found(run: &Run, tid: i32, spin: &Spin, total: (u64, u64, i64), name: &str, condition: &str) -> Option<Found> {
     let (rows, failures, cost) = total;
     let share = cost as f64 / run.span_ns.max(1) as f64;

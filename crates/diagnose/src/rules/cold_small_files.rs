@@ -30,21 +30,31 @@ const WORKERS: i64 = 4;
 
 static INFO: RuleInfo = RuleInfo {
     id: "cold-small-files",
-    name: "Waiting for one small file after the other",
+    name: "Waiting for one small file after another",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
     about_calls: false,
-    what: "A process goes through many files or directories that are not in memory, one by one. Each has to be looked up, described and read from the \
-           device, and readahead does not reach from one file to the next: the device has one request at a time, although it could work on many.",
-    when: "The calls of a process (open, stat, getdents, readlink, read and its variants) waited for the device in 100 or more different files or directories, for so long \
-           that four workers would save a tenth or more of its time in the recording (three quarters of the waits); when several of its threads wait, of the time of all of them. Of reads those within the first 128 KiB of a file count: what is \
-           behind is the matter of readahead. While its reads were on their way, the device had fewer than 1.5 of the recorded processes on average, all pieces \
-           of one call counted once: one thread has 1, and workers that also compute may stay below 2 on a fast device. How long a call waited is its time off the CPU for I/O; in a recording without layer sched the duration of calls that read from the device.",
+    what: "A process reads many files or directories that are not in memory, one by one. Each of \
+           them takes a lookup, an inode read, and a data read from the device, and readahead does \
+           not cross file boundaries. The device has one request at a time, although it could serve \
+           many.",
+    when: "The calls of a process (open, stat, getdents, readlink, read and its variants) waited \
+           for the device in 100 or more different files or directories, for so long that four \
+           workers would save a tenth or more of its time in the recording (three quarters of the \
+           waits). If several of its threads wait, a tenth of the time of all of them. Only reads \
+           within the first 128 KiB of a file count; readahead is responsible for the rest. While \
+           its reads were in progress, the device had fewer than 1.5 of the recorded processes' \
+           reads on average, with all pieces of one call counted once: one thread has 1, and \
+           workers that also compute may stay below 2 on a fast device. The wait of a call is its \
+           time off the CPU for I/O; in a recording without layer sched it is the duration of calls \
+           that read from the device.",
     cost: "three quarters of the waits, as if four workers shared the files",
-    advice: "Let several workers go through the files: `xargs -P 4`, `rg` for grep -r, a pool of threads. In one thread, ask for the next files while one is worked on \
-             (posix_fadvise(POSIX_FADV_WILLNEED) on each after opening it), or open them in the order of their inode numbers, which is about that of the disk. Files that are always read together belong in \
-             an archive or a database.",
-    not_when: "Not when the files are read once only and nobody waits for the result.",
+    advice: "Let several workers process the files: `xargs -P 4`, `rg` instead of grep -r, a pool \
+           of threads. With one thread, request the next files while the program works on one \
+           (posix_fadvise(POSIX_FADV_WILLNEED) on each after opening it), or open files in the \
+           order of their inode numbers, which is close to their order on disk. Put files that \
+           are always read together into an archive or a database.",
+    not_when: "Not when the files are read only once and no user waits for the result.",
     bad: "for name in names:\n    with open(name) as f:\n        search(f.read())",
     good: "with ThreadPoolExecutor(4) as pool:\n    for text in pool.map(read_file, names):\n        search(text)",
     reference: "readahead(2); fts_open(3) and GNU find sort by inode for this reason",
@@ -103,7 +113,7 @@ impl Default for ColdSmallFiles {
     }
 }
 
-/// What both paths lie in.
+/// The common directory of both paths.
 fn common<'a>(a: &'a str, b: &str) -> &'a str {
     let mut common = a;
     loop {
@@ -134,7 +144,7 @@ impl Rule for ColdSmallFiles {
         if request.op != "read" {
             return;
         }
-        // Those of processes that are not recorded are somebody else's matter.
+        // Requests of unrecorded processes do not count.
         let bio = request.bios.iter().find(|bio| bio.cause_pid.is_some());
         let cause = bio.and_then(|bio| Some((bio.cause_pid?, bio.submit_rid.or(bio.rid)?)));
         let (Some((pid, rid)), Some(queued_at_ns)) = (cause, request.queued_at_ns) else { return };
@@ -234,7 +244,7 @@ impl Rule for ColdSmallFiles {
                 cost_ns: Some(cost),
                 costs: Costs::default().of_all_files(),
                 title: format!(
-                    "{} waits for the device in {} files and directories{below}, one after the other: {} of its time",
+                    "{} waits for the device in {} files and directories{below}, one after another: {} of its time",
                     process.comm,
                     units::count(files),
                     units::percent(part.min(1.0)),

@@ -13,18 +13,20 @@ use crate::text::{Text, counted};
 
 static INFO: RuleInfo = RuleInfo {
     id: "content-mismatch",
-    name: "Other bytes read than were written",
+    name: "Bytes read differ from the bytes written",
     group: Group::Correctness,
     needs: &[Input::Calls, Input::Content],
     about_calls: false,
-    what: "A process reads a range of a file that was written in one piece, and gets other bytes than were written there, although no \
-           recorded call has changed them since: something else writes to the file (an unrecorded process, a mapping, another host), or the \
-           disk returns wrong bytes.",
-    when: "A read covers exactly the range of a recorded write, both with a hash of all their bytes, the hashes differ, and no other \
-           recorded write, truncation or hole touched the range in between and the file was never mapped for writing.",
+    what: "A process reads a range of a file that was written in one piece and gets different \
+           bytes, although no recorded call changed them in between. Either an unrecorded writer \
+           changes the file (a process, a mapping, another host), or the disk returns wrong bytes.",
+    when: "A read covers exactly the range of a recorded write, both have a hash of all their \
+           bytes, and the hashes differ. No other recorded write, truncation, or hole touched the \
+           range in between, and the file was never mapped for writing.",
     cost: "",
-    advice: "Find out who else writes: record with --all or --path on the file; fuser and inotifywait name processes. If nobody does, \
-             check the disk and its cable, and memory.",
+    advice: "Find out which other program writes the file: record with --all, or with --path on the \
+           file; fuser and inotifywait name processes. If there is none, check the disk, its \
+           cable, and memory.",
     not_when: "",
     bad: "/* two writers without a lock, one of them through mmap */",
     good: "/* one writer, or fcntl locks on ranges */",
@@ -147,7 +149,7 @@ impl Rule for ContentMismatch {
             out.push(Found {
                 severity: Some(Severity::High),
                 title: format!(
-                    "{} read {} of {path} that differ from what was written there, in {}",
+                    "{} read {} of {path} that differ from the bytes written there, in {}",
                     file.comm,
                     units::bytes(file.bytes),
                     counted(file.mismatches as i64, "read", "reads"),

@@ -32,16 +32,21 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "Threads or processes wait for the lock of one file: for one that they take themselves (flock, fcntl), or for the \
-           one with which the kernel lets one write at a time into a file.",
-    when: "Locks: five or more calls of flock, F_SETLKW or F_OFD_SETLKW by one thread on one file that took over 50 microseconds \
-           (a free lock takes less), and took a tenth of the thread's time or more in sum; or of several threads that wait less often each, as the processes of a script do. Writes: two or more threads write to \
-           one file, and the median of writes that began while another thread's was under way is twice that of the others or \
-           more, of 100 of each.",
-    cost: "the time of the waits; for writes the overlapping ones' time beyond what as many take alone",
-    advice: "Hold the lock for less (no fsync, no computation under it), split it by range or into several files; write through \
-             one thread, into a file a thread, or with O_DIRECT at given offsets (pwrite) on xfs, which lets those run at once.",
-    not_when: "Not when the lock is how one process waits for another's work to end.",
+    what: "Threads or processes wait for a lock on one file: either a lock that they take \
+           themselves (flock, fcntl), or the kernel's lock that allows one write at a time.",
+    when: "Locks: one thread calls flock, F_SETLKW, or F_OFD_SETLKW on one file five or more times \
+           with waits above 50 microseconds (a free lock takes less), and these waits add up to a \
+           tenth of the thread's time or more; or several threads do so together that each wait \
+           less often, such as the processes of a script. Writes: two or more threads write to one \
+           file, and the median of writes that started while another thread's write was in progress \
+           is at least twice the median of the other writes, with 100 or more of each.",
+    cost: "the time of the waits; for writes, the time of overlapping writes beyond what the same \
+           number takes alone",
+    advice: "Hold the lock for less time (no fsync, no computation under it), or split it by range \
+           or over several files. Write through one thread, use one file per thread, or write \
+           with O_DIRECT at explicit offsets (pwrite) on xfs, which allows such writes in \
+           parallel.",
+    not_when: "Not when the lock is how one process waits for another to finish its work.",
     bad: "flock(fd, LOCK_EX);\nwrite(fd, line, n);\nfsync(fd);\nflock(fd, LOCK_UN);",
     good: "prepare();\nflock(fd, LOCK_EX);\nwrite(fd, line, n);\nflock(fd, LOCK_UN);\nfdatasync(fd);     /* once for many */",
     reference: "EZIOTracer, section 4.3; the inode's i_rwsem",
@@ -171,7 +176,7 @@ impl Rule for Contention {
                 cost_ns: Some(locks.waited_ns),
                 costs: Costs::of(&[Kind::Flock, Kind::Fcntl]),
                 title: format!(
-                    "{} waits {} times for the lock of {}, {} of the thread's time",
+                    "{} waits {} times for the lock of {}: {} of the thread's time",
                     locks.comm,
                     units::count(locks.waits as i64),
                     path(*file),
@@ -202,7 +207,7 @@ impl Rule for Contention {
                 cost_ns: Some(waited),
                 costs: Costs::of(&[Kind::Flock, Kind::Fcntl]),
                 title: format!(
-                    "{} processes {comm} wait {} times for the lock of {}, {} in sum",
+                    "{} processes {comm} wait {} times for the lock of {}, {} in total",
                     units::count(all.len() as i64),
                     units::count(waits as i64),
                     path(file),
@@ -232,7 +237,7 @@ impl Rule for Contention {
                 cost_ns: Some(cost),
                 costs: Costs::of(&[Kind::Write]),
                 title: format!(
-                    "{} threads write to {} at once: a write takes {} while another is under way, {} alone",
+                    "{} threads write to {} at once: a write takes {} while another is in progress, {} alone",
                     writes.threads.len(),
                     path(*file),
                     units::duration(together),

@@ -18,7 +18,7 @@ const MIN_CALLS: u64 = 128;
 const MIN_PART: f64 = 0.1;
 /// Bytes from which on a piece is large: what a device reads in about the time that a request takes by itself.
 const LARGE: i64 = 64 << 10;
-/// Share of the calls that go on where the one before ended, and that were not beside others.
+/// Share of the calls that continue where the previous one ended, and that ran alone.
 const MIN_SHARE: f64 = 0.9;
 /// Writes to a sync, from which on it is not a log whose records are made durable.
 const WRITES_A_SYNC: u64 = 16;
@@ -29,13 +29,19 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "A process reads or writes a file with O_DIRECT from one end to the other in small pieces, and waits for each. With O_DIRECT the kernel neither reads ahead nor \
-           collects writes: each piece costs the whole time of a request, and the device has one at a time.",
-    when: "128 or more calls of one process on one file opened with O_DIRECT that move less than 64 KiB each, 90 % of which begin where the one before ended, and 90 % while no other thread of the process \
-           was in such a call, and that take 10 % or more of its time. Not through io_uring and AIO (see shallow-async), not for O_SYNC and O_DSYNC, and not for a file that is synced every 16 writes or more often: a log \
-           whose records are made durable has to wait for each.",
+    what: "A process reads or writes a file with O_DIRECT from one end to the other in small \
+           pieces, and waits for each piece. With O_DIRECT the kernel neither reads ahead nor \
+           collects writes: each piece costs the full latency of a request, and the device has one \
+           request at a time.",
+    when: "One process makes 128 or more calls of less than 64 KiB each on one file opened with \
+           O_DIRECT. 90 % of them start where the previous one ended, 90 % run while no other \
+           thread of the process is in such a call, and they take 10 % or more of its time. \
+           Operations of io_uring and AIO do not count (see shallow-async), nor do O_SYNC and \
+           O_DSYNC, nor a file that is synced every 16 writes or more often: a log that makes each \
+           record durable has to wait for each.",
     cost: "half of the time of these calls",
-    advice: "Move 1 MiB per call, or keep eight or more calls on their way with io_uring or threads; or open the file without O_DIRECT, so that the kernel reads ahead.",
+    advice: "Move 1 MiB per call, or keep eight or more calls in flight with io_uring or threads; \
+           or open the file without O_DIRECT, so that the kernel reads ahead.",
     not_when: "Not when each piece decides what to do next.",
     bad: "fd = open(path, O_RDONLY | O_DIRECT);\nwhile (read(fd, buffer, 4096) > 0)\n    work(buffer);",
     good: "fd = open(path, O_RDONLY | O_DIRECT);\nwhile ((n = read(fd, buffer, 1 << 20)) > 0)\n    work_on_all(buffer, n);",
@@ -129,7 +135,7 @@ impl Rule for DirectShallow {
                 cost_ns: Some(cost),
                 costs: Costs::of(&[if *writes { Kind::Write } else { Kind::Read }]),
                 title: format!(
-                    "{} {} {path} with O_DIRECT in {} pieces of {} on average, one at a time; that takes {} of its time",
+                    "{} {} {path} with O_DIRECT in {} pieces of {} on average, one at a time: {} of its time",
                     stream.comm,
                     if *writes { "writes" } else { "reads" },
                     units::count(count),

@@ -25,14 +25,17 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A thread opens a file, and shortly after opens the same file again, while the first descriptor is open still or right \
-           after it was closed: one to look at it (size, type, rights), one to use it.",
-    when: "10 or more times in one process, on whatever files: a second open of the same file by the same thread with at most 16 \
-           calls between the two, where the first descriptor moved no bytes, or was closed after it had read no more than 4 KiB from the beginning, which the second one reads again with what is behind them. Several descriptors that all move bytes have a \
-           reason. Also 10 or more times, whatever it costs: a second open while the first descriptor is open, only to sync \
-           through it what was written through the first.",
-    cost: "the time of the second opens, and as much again for their closes",
-    advice: "Pass the descriptor on instead of the path; fstat and fchmod on it.",
+    what: "A thread opens a file and shortly afterwards opens the same file again, while the first \
+           descriptor is still open or right after it was closed: once to examine the file (size, \
+           type, permissions), once to use it.",
+    when: "A thread of one process opens the same file a second time within 16 calls, 10 or more \
+           times in all, on any files. The first descriptor moved no bytes; or it was closed after \
+           reading at most 4 KiB from the start of the file, which the second descriptor reads \
+           again together with the bytes after them. Several descriptors that all move data have a \
+           purpose and do not count. Also, at any cost, 10 or more second opens that only sync \
+           through a new descriptor what the still open first one wrote.",
+    cost: "the time of the second opens, and the same time again for their closes",
+    advice: "Pass on the descriptor instead of the path; use fstat and fchmod on it.",
     not_when: "",
     bad: "touch(path);                 /* opens and closes */\nfd = open(path, O_RDWR);",
     good: "fd = open(path, O_RDWR | O_CREAT, 0644);\nuse(fd);",
@@ -136,7 +139,7 @@ impl Rule for DuplicateOpen {
         {
             match (call.kind, sync) {
                 (Kind::Sync, sync) => *sync = Some(Example::of(call)),
-                // What it is may be asked for on the way.
+                // Its type may be queried in between.
                 (Kind::Stat | Kind::Fcntl, _) => {}
                 (Kind::Close, Some(sync)) => {
                     let only = &mut self.processes.entry(call.pid).only_sync;
@@ -216,7 +219,7 @@ impl Rule for DuplicateOpen {
                 out.push(Found {
                     severity: Some(Severity::Low),
                     title: format!(
-                        "{} opens a file that it has just written a second time only to sync it, {} times; {} is the first",
+                        "{} opens a file that it has just written a second time only to sync it, {} times; the first is {}",
                         only.comm,
                         units::count(only.times as i64),
                         only.path,
@@ -241,7 +244,7 @@ impl Rule for DuplicateOpen {
             out.push(Found {
                 cost_ns: Some(cost),
                 title: format!(
-                    "{} opens a file twice for one operation, {} times; {} is the first",
+                    "{} opens a file twice for one operation, {} times; the first is {}",
                     process.comm,
                     units::count(process.times as i64),
                     process.path,

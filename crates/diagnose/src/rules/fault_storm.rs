@@ -39,15 +39,20 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Faults],
     about_calls: false,
-    what: "A process touches pages of a mapped file that are not in memory. Each touch stops the thread until the device has answered, which no call \
-           shows, and the kernel reads little along, or what is not needed.",
-    when: "128 or more major faults (those that wait for the device) of one process on one file, in tenths of a second that had 100 or more of them \
-           (1,000 a second), or that went into them for half of their time. Or 16 or more on a file that holds no code, of 1 ms or more on average, that take 10 % or more of the time of the threads that took them: each reads far ahead then. \
-           How much the device read for each page that was touched is said where pages lie far apart. Fetching code (exec) does not count: a program's start is no storm of its own making.",
-    cost: "seven eighths of the time of these faults, as if eight pages came with each, shared by the threads that took them; of faults that count by \
-           their time half of it",
-    advice: "madvise(MADV_WILLNEED) on what will be touched next, or MAP_POPULATE for all of it; MADV_SEQUENTIAL for a walk from front to back. \
-             Or pread into memory in pieces of 128 KiB, or io_uring.",
+    what: "A process touches pages of a mapped file that are not in memory. Each touch stops the \
+           thread until the device has answered, without a visible call, and the kernel reads few \
+           pages around it, or pages that are not needed.",
+    when: "One process has 128 or more major faults (faults that wait for the device) on one file, \
+           in tenths of a second that had 100 or more of them (1,000 per second) or that were half \
+           taken by them. Or it has 16 or more on a file without code, of 1 ms or more on average, \
+           that take 10 % or more of the time of the faulting threads; each of these reads far \
+           ahead. If the pages are far apart, the finding says how much the device read per touched \
+           page. Loading code (exec) does not count.",
+    cost: "seven eighths of the time of these faults, as if each brought eight pages, divided by \
+           the number of faulting threads; of faults that count by their time, half of it",
+    advice: "Call madvise(MADV_WILLNEED) on the range that will be touched next, use MAP_POPULATE \
+           for the whole mapping, or MADV_SEQUENTIAL for a pass from front to back. Alternatively \
+           read with pread in pieces of 128 KiB, or with io_uring.",
     not_when: "Not when only a few bytes of a large file are needed.",
     bad: "for (i = 0; i < pages; i++)\n    sum += map[order[i] * 4096];",
     good: "for (i = 0; i < pages; i++) {\n    if (i % 64 == 0)\n        for (j = i; j < i + 64; j++)\n            \
@@ -217,27 +222,27 @@ impl Rule for FaultStorm {
             let (next, jumps) = (mapping.next as f64 / all, mapping.jumps as f64 / all);
             let (order, advice) = if next > 0.5 {
                 (
-                    "one after the other",
-                    "The pages are touched one after the other, and yet each fault reads little: take back MADV_RANDOM, or call madvise(MADV_SEQUENTIAL) or \
+                    "one after another",
+                    "The program touches the pages in order, but each fault reads little: remove MADV_RANDOM, call madvise(MADV_SEQUENTIAL), use \
                      MAP_POPULATE, or read the file with read(2) in pieces of 128 KiB.",
                 )
             } else if jumps > 0.5 {
                 (
                     "far apart",
-                    "The pages lie far apart: call madvise(MADV_WILLNEED) on those of a batch before the first of them is touched, or pread them through io_uring. \
+                    "The pages are far apart: call madvise(MADV_WILLNEED) on the pages of a batch before touching the first of them, or read them through io_uring. \
                      MADV_RANDOM keeps the kernel from reading their neighbors, which is not always faster: measure it.",
                 )
             } else {
                 (
-                    "near each other",
-                    "The pages lie near each other: call madvise(MADV_WILLNEED) or MAP_POPULATE on the range before it is touched.",
+                    "close to each other",
+                    "The pages are close to each other: call madvise(MADV_WILLNEED) on the range before touching it, or use MAP_POPULATE.",
                 )
             };
             let (read, touched) = (mapping.read_bytes, mapping.touched.len());
             let spare = jumps > 0.5 && mapping.minor && read / MIN_SPARE >= touched;
             let amplified = match spare {
                 true => format!(
-                    "; the device reads {} for {} of pages that it touches",
+                    "; the device reads {} for {} of touched pages",
                     units::bytes(read),
                     units::bytes(touched),
                 ),
@@ -246,7 +251,7 @@ impl Rule for FaultStorm {
             out.push(Found {
                 cost_ns: Some(cost),
                 title: format!(
-                    "{} waits {} times for a page of {path}, which it has mapped, {order}; that takes {} of its time{amplified}",
+                    "{} waits {} times for a page of its mapping of {path}, {order}: {} of its time{amplified}",
                     mapping.comm,
                     units::count(storm.count as i64),
                     units::percent(part.min(1.0)),
@@ -309,7 +314,7 @@ mod tests {
         }
         s.stat("/data");
         let found = fires("fault-storm", s);
-        assert!(found[0].title.contains("the device reads 400 MiB for 800 KiB of pages"), "{}", found[0].title);
+        assert!(found[0].title.contains("the device reads 400 MiB for 800 KiB of touched pages"), "{}", found[0].title);
         assert!(found[0].advice.contains("not always faster"), "{}", found[0].advice);
     }
 

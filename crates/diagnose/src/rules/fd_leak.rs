@@ -27,17 +27,23 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "A process opens descriptors and does not close them, until it may open no more (EMFILE) and everything that needs one \
-           fails: connections, files, libraries.",
-    when: "open failed with EMFILE or ENFILE; or a process has 100 or more descriptors open that it opened in the recording, these \
-           are over half of all it opened, and the same few paths or directories are behind them: one file opened 10 times or more \
-           and never closed, or all of them 3 times or more on average, with a tenth or more of what is open opened in the first half, the third quarter and the last quarter each of the time from the first of them on. Or \
-           it read or wrote 100 or more that are open only right after it opened them, a tenth or more of them in each quarter of that time, and closed others of the same directories, one for ten that are open or more, or read each of them to its end: one way out lacks a close. \
-           A cache of descriptors uses them again, or closes the oldest. Files that the process wrote itself and has open to read do not count there. \
-           A server with many different files open is healthy, as is a pool whose workers open the same files once each as it starts.",
+    what: "A process opens descriptors and does not close them until it reaches its limit (EMFILE). \
+           Then every operation that needs a descriptor fails: connections, files, libraries.",
+    when: "open failed with EMFILE or ENFILE. Or a process has 100 or more descriptors open that it \
+           opened in the recording, these are more than half of all that it opened, and they belong \
+           to the same few paths or directories: one file opened 10 times or more and never closed, \
+           or 3 or more opens per file on average; and, counted from the first of these opens, a \
+           tenth or more of the open descriptors were opened in each of the first half, the third \
+           quarter, and the last quarter. Or 100 or more open descriptors were used only right \
+           after they were opened, a tenth or more of them from each quarter of that time, while \
+           the process closed at least one per ten of them in the same directories, or read each of \
+           them to its end: one code path lacks a close. A cache of descriptors uses them again or \
+           closes the oldest. Files that the process wrote itself and has open for reading do not \
+           count in the last case. A server with many different files open is healthy, and so is a \
+           pool whose workers open the same files once each at their start.",
     cost: "",
-    advice: "Close each descriptor on every way out, errors too (goto out, RAII, with, defer); look for the call that made the \
-             examples.",
+    advice: "Close each descriptor on every code path, including errors (goto out, RAII, with, \
+           defer); start with the call that made the examples.",
     not_when: "",
     bad: "int fd = open(path, O_RDONLY);\nif (read(fd, &header, sizeof header) < 0)\n    return -1;       /* fd stays open */\nclose(fd);",
     good: "int fd = open(path, O_RDONLY);\nint ok = read(fd, &header, sizeof header) >= 0;\nclose(fd);\nreturn ok ? 0 : -1;",
@@ -130,7 +136,7 @@ impl Default for FdLeak {
 }
 
 impl Process {
-    /// Whether descriptors that were used only at first are those of a way out that lacks a close.
+    /// Whether descriptors that were used only at first belong to a code path that lacks a close.
     fn forgets(&self, idle: &[(i64, u64, &Description)], until: i64, run: &Run) -> bool {
         let times: Vec<i64> = idle.iter().map(|(at, ..)| *at).collect();
         if idle.len() < MIN_OPEN || !grows(&times, until).from_the_first_on {
@@ -151,7 +157,7 @@ impl FdLeak {
     fn is_idle(&self, open: &Description, run: &Run) -> Option<u64> {
         let opened = open.opened.as_ref()?;
         let file = open.file.and_then(|id| run.state.files.get(id)).filter(|file| file.is_regular())?;
-        // A database keeps those of its tables.
+        // A database keeps the descriptors of its tables.
         let own_table = file.written > 0 && open.written == 0;
         let end = run.state.process(opened.pid).and_then(|p| p.ended_at_ns).unwrap_or(run.state.now_ns());
         let (used, unused) = (open.used_at_ns - opened.ts_ns, end - open.used_at_ns);
@@ -243,7 +249,7 @@ impl Rule for FdLeak {
                     units::count(idle.len() as i64)
                 ));
             } else if leaking && times == 0 {
-                title.push_str(&format!(", {:.0} of each of {} files, and more and more", open as f64 / files as f64, units::count(files as i64)));
+                title.push_str(&format!(", {:.0} of each of {} files, and their number grows", open as f64 / files as f64, units::count(files as i64)));
             }
             if times > 0 {
                 title.push_str(&format!(", {} of them of {path}", units::count(times as i64)));

@@ -27,19 +27,25 @@ const PAGE: i64 = 4096;
 
 static INFO: RuleInfo = RuleInfo {
     id: "hole-reads",
-    name: "Reading where a file has no data",
+    name: "Reading ranges without data",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Cache, Input::Block, Input::Waits],
     about_calls: false,
-    what: "A process reads ranges of a sparse or preallocated file that have no data. The kernel fills a page of the page cache with zeros for each page of the \
-           range, and these pages take the place of others. The program then copies, sends or parses zeros.",
-    when: "16 MiB or more, and a quarter or more of the bytes that a process read from a regular file on ext4, xfs or f2fs: pages that came into the page cache in the \
-           course of the reads, while the reads neither made a device read anything nor waited for I/O. Not when workers of the kernel read more than a sixteenth of \
-           that from devices for an unknown cause, as they do under dm-crypt.",
-    cost: "the time of the process's reads of the file, times the share of bytes without data",
-    advice: "Ask where the data are before you read: lseek(fd, offset, SEEK_DATA) and SEEK_HOLE (C, Python os.SEEK_DATA, Go syscall.Seek with whence 3, Java through JNA only), or the \
-             ioctl FS_IOC_FIEMAP for the whole map. cp --sparse=auto, tar --sparse, rsync --sparse and qemu-img do that. Copy within a file system by copy_file_range.",
-    not_when: "Programs that must read every byte once, such as a checksum over the whole file, can hash zeros without reading them.",
+    what: "A process reads ranges of a sparse or preallocated file that contain no data. The kernel \
+           fills a page of the page cache with zeros for each page of the range, and these pages \
+           evict others. The program then copies, sends, or parses zeros.",
+    when: "16 MiB or more, and a quarter or more of the bytes that a process read from a regular \
+           file on ext4, xfs, or f2fs, entered the page cache during the reads, while the reads \
+           neither made a device read anything nor waited for I/O. The rule is silent if kernel \
+           workers read more than a sixteenth of that from devices for an unknown cause, as they do \
+           under dm-crypt.",
+    cost: "the time of the process's reads of the file, times the fraction of bytes without data",
+    advice: "Find the ranges with data before reading: lseek(fd, offset, SEEK_DATA) and SEEK_HOLE \
+           (C, Python os.SEEK_DATA, Go syscall.Seek with whence 3, Java only through JNA), or the \
+           ioctl FS_IOC_FIEMAP for the whole map. cp --sparse=auto, tar --sparse, rsync --sparse, \
+           and qemu-img do that. Within a file system, copy with copy_file_range.",
+    not_when: "A program that must process every byte once, such as a checksum of the whole file, \
+           can hash zeros without reading them.",
     bad: "while ((n = read(fd, buffer, sizeof buffer)) > 0)\n    use(buffer, n);",
     good: "for (off_t at = 0; (at = lseek(fd, at, SEEK_DATA)) >= 0;) {\n    off_t end = lseek(fd, at, SEEK_HOLE);\n    for (; at < end; at += n)\n        n = pread(fd, buffer, min(sizeof buffer, end - at), at);\n}",
     reference: "lseek(2), SEEK_HOLE and SEEK_DATA; the kernel's Documentation/filesystems/fiemap.rst",
@@ -133,7 +139,7 @@ impl Rule for HoleReads {
                 cost_ns: Some(cost),
                 costs: Costs::of(&[Kind::Read]),
                 title: format!(
-                    "{} reads {} of {path} where it has no data: {} of the bytes that it reads there",
+                    "{} reads {} of {path} from ranges without data: {} of the bytes that it reads from the file",
                     reader.comm,
                     units::bytes(filled),
                     units::percent(part),

@@ -27,14 +27,21 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls, Input::Waits, Input::Interrupts],
     about_calls: false,
-    what: "Of threads that do the same, one is interrupted much more than the others in the course of its requests: all interrupts of a device, or of timers, go to the processor on which it \
-           runs. Its requests take longer than those of its peers, and whoever waits for all threads waits for that one.",
-    when: "Interrupt handlers take 4 times as large a part of a thread's time in calls and on the CPU as of the median of its peers, the other threads of one name in its process, and it had 100 or more of \
-           them. Threads below 10 milliseconds of such time do not count: chance decides there. Digits at the end of a name do not tell threads apart.",
-    cost: "the time of the thread's interrupts beyond the part that its peers give to theirs",
-    advice: "Spread the device's interrupts (irqbalance, /proc/irq/N/smp_affinity_list), or keep the threads off the processor that gets them (taskset, sched_setaffinity, \
-             isolcpus, a cpuset); let the device interrupt less often (ethtool -C, nvme set-feature for coalescing).",
-    not_when: "Not when the thread was put there on purpose, so that the others are left alone.",
+    what: "Among threads that do the same work, one is interrupted much more during its requests \
+           than the others, because all interrupts of a device or of timers arrive at the CPU on \
+           which it runs. Its requests take longer than its peers', and a thread that waits \
+           for all of them waits for this one.",
+    when: "Interrupt handlers take 4 times as large a fraction of a thread's time in calls and on \
+           the CPU as of the median of its peers, which are the other threads of its process with \
+           the same name, and the thread had 100 or more interrupts. Threads with less than 10 \
+           milliseconds of such time do not count, because chance dominates there. Digits at the \
+           end of a name are ignored.",
+    cost: "the time of the thread's interrupts beyond the fraction that its peers spend on theirs",
+    advice: "Spread the device's interrupts (irqbalance, /proc/irq/N/smp_affinity_list), or keep \
+           the threads off the CPU that receives them (taskset, sched_setaffinity, isolcpus, a \
+           cpuset), or make the device interrupt less often (ethtool -C, nvme set-feature for \
+           coalescing).",
+    not_when: "Not when the thread was placed there on purpose to spare the others.",
     bad: "taskset -c 0 ./reader & taskset -c 1 ./reader &   # all interrupts go to CPU 0",
     good: "echo 2-3 > /proc/irq/24/smp_affinity_list",
     reference: "ReLayTracer, table 1: threads with up to 60 times the interrupts of their peers",
@@ -138,7 +145,7 @@ impl Rule for IrqImbalance {
                 out.push(Found {
                     cost_ns: Some(cost),
                     title: format!(
-                        "{} is interrupted {} times in its calls, most of them by {}: that takes {} of its time there, and {} of that of its peers",
+                        "{} is interrupted {} times in its calls, mostly by {}: {} of its time in calls, compared with {} for its peers",
                         thread.comm,
                         units::count(thread.interrupts as i64),
                         most.map_or("?", |(name, _)| name.as_str()),

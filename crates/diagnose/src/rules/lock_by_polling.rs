@@ -14,30 +14,41 @@ use crate::text::Text;
 
 /// Times that a process which had failed got the lock: once is chance.
 const MIN_WAITS: u64 = 2;
-/// Processes that are told from each other.
+/// Processes that are tracked separately.
 const MAX_PIDS: usize = 64;
 
 static INFO: RuleInfo = RuleInfo {
     id: "lock-by-polling",
-    name: "Lock that is waited for by polling",
+    name: "Lock acquired by polling",
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "Processes wait for a lock without the kernel's help: each tries, sleeps and tries again, and after each release no process has the lock until the next attempt. \
-           The lock may be one of the kernel (flock with LOCK_NB, F_SETLK), which could wait. Or several processes use a name as a lock: who can make it (mkdir, open with O_EXCL, link, symlink) has the lock, and the others try again and again until it is removed: each attempt costs calls, often a process, \
-           and the name stays when its maker is killed.",
-    when: "Two or more processes failed to make one name (EEXIST), or to get a lock of one file (flock, F_SETLK or F_OFD_SETLK with EAGAIN or EACCES), and twice or more one that had failed got it at a later attempt, after it was removed or given up. \
-           Where each attempt is a process of its own (mkdir or flock in a shell), the process that started them is the one that waits. Who has written to another file since it failed (for a name: outside its directory), or has tried to lock another one, does not wait: it does something else. Calls that \
-           only find what is there already (mkdir -p) have no removal.",
-    cost: "the failed calls, and the time in which no process had the lock while one waited that got it later",
-    advice: "Let the kernel wait: flock without LOCK_NB, F_SETLKW; in SQLite fewer and larger transactions, or BEGIN IMMEDIATE in one writer. In place of a name, open a lock file once and call flock on it, which waits and returns as soon as the lock is free; the kernel releases it when its holder ends. In a shell: `flock lockfile command`.",
-    not_when: "Not on file systems without such locks, as some network ones are.",
+    what: "Processes wait for a lock without the kernel's help. Each of them tries, sleeps, and \
+           tries again, so after each release no process holds the lock until the next attempt. The \
+           lock may be one of the kernel (flock with LOCK_NB, F_SETLK), which could wait. Or \
+           several processes use a name as a lock: the process that creates it (mkdir, open with \
+           O_EXCL, link, symlink) holds the lock, and the others retry until it is removed. Each \
+           attempt costs calls and often a process, and the name stays when its owner is killed.",
+    when: "Two or more processes failed to create one name (EEXIST), or to lock one file (flock, \
+           F_SETLK, or F_OFD_SETLK with EAGAIN or EACCES), and at least twice one of them succeeded \
+           at a later attempt, after the lock was released. If each attempt is a process of its own \
+           (mkdir or flock in a shell), the process that started them is the one that waits. A \
+           process does not wait if, after its failure, it wrote to another file (for a name: \
+           outside its directory) or tried to lock another one. Calls that only check for an \
+           existing name (mkdir -p) have no removal and do not count.",
+    cost: "the failed calls, and the time in which the lock was free while a process waited that \
+           got it later",
+    advice: "Let the kernel wait: flock without LOCK_NB, or F_SETLKW; in SQLite use fewer and \
+           larger transactions, or BEGIN IMMEDIATE in one writer. Instead of a name, open a lock \
+           file once and call flock on it: flock returns as soon as the lock is free, and the \
+           kernel releases the lock when its holder ends. In a shell: `flock lockfile command`.",
+    not_when: "Not on file systems without such locks, as some network file systems are.",
     bad: "while ! mkdir lock 2>/dev/null; do\n    sleep 0.01\ndone\nwork\nrmdir lock",
     good: "(\n    flock 9\n    work\n) 9>lock",
     reference: "flock(2), flock(1), mkdir(2)",
 };
 
-/// Who waits: the process that failed and who has started it.
+/// The waiting process: the one that failed, and its parent.
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
     pid: i32,
@@ -54,7 +65,8 @@ struct Lock {
     errno: String,
     failures: u64,
     failed_ns: i64,
-    /// Processes that failed, and those of them that have neither got it nor done something else since.
+    /// Processes that failed, and how many of them have neither acquired it nor done other work
+    /// since.
     pids: Vec<i32>,
     waiting: Vec<Waiter>,
     /// Process that got it last, and when it was removed or given up.
@@ -137,7 +149,7 @@ impl Lock {
             cost_ns: Some(cost),
             costs: Costs::default().of_all_files(),
             title: format!(
-                "{} and others poll for {what} {}: {} attempts fail with {}, and it is free for {} before one of them notices",
+                "{} and others poll for {what} {}: {} attempts fail with {}, and the lock is free for {} before an attempt succeeds",
                 self.comm,
                 self.path,
                 units::count(failures),
@@ -180,7 +192,7 @@ impl Default for LockByPolling {
     }
 }
 
-/// What a call does to a lock.
+/// The effect of a call on a lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Act {
     Fails,
@@ -191,7 +203,7 @@ enum Act {
     Removes,
 }
 
-/// What a call of the kernel's locks does.
+/// The effect of a call on the kernel's locks.
 fn on_file(call: &Call) -> Option<(Key, Act)> {
     let (takes, gives_up) = match call.kind {
         Kind::Close => (false, true),
@@ -219,7 +231,7 @@ fn name<'a>(call: &Call<'a>) -> Option<&'a str> {
     }
 }
 
-/// What a call that makes or removes a name does.
+/// The effect of a call that creates or removes a name.
 fn on_name(call: &Call) -> Option<(Key, Act)> {
     let key = match call.kind {
         Kind::Link | Kind::Symlink => call.path2_key(),
@@ -240,8 +252,9 @@ fn on_name(call: &Call) -> Option<(Key, Act)> {
 }
 
 impl LockByPolling {
-    /// A process writes, or tries another lock: it does something else than wait. Unless it writes beside the name that it wants to make: the file may be one that
-    /// it links to that name.
+    /// A process that writes, or tries another lock, does other work instead of waiting. Exception:
+    /// a write in the directory of the name that it wants to create, because it may link the file
+    /// to that name.
     fn works(&mut self, call: &Call) {
         let Some(Some(key)) = self.waits_for.get(&call.pid) else { return };
         let Some(lock) = self.locks.get_mut(key) else { return };
@@ -458,7 +471,7 @@ mod tests {
     fn few_attempts_are_enough_when_the_lock_is_free_meanwhile() {
         let found = fires("lock-by-polling", comes_back(false));
         assert_eq!(found[0].evidence[1].value, 6.0);
-        // Who tries once does something else then.
+        // After a single attempt the process does other work.
         silent("lock-by-polling", comes_back(true));
     }
 

@@ -18,19 +18,21 @@ const MIN_PART: f64 = 0.5;
 
 static INFO: RuleInfo = RuleInfo {
     id: "lookup-storm",
-    name: "Look-ups of paths that are not there",
+    name: "Lookups of paths that do not exist",
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A process tries one path after another until it finds a file: along a search path of \
-           directories, suffixes or languages. Each try walks the path in the kernel and fails with ENOENT.",
-    when: "Over 100 calls of a process that open, stat, access or read a link failed with ENOENT, and these are \
-           over half of all it made. Half, because a search along a path of two directories finds every \
-           other one. Looks for a path that is made later, by whatever process, do not count: they ask whether it is there already, or wait for it.",
-    cost: "the time that the failed calls took",
-    advice: "Shorten the search path or put the directory that has the files first; name files by absolute \
-             path; cache what was found and what was not (dynamic loader: RUNPATH and ldconfig; compilers: \
-             fewer -I; Python: fewer entries in sys.path).",
+    what: "A process tries one path after another until it finds a file, along a search path of \
+           directories, suffixes, or languages. Each attempt walks the path in the kernel and fails \
+           with ENOENT.",
+    when: "More than 100 calls of a process that open, stat, access, or read a link fail with \
+           ENOENT, and they are more than half of all such calls that it made; a search path of two \
+           directories already fails every other time. Lookups of a path that any process creates \
+           later do not count: the process checks whether the path exists already, or waits for it.",
+    cost: "the time of the failed calls",
+    advice: "Shorten the search path, or put the directory that has the files first; use absolute \
+           paths; cache both hits and misses (dynamic loader: RUNPATH and ldconfig; compilers: \
+           fewer -I; Python: fewer entries in sys.path).",
     not_when: "",
     bad: "for dir in search_path:           # 40 directories\n    if os.path.exists(dir + name):\n        \
           return open(dir + name)",
@@ -38,7 +40,7 @@ static INFO: RuleInfo = RuleInfo {
     reference: "Common in interpreters and loaders: strace -c of a start of Python or Ruby",
 };
 
-/// Processes that look for one path and are told from each other.
+/// Processes looking for one path that are tracked separately.
 const MAX_LOOKING: usize = 4;
 
 #[derive(Debug, Default)]
@@ -128,7 +130,7 @@ impl Rule for LookupStorm {
             let all = self.misses.entry(path);
             let own = all.iter().position(|misses| misses.pid == call.pid);
             let at = own.unwrap_or_else(|| {
-                // What further processes miss stays counted.
+                // Failed lookups of further processes stay counted.
                 all.truncate(MAX_LOOKING - 1);
                 all.push(Misses { pid: call.pid, ..Misses::default() });
                 all.len() - 1
@@ -149,7 +151,7 @@ impl Rule for LookupStorm {
             out.push(Found {
                 cost_ns: Some(process.cost_ns),
                 title: format!(
-                    "{} of {} paths that {} looks up are not there ({})",
+                    "{} of {} paths that {} looks up do not exist ({})",
                     units::count(process.missing as i64),
                     units::count(process.lookups as i64),
                     process.comm,

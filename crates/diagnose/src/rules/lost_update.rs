@@ -27,16 +27,23 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "Several processes change the same file, and one writes over what another has just written without having seen it: records disappear, or a \
-           counter misses increments. No call fails.",
-    when: "3 or more times, on a file that no recorded process locks (flock, fcntl): a process wrote at the position of its descriptor, which it had opened and moved to before \
-           another process wrote to the same place through a descriptor of its own; or it read a file, another process emptied it and wrote it, or replaced it by rename, and then it emptied \
-           and wrote the file itself, or replaced it, without having read it again. Where files are replaced, locks do not silence the rule: what was read stays old. Not for O_APPEND, nor for calls that give the offset themselves (pwrite), as databases \
-           coordinate these in memory.",
+    what: "Several processes change the same file, and one overwrites what another has just written \
+           without having seen it. Records disappear, or a counter misses increments. No call \
+           fails.",
+    when: "3 or more times on a file that no recorded process locks (flock, fcntl), one of two \
+           patterns. Either a process wrote at the position of its descriptor, which it had opened \
+           and positioned before another process wrote to the same place through a descriptor of \
+           its own. Or it read a file, another process emptied and wrote the file or replaced it by \
+           rename, and then the first process emptied and wrote it, or replaced it, without reading \
+           it again. If files are replaced, locks do not silence the rule, because the data that \
+           was read stays old. O_APPEND does not count, nor do calls with explicit offsets \
+           (pwrite), which databases coordinate in memory.",
     cost: "",
-    advice: "Open a file to which several processes add records with O_APPEND: the kernel then finds the end and writes in one step. To read a file, change it and write it back, lock it (flock) \
-             before the read until after the write, and replace it by rename.",
-    not_when: "Not when it does not matter whose bytes stay, as in a status that each process writes as a whole.",
+    advice: "Open a file to which several processes add records with O_APPEND: the kernel then \
+           finds the end and writes in one step. To read, change, and rewrite a file, lock it \
+           (flock) from before the read until after the write, and replace it by rename.",
+    not_when: "Not when it does not matter which process wins, as in a status that each process \
+           writes as a whole.",
     bad: "fd = open(\"log\", O_WRONLY | O_CREAT, 0644);   /* in each process */\nlseek(fd, 0, SEEK_END);\nfor (;;)\n    write(fd, record, n);",
     good: "fd = open(\"log\", O_WRONLY | O_CREAT | O_APPEND, 0644);\nfor (;;)\n    write(fd, record, n);",
     reference: "open(2), O_APPEND; write(2); flock(2); CWE-362",
@@ -48,12 +55,12 @@ struct Writer {
     /// The call that opened it, which nothing else has.
     opened: i64,
     pid: i32,
-    /// What other processes wrote since its position was set, with the last of these writes.
+    /// Writes of other processes since its position was set, with the last of them.
     foreign: Intervals,
     last: Option<Example>,
 }
 
-/// Who emptied and wrote a file.
+/// The process that emptied and wrote a file.
 #[derive(Debug)]
 struct Save {
     pid: i32,
@@ -192,7 +199,8 @@ impl LostUpdate {
         if name.path.is_empty() {
             name.path = Text::from(to);
         }
-        // What another process put there and this one did not look at, though it had read one before.
+        // Another process wrote this, and this process did not read it, although it had read an
+        // earlier version.
         let other = name.file.as_ref().filter(|(file, pid, _)| *file == old && *pid != call.pid);
         let reads = &mut self.reads;
         let newest_unread = reads.get(&(call.pid, old)).is_none();
@@ -301,14 +309,14 @@ impl Rule for LostUpdate {
             let times = units::count(file.updates() as i64);
             let by_position = file.overwrites >= file.saves;
             let what = match by_position {
-                true => format!("writes {times} times over bytes of {path} that another process wrote after it had moved to this place"),
-                false => format!("saves {path} {times} times without what another process saved after it had read the file"),
+                true => format!("overwrites, {times} times, bytes of {path} that another process wrote after it had moved to this position"),
+                false => format!("saves {path} {times} times without the changes that another process saved after it had read the file"),
             };
             let more = i64::try_from(file.pids.len().saturating_sub(1)).unwrap_or(0);
             let who = match more {
                 0 => file.comm.to_string(),
-                1 => format!("{} or one more process", file.comm),
-                n => format!("{} or one of {} more processes", file.comm, units::count(n)),
+                1 => format!("{} or another process", file.comm),
+                n => format!("{} or one of {} other processes", file.comm, units::count(n)),
             };
             let bytes = match file.bytes {
                 0 => String::new(),
@@ -373,7 +381,7 @@ mod tests {
         assert_eq!(found[0].evidence[1].value, 2000.0);
         assert_eq!(
             found[0].title,
-            "program writes 20 times over bytes of /data/log that another process wrote after it had moved to this place: 1.95 KiB are lost"
+            "program overwrites, 20 times, bytes of /data/log that another process wrote after it had moved to this position: 1.95 KiB are lost"
         );
     }
 

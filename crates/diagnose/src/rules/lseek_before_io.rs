@@ -24,20 +24,24 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "The position is set with lseek and then used by a read or write: two system calls where one \
-           suffices. Threads that share the descriptor can come between them. Or lseek is called where \
-           the position is already, or only to ask for it.",
-    when: "64 or more calls of lseek on a file, where over 30 % of the reads and writes have one directly \
-           before them on the same descriptor, or over 30 % of these calls are seeks that move nothing. \
-           Below that, seeks belong to opening (looking for a trailer, finding the size), as do the first four on a descriptor before its first read or write: a library asks so for the position.",
-    cost: "the time that these calls of lseek took",
-    advice: "Use pread and pwrite (preadv, pwritev), which take the offset with them; keep the position in \
-             the program instead of asking for it. os.pread in Python, FileChannel.read with a position in Java, ReadAt and WriteAt in \
-             Go, fs.read with a position in Node.js and FileExt::read_at in Rust call them.",
+    what: "The program sets the position with lseek and then reads or writes: two system calls \
+           where one suffices. Other threads that share the descriptor can move the position in \
+           between. Or the program calls lseek although the position is already there, or only to \
+           get it.",
+    when: "A file has 64 or more calls of lseek, and more than 30 % of the reads and writes have \
+           one directly before them on the same descriptor, or more than 30 % of these calls are \
+           seeks that do not move the position. Fewer seeks belong to opening a file (finding a \
+           trailer or the size), and so do the first four on a descriptor before its first read or \
+           write, with which libraries get the position.",
+    cost: "the time of these calls of lseek",
+    advice: "Use pread and pwrite (preadv, pwritev), which take the offset as an argument; keep the \
+           position in the program instead of asking for it. os.pread in Python, FileChannel.read \
+           with a position in Java, ReadAt and WriteAt in Go, fs.read with a position in Node.js, \
+           and FileExt::read_at in Rust call them.",
     not_when: "",
     bad: "lseek(fd, block * 4096, SEEK_SET);\nread(fd, buffer, 4096);",
     good: "pread(fd, buffer, 4096, block * 4096);",
-    reference: "pread(2), NOTES; issue of stdio's fseek that flushes its buffer each time",
+    reference: "pread(2), NOTES; stdio's fseek, which flushes its buffer each time",
 };
 
 /// One process on one file.
@@ -56,7 +60,7 @@ struct Stream {
     /// The call that opened the descriptor, before its first read or write, and seeks since then.
     opened: Option<i64>,
     opening: u64,
-    /// Where the descriptor stands; `None` when not known.
+    /// The position of the descriptor; `None` if unknown.
     position: Option<i64>,
     examples: Examples,
 }
@@ -142,10 +146,10 @@ impl Rule for LseekBeforeIo {
             let count = |n: u64| units::count(n as i64);
             let mut title = format!("{} calls lseek {} times on {path}: ", stream.comm, count(seeks));
             title.push_str(&match (paired, idle) {
-                (true, false) => format!("{} of its {} reads and writes have one before them", count(stream.pairs), count(stream.ios)),
-                (false, _) => format!("{} of them move nothing", count(stream.idle)),
+                (true, false) => format!("{} of its {} reads and writes follow one", count(stream.pairs), count(stream.ios)),
+                (false, _) => format!("{} of them do not move the position", count(stream.idle)),
                 (true, true) => format!(
-                    "{} before one of its {} reads and writes, {} that move nothing",
+                    "{} before one of its {} reads and writes, {} that do not move the position",
                     count(stream.pairs), count(stream.ios), count(stream.idle)
                 ),
             });

@@ -60,17 +60,26 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "A process spends most of its I/O time on opening, looking up, listing and removing files rather than on their bytes: very \
-           many small files, or one stat for each entry of a directory.",
-    when: "In windows of a second: 1,000 or more such calls by a process, which take half or more of its I/O time and a tenth or more of \
-           the second, on many names (20 calls for each or fewer), while one in twenty of its calls or more moves bytes of regular files. Calls that make, change or remove names or attributes are \
-           what a program is asked to do: they do not count, nor does the closing of a file that was opened to be made. lseek does not count. Or 500 or more stats by path of entries, no directories, of a directory that the process \
-           listed right before, of which it opens some, but fewer than half, until the end of the recording. So tools whose work this is stay out: find, du and ls open none of the files, \
-           and those that copy or pack them open all. Calls that fail with ENOENT belong to `lookup-storm` and do not count.",
-    cost: "for stats of entries their time; else the time of such calls beyond that of moving bytes in these windows",
-    advice: "Keep many small pieces in one file (an archive, a database); take the type from getdents (d_type) instead of stat; ask by \
-             descriptor of the directory (openat, statx with AT_STATX_DONT_SYNC on network file systems); keep directories small.",
-    not_when: "Not when size or times of each entry are needed.",
+    what: "A process spends most of its I/O time on opening, looking up, listing, and removing \
+           files rather than on their contents: very many small files, or one stat per directory \
+           entry.",
+    when: "In windows of one second, a process makes 1,000 or more such calls that take half or \
+           more of its I/O time and a tenth or more of the second, on many names (at most 20 calls \
+           per name), while at least one in twenty of its calls moves bytes of regular files. Calls \
+           that create, change, or remove names or attributes do not count, because that is the \
+           work the program was asked to do; nor does closing a file that was opened to be created, \
+           nor lseek. Or it calls stat by path on 500 or more entries, other than directories, of a \
+           directory that it has just listed, and until the end of the recording opens some of them \
+           but fewer than half. So tools whose job this is are left out: find, du, and ls open none \
+           of the files, and tools that copy or pack them open all. Calls that fail with ENOENT \
+           belong to `lookup-storm` and do not count.",
+    cost: "for stats of entries, their time; otherwise the time of such calls beyond the time of \
+           moving bytes in these windows",
+    advice: "Keep many small items in one file (an archive, a database); take the type from \
+           getdents (d_type) instead of stat; use calls relative to the directory's descriptor \
+           (openat, statx with AT_STATX_DONT_SYNC on network file systems); keep directories \
+           small.",
+    not_when: "Not when the program needs the size or times of each entry.",
     bad: "for name in os.listdir(dir):\n    if os.path.isdir(os.path.join(dir, name)):   # a stat each\n        ...",
     good: "for entry in os.scandir(dir):\n    if entry.is_dir():                            # d_type\n        ...",
     reference: "Darshan's metadata-heavy jobs; Python PEP 471",
@@ -112,7 +121,7 @@ struct Process {
     /// The directory that was listed last, and stats of entries right after.
     listed: Option<String>,
     stats: u64,
-    /// Entries that these were about, and those of them that were opened then.
+    /// Entries of these calls, and how many of them were opened afterwards.
     entries: u64,
     opened: u64,
     entries_ns: i64,
@@ -188,7 +197,7 @@ impl Default for MetadataStorm {
     fn default() -> Self {
         Self {
             processes: Bounded::new(|process| process.total_calls + process.looks.count),
-            // Of those that are forgotten it is not known whether they are opened.
+            // For forgotten entries it is unknown whether they are opened.
             entries: Bounded::new(|entry| u64::from(entry.opened)),
         }
     }
@@ -306,7 +315,7 @@ impl Rule for MetadataStorm {
                 cost_ns: Some(excess),
                 costs: Costs::of(METADATA),
                 title: format!(
-                    "{} makes {} calls on names and attributes that take longer than moving bytes, in {} {}",
+                    "{} makes {} calls on names and attributes that take longer than reading and writing, in {} {}",
                     process.comm,
                     units::count(calls as i64),
                     units::count(windows as i64),
@@ -316,7 +325,7 @@ impl Rule for MetadataStorm {
                 evidence: vec![
                     number("calls", calls as i64),
                     number("seconds", windows as i64),
-                    evidence("calls_a_second", calls as f64 / windows as f64),
+                    evidence("calls_per_second", calls as f64 / windows as f64),
                 ],
                 examples: examples.list(),
                 query: format!(

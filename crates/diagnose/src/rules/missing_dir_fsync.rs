@@ -28,19 +28,24 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "A process makes a file durable and renames or creates it, so it cares, but never makes the directory durable that \
-           holds the name. After a crash the bytes can be there without a name that leads to them, or the old name \
-           is still in place.",
-    when: "A file that was made durable with fsync or fdatasync and then renamed or linked, where no fsync of the directory (and \
-           no sync or syncfs) followed until the end of the recording. On ext4, xfs, btrfs and overlay an fsync of the file after its \
-           rename does, too: there it makes the names durable that the file has by then. On other file systems, and where the file system is not \
-           known, the name of a file that was created with O_EXCL and made durable counts as well, and severity is low. \
-           A rename onto a name that was in use counts from the second one of a process on: before it the old version is as good after a crash, as with what a run writes once. \
-           One finding for a program. Not when the name was removed again by then, nor for pid and lock files, nor on file systems in memory, \
-           nor for a process that leaves most of the files that it makes, and eight or more, without any sync.",
+    what: "A process makes a file durable and renames or creates it, so durability matters to it, \
+           but it never makes the directory durable that contains the name. After a crash the bytes \
+           can exist without a name, or the old name is still in place.",
+    when: "A file was made durable with fsync or fdatasync and then renamed or linked, and no fsync \
+           of the directory (and no sync or syncfs) followed until the end of the recording. On \
+           ext4, xfs, btrfs, and overlay an fsync of the file after its rename also suffices, \
+           because it makes the file's current names durable. On other and unknown file systems the \
+           name of a file that was created with O_EXCL and made durable counts as well, with low \
+           severity. A rename onto a name that was in use counts from the second one of a process \
+           on: before that, the old version serves as well after a crash, as for a file that each \
+           run writes once. There is one finding per program. It does not count if the name was \
+           removed again, nor for pid and lock files, nor on file systems in memory, nor for a \
+           process that leaves most of the files that it creates, and eight or more, without any \
+           sync.",
     cost: "",
-    advice: "Open the directory (O_RDONLY | O_DIRECTORY) and call fsync on it after creating or renaming.",
-    not_when: "Not when the old version is as good after a crash.",
+    advice: "Open the directory (O_RDONLY | O_DIRECTORY) and call fsync on it after creating or \
+           renaming.",
+    not_when: "Not when the old version serves as well after a crash.",
     bad: "fsync(fd);\nrename(\"state.tmp\", \"state\");",
     good: "fsync(fd);\nrename(\"state.tmp\", \"state\");\nint dir = open(\".\", O_RDONLY | O_DIRECTORY);\nfsync(dir);",
     reference: "fsync(2), NOTES; ALICE, OSDI 2014",
@@ -130,7 +135,7 @@ impl MissingDirFsync {
         if file.is_some_and(|f| f.is_volatile()) {
             return;
         }
-        // What is appended to is a log, there before and after.
+        // A file opened for appending is a log, which exists before and after.
         if !call.has_flag("O_APPEND") {
             *self.made.entry(id) = call.pid;
         }

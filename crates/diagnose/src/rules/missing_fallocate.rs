@@ -16,9 +16,9 @@ use crate::text::Text;
 
 /// Syncs of a file that had just grown from which on they count.
 const MIN_SYNCS: u64 = 64;
-/// Share of such syncs among those of the file.
+/// Share of such syncs among all syncs of the file.
 const MIN_PART: f64 = 0.8;
-/// What a device writes in about the time that a request takes by itself, bytes.
+/// Bytes that a device writes in about the time of one request.
 const REQUEST: f64 = 65536.0;
 /// A sync that takes more times the median than this waited for something else than its metadata.
 const SLOW: i64 = 4;
@@ -27,24 +27,32 @@ const MIN_HOLES: u64 = 16;
 
 static INFO: RuleInfo = RuleInfo {
     id: "missing-fallocate",
-    name: "Growing without reserving room",
+    name: "Growing without preallocation",
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "Each write makes the file longer and each sync then writes its new length and new blocks (metadata, through the journal where the file \
-           system has one) as well as the bytes. In blocks that were written before, fdatasync writes the bytes only. Or writes jump \
-           beyond the end and leave holes, which are filled later in pieces all over the disk.",
-    when: "64 or more fsync or fdatasync calls of one process on one file, four fifths of them after a write that made the file longer, or as many writes with O_SYNC or O_DSYNC \
-           that do so, and the file was not reserved with fallocate. Or 16 or more writes that begin beyond the end of the file by a page or \
-           more, to a file that is also filled in. One sync at the end of a file does not count.",
-    cost: "half of the time of these syncs, each for four times the median at most: the metadata's part, which is a second write that waits for the first; less for large pieces, whose bytes take longer than \
-           the requests (64 KiB as long as one). Holes: half of the time of the writes that leave them or fill them",
-    advice: "Reserve room in steps (posix_fallocate or fallocate, 16 MiB at a time for a log), write zeros into it, sync once, and then \
-             overwrite; keep where the valid part ends in the records themselves (length and checksum). fallocate alone saves half of it: \
-             the length stays (not with FALLOC_FL_KEEP_SIZE), but the first write to each reserved block still has metadata to \
-             change, as the block is marked unwritten until then. PostgreSQL writes zeros ahead (wal_init_zero); it, InnoDB and RocksDB \
-             overwrite old logs.",
-    not_when: "Not on copy-on-write file systems (btrfs, zfs), where overwriting allocates anew.",
+    what: "Each write extends the file, and each sync then writes the new length and new blocks \
+           (metadata, through the journal if the file system has one) in addition to the data. In \
+           blocks that were written before, fdatasync writes only the data. Or writes jump beyond \
+           the end and leave holes that are later filled in pieces all over the disk.",
+    when: "One process calls fsync or fdatasync 64 or more times on one file, four fifths of these \
+           calls come after a write that extended the file, and the file was not preallocated with \
+           fallocate. The same holds for 64 or more extending writes with O_SYNC or O_DSYNC. Or 16 \
+           or more writes start a page or more beyond the end of a file that is also filled in. One \
+           sync at the end of a file does not count.",
+    cost: "half of the time of these syncs, each counted up to four times the median: the part of \
+           the metadata, a second write that waits for the first. It is less for large pieces, \
+           whose data takes longer than the requests (64 KiB take as long as one request). For \
+           holes: half of the time of the writes that leave or fill them",
+    advice: "Preallocate in steps (posix_fallocate or fallocate, 16 MiB at a time for a log), write \
+           zeros into the range, sync once, and then overwrite; store where the valid part ends \
+           in the records themselves (length and checksum). fallocate alone saves half of the \
+           cost: the length stays (except with FALLOC_FL_KEEP_SIZE), but the first write to each \
+           preallocated block still changes metadata, because the block is marked unwritten until \
+           then. PostgreSQL writes zeros ahead (wal_init_zero); PostgreSQL, InnoDB, and RocksDB \
+           overwrite old logs.",
+    not_when: "Not on copy-on-write file systems (btrfs, zfs), which allocate new blocks for each \
+           overwrite.",
     bad: "for (;;) {\n    write(fd, record, n);          /* the file grows */\n    fdatasync(fd);                 /* data, then metadata */\n}",
     good: "posix_fallocate(fd, 0, 16 << 20);\nwrite_zeros(fd, 16 << 20);\nfsync(fd);\nfor (;;) {\n    pwrite(fd, record, n, at);\n    \
            fdatasync(fd);                 /* data only */\n    at += n;\n}",
@@ -68,7 +76,7 @@ struct Growth {
     /// Holes that were not filled yet.
     open: Intervals,
     filled: u64,
-    /// Time of the writes that left holes, and of those that filled them.
+    /// Time of the writes that left holes, and of the writes that filled them.
     hole_ns: i64,
     examples: Examples,
     hole_examples: Examples,
@@ -182,7 +190,7 @@ impl Rule for MissingFallocate {
                     cost_ns: Some(cost),
                     costs: Costs::of(&[Kind::Sync, Kind::Write]),
                     title: format!(
-                        "{} makes {path} durable {} times right after it has grown: {} each time",
+                        "{} makes {path} durable {} times right after it grew: {} each time",
                         growth.comm,
                         units::count(times as i64),
                         if self.journal { "the journal is written" } else { "metadata is written" },

@@ -72,7 +72,7 @@ pub fn part(index: usize, parts: usize) -> Vec<Box<dyn Rule>> {
     all.step_by(parts.max(1)).collect()
 }
 
-/// What every rule says of itself.
+/// The texts of every rule.
 pub fn catalog() -> Vec<&'static RuleInfo> {
     all().iter().map(|rule| rule.info()).collect()
 }

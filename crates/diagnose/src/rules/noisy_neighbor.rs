@@ -1,4 +1,4 @@
-//! `noisy-neighbor`: requests wait behind those of another process.
+//! `noisy-neighbor`: requests wait behind requests of another process.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -30,14 +30,22 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
     about_calls: false,
-    what: "Requests that a program waits for (reads that were not in memory, syncs) stand in the queue of the device behind those of another process, a backup or a copy, and take several times as long.",
-    when: "64 or more requests of a process, which its calls waited for, had four or more of one other process's completed before them while they waited, and their median is 3 times or more that of \
-           64 or more that had none. Four are more than one that happens to come in between. What the kernel writes back on behalf of the process itself is not another's. Where no request was ever undisturbed there is nothing to \
-           compare with, and the rule says nothing.",
-    cost: "of the requests behind others their time beyond as many at the median of the undisturbed ones",
-    advice: "Give the other process a lower weight (ionice -c 3, io.weight or io.max of its cgroup; systemd-run -p IOWeight=), let it write through O_DIRECT or with sync_file_range bit by bit, so that it does not fill \
-             the queue at once, run it at another time, or on another device. A scheduler that shares (bfq) or guards reads (mq-deadline, kyber) helps where the device's is none.",
-    not_when: "Not when the other process is the one that matters.",
+    what: "Requests that a program waits for (reads that miss the page cache, syncs) wait in the \
+           queue of the device behind requests of another process, such as a backup or a copy, and \
+           take several times as long.",
+    when: "For 64 or more requests that a process's calls waited for, the device completed four or \
+           more requests of one other process first. Their median latency is at least 3 times that \
+           of 64 or more requests that were not delayed in this way. Fewer than four may be chance. \
+           Write-back by the kernel on behalf of the process itself is not another process's. If no \
+           request was undisturbed, there is nothing to compare with and the rule is silent.",
+    cost: "total time of the delayed requests, minus what the same number would take at the median \
+           latency of undelayed requests",
+    advice: "Give the other process a lower weight (ionice -c 3, io.weight or io.max of its cgroup; \
+           systemd-run -p IOWeight=), let it write with O_DIRECT or sync_file_range in small \
+           steps so that it does not fill the queue at once, run it at another time, or use \
+           another device. A scheduler that shares (bfq) or protects reads (mq-deadline, kyber) \
+           helps if the device has none.",
+    not_when: "Not when the other process is the important one.",
     bad: "tar cf /backup/all.tar /srv &",
     good: "systemd-run --scope -p IOWeight=10 ionice -c 3 tar cf /backup/all.tar /srv &",
     reference: "Multilevel trace analysis, section 4.2: a web server's requests behind backup.sh",
@@ -92,7 +100,7 @@ impl NoisyNeighbor {
     }
 }
 
-/// Who a request is for: the recorded process that caused it, else who submitted it.
+/// The beneficiary of a request: the recorded process that caused it, otherwise its submitter.
 fn owner(request: &Request) -> Option<i32> {
     let cause = request.bios.first().and_then(|bio| bio.cause_pid);
     cause.or(request.pid)
@@ -200,7 +208,7 @@ impl Rule for NoisyNeighbor {
             out.push(Found {
                 cost_ns: Some(cost),
                 title: format!(
-                    "{comm} waits on {device} behind requests of {hog} ({hog_pid}): {} requests took {} by their median, undisturbed ones {}",
+                    "{comm} waits on {device} behind requests of {hog} ({hog_pid}): the median of {} delayed requests is {}, of undelayed ones {}",
                     units::count(count),
                     units::duration(behind),
                     units::duration(quiet),

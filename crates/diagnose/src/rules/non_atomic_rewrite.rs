@@ -19,28 +19,36 @@ const MIN_REWRITES: u64 = 2;
 
 static INFO: RuleInfo = RuleInfo {
     id: "non-atomic-rewrite",
-    name: "Emptied and rewritten in place",
+    name: "File emptied and rewritten in place",
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A process empties a file that has something in it (O_TRUNC, ftruncate to 0) and writes the new contents into it. A \
-           crash, a full disk or a kill in between leaves the file empty or half-written, and the old contents are gone.",
-    when: "A process empties a file with bytes that were written in the recording or that it had when first seen, and writes it \
-           again, twice or more: a file that is rewritten once may be the result of a build. Of processes that do it once each those count together that had opened the file to read it before: \
-           they load it, change it and save it. Once is enough of a process that had read all of the file, where the file was there before, the new contents take two writes or more, so that a kill can come between them, and nothing made them durable until the end: \
-           what the file held is the source of what it gets, so nothing else can make it again. Not when the process has the file locked (flock, F_SETLK): others wait for this very file, so \
-           another one cannot take its place. Not when the empty file is made durable \
-           before it is written: then the emptying itself is what counts, as in a journal whose end it is. Not when what is written \
-           then is made durable piece by piece, nor when ftruncate empties a file that was opened with O_APPEND: then it is a log that starts over, \
-           and what it held is elsewhere. Not on files \
-           without a name (O_TMPFILE, unlinked by the end), whose name says that they can be made again (`cache`) or that a process runs (pid and lock files), nor on file systems in memory.",
+    what: "A process empties a file that has contents (O_TRUNC, ftruncate to 0) and writes the new \
+           contents into it. A crash, a full disk, or a kill in between leaves the file empty or \
+           half-written, and the old contents are lost.",
+    when: "A process empties a file that contained bytes, written in the recording or present when \
+           first seen, and writes it again, twice or more; a file that is rewritten once may be the \
+           result of a build. Processes that do so once each count together if they had opened the \
+           file for reading before: they load, change, and save it. Once is enough if the process \
+           had read all of the file, the file existed before, the new contents take two writes or \
+           more (so that a kill can come in between), and nothing made them durable until the end: \
+           the file is then the source of its own contents and cannot be made again from other \
+           data. The rule is silent if the process has the file locked (flock, F_SETLK), because \
+           others wait for this very file; if the empty file is made durable before it is written, \
+           as in a journal that ends by being emptied; if the new contents are made durable piece \
+           by piece; or if ftruncate empties a file opened with O_APPEND, which is a log that \
+           starts over. It is also silent for files without a name (O_TMPFILE, unlinked by the \
+           end), names of files that can be made again (`cache`) or that mark a running process \
+           (pid and lock files), and file systems in memory.",
     cost: "",
-    advice: "Write a new file beside it, fsync it, rename it onto the old one and fsync the directory.",
-    not_when: "Not when the file can be made again, or when its inode must stay the same (others hold it open).",
+    advice: "Write a new file in the same directory, fsync it, rename it onto the old one, and \
+           fsync the directory.",
+    not_when: "Not when the file can be made again, or when its inode must stay the same (other \
+           processes hold it open).",
     bad: "FILE *f = fopen(\"settings.json\", \"w\");\nfputs(text, f);\nfclose(f);",
     good: "FILE *f = fopen(\"settings.json.tmp\", \"w\");\nfputs(text, f);\nfflush(f);\nfsync(fileno(f));\nfclose(f);\n\
            rename(\"settings.json.tmp\", \"settings.json\");",
-    reference: "ALICE, OSDI 2014; ext4's auto_da_alloc exists because of this",
+    reference: "ALICE, OSDI 2014; ext4's auto_da_alloc exists because of this pattern",
 };
 
 /// One process on one file.
@@ -168,8 +176,8 @@ impl Rule for NonAtomicRewrite {
         }
         let written = self.length.remove(&id).unwrap_or(0);
         let file = context.file(call);
-        // What a file had when first seen is its length after this very open
-        // when that was the first.
+        // The size of a file when first seen is its size after this open, if this was the first
+        // one.
         let known = file.and_then(|f| f.size).unwrap_or(0);
         let fit = file.is_some_and(|f| f.is_regular() && !f.is_volatile() && !f.unlinked);
         let had = written.max(known);
@@ -190,7 +198,7 @@ impl Rule for NonAtomicRewrite {
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         let mut together: BTreeMap<(FileId, &str), Vec<(i32, &Rewrites)>> = BTreeMap::new();
         for ((pid, file), rewrites) in self.files.iter() {
-            // What is gone by now was not meant to last.
+            // Files that are gone by now were not meant to last.
             if run.state.files.get(*file).is_some_and(|f| f.unlinked) {
                 continue;
             }
@@ -209,7 +217,7 @@ impl Rule for NonAtomicRewrite {
     }
 }
 
-/// What a process, or several of one program, do to a file.
+/// The writes of a process, or of several of one program, to a file.
 fn found(run: &Run, pid: Option<i32>, file: FileId, all: &[(i32, &Rewrites)]) -> Found {
     let path = run.state.files.get(file).map_or("", |f| f.name());
     let comm = all.first().map_or("", |(_, rewrites)| &*rewrites.comm);
@@ -219,7 +227,7 @@ fn found(run: &Run, pid: Option<i32>, file: FileId, all: &[(i32, &Rewrites)]) ->
     Found {
         severity: Some(Severity::Medium),
         title: format!(
-            "{comm} empties {path} and writes it again{}: a crash before it is done would lose up to {}",
+            "{comm} empties {path} and writes it again{}: a crash in between would lose up to {}",
             match times {
                 1 => String::new(),
                 n => format!(" {} times", units::count(n as i64)),

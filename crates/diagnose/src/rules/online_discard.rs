@@ -23,13 +23,19 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
     about_calls: false,
-    what: "A process removes or empties many files on a file system that is mounted with the option `discard`. For each the device is told which blocks are free, and the call waits until it has \
-           noted that. Many devices take longer for this than for a write.",
-    when: "100 or more calls of one process that removed, replaced or cut files or closed removed ones (unlink, rename, truncate, open with O_TRUNC, close) submitted discards and read nothing from the device, and they take 10 % or more of its time. Where the file system discards later, in \
-           the thread of its journal, no call waits. Explicit discards (fstrim, blkdiscard) do not count.",
-    cost: "the time for which these calls waited for I/O; in a recording without layer sched their duration",
-    advice: "Mount the file system without `discard` and let `fstrim.timer` tell the device once a week; on btrfs use `discard=async`.",
-    not_when: "Not when the device is thinly provisioned and has to get space back at once.",
+    what: "A process removes or empties many files on a file system mounted with the option \
+           `discard`. For each file the file system informs the device of the freed blocks, and the \
+           call waits for the device's answer. On many devices this takes longer than a write.",
+    when: "100 or more calls of one process that removed, replaced, or truncated files or closed \
+           removed ones (unlink, rename, truncate, open with O_TRUNC, close) submitted discards and \
+           read nothing from the device, and they take 10 % or more of its time. If the file system \
+           discards later, in the thread of its journal, no call waits. Explicit discards (fstrim, \
+           blkdiscard) do not count.",
+    cost: "the time that these calls waited for I/O; in a recording without layer sched, their \
+           duration",
+    advice: "Mount the file system without `discard` and let `fstrim.timer` discard once a week; on \
+           btrfs use `discard=async`.",
+    not_when: "Not when the device is thinly provisioned and must get space back at once.",
     bad: "/dev/vda1 /data ext4 discard 0 2          # /etc/fstab",
     good: "/dev/vda1 /data ext4 defaults 0 2\nsystemctl enable --now fstrim.timer",
     reference: "ext4(5), discard; fstrim(8)",
@@ -114,7 +120,7 @@ impl Rule for OnlineDiscard {
                 cost_ns: Some(cost),
                 costs: Costs::default().of_all_files(),
                 title: format!(
-                    "{} waits for the device to discard the blocks of files in {} calls; that takes {} of its time",
+                    "{} waits for the device to discard the blocks of files in {} calls: {} of its time",
                     process.comm,
                     units::count(calls),
                     units::percent(part.min(1.0)),

@@ -25,17 +25,25 @@ const MAX_SHELLS: usize = 16;
 
 static INFO: RuleInfo = RuleInfo {
     id: "process-per-item",
-    name: "A process for each item",
+    name: "One process per item",
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "A script or program starts a program for each line or file. The kernel has to copy the process and replace it, and the loader has to find, open and map its libraries each time: \
-           that takes longer than the work.",
-    when: "20 or more processes, of at most 8 different names, that one process (or its subshells) started and that have ended, where the time from the start of each until its libraries, its interpreter's modules and the settings of the system (/etc, locales) were loaded adds up to 20 % or more \
-           of the time of the process that started them, and to 20 % or more of theirs: one process for all items saves this part only. Fewer processes are steps of a script rather than items, and more names those of a build. When they ran at the same time, the sums are divided by how many did on average.",
-    cost: "from the start of each process to the last call on a library, a module or a setting of the system before it read or wrote another file",
-    advice: "Start one process for all items: one awk or sed program in place of a loop, `xargs` or `find -exec ... {} +` with many arguments, or what the shell itself has (`${x%.*}`, `read`, `[[ ]]`, `$((...))`).",
-    not_when: "Not when the items come one at a time and are waited for.",
+    what: "A script or program starts a program for each line or file. Each time the kernel copies \
+           and replaces the process, and the loader finds, opens, and maps its libraries, which \
+           takes longer than the work.",
+    when: "One process (or its subshells) starts 20 or more processes with at most 8 different \
+           names that end within the recording. The time from the start of each until its \
+           libraries, its interpreter's modules, and the system's settings (/etc, locales) are \
+           loaded adds up to 20 % or more of the time of the starting process and to 20 % or more \
+           of the started processes' own time; one process for all items saves only this part. \
+           Fewer processes are steps of a script rather than items, and more names are typical of a build. If they run at the same time, the sums are divided by their average number.",
+    cost: "time from the start of each process to its last call on a library, a module, or a \
+           setting of the system before it reads or writes another file",
+    advice: "Start one process for all items: one awk or sed program instead of a loop, `xargs` or \
+           `find -exec ... {} +` with many arguments, or the shell's own features (`${x%.*}`, \
+           `read`, `[[ ]]`, `$((...))`).",
+    not_when: "Not when the items arrive one at a time and the result of each is needed at once.",
     bad: "while read -r line; do\n    echo \"$line\" | cut -d, -f2\ndone < table",
     good: "cut -d, -f2 table",
     reference: "execve(2), ld.so(8)",
@@ -189,7 +197,7 @@ impl Rule for ProcessPerItem {
                 // Of its own calls it is none: it waits for the processes.
                 costs: Costs::of(&[Kind::Other]).of_all_files(),
                 title: format!(
-                    "{comm} starts {} processes ({}); {} of its time passes until their programs are loaded",
+                    "{comm} starts {} processes ({}); {} of its time is spent loading their programs",
                     units::count(count),
                     list(&shown),
                     units::percent(part.min(1.0)),

@@ -24,7 +24,8 @@ const MIN_OF_CAREFUL: usize = 3;
 const MIN_ROUNDS: u64 = 3;
 /// Files of a directory that wait for it.
 const MAX_WAITING: usize = 1024;
-/// Times that something beside a new directory was made durable with such files in it.
+/// Number of times that an entry next to a new directory was made durable with such files in the
+/// directory.
 const MIN_POINTED: u64 = 2;
 /// Directories that a title names.
 const MAX_NAMED: usize = 2;
@@ -35,23 +36,33 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "A process writes files under a temporary name or in a directory of their own, and then renames or links each to a new name, so that \
-           others only find it when it is complete; but it never makes them durable. After a crash the new name can stand for an empty file, \
-           which others take for a complete one. ext4 and btrfs write the bytes early of a file that is renamed onto another one; they do not \
-           for a new name. Or it makes the directory with the new files durable, and often a list of them, but not the files. \
-           Or it writes files into a new directory, as of a checkpoint, and then makes the file durable that says which directory is the latest.",
-    when: "8 or more files of a program (3 or more in one directory if it makes other files durable) that the same process created and wrote, and renamed or linked from another directory to a name that was not in use, \
-           where nothing (fsync, fdatasync, sync, syncfs, O_SYNC, msync) made them durable until the end of the recording and nothing removed them. \
-           The same of 3 or more times that a process made a directory durable with fsync when there were files in it that it had created, written and closed since the last time, and it had made or removed no other name there, as of a journal: \
-           so it makes their names durable, before their bytes. It counts for a program that makes other files durable. \
-           The same of files in a directory that the process had made itself, when it has closed them and then, beside that directory, renames a file that it has made durable, or makes the directory durable that has both: twice or more; \
-           once when it renames the new directory itself. \
-           Renamed in the same directory, from a temporary name or one that has the new name in it, they count for a program that makes other files durable: most programs that save so \
-           and sync nothing leave what can be made again. Not for names that say so (`cache`, `thumbnail`, `target`, `incremental`), \
-           pid and lock files, logs (O_APPEND), and file systems in memory.",
+    what: "A process writes files under temporary names or in a separate directory, and then \
+           renames or links each to a new name, so that other programs see only complete files; but \
+           it never makes them durable. After a crash the new name can refer to an empty file that \
+           others take for a complete one. ext4 and btrfs write the data early if a rename replaces \
+           a file; they do not for a new name. In two variants, the process makes the directory \
+           with the new files durable, and often a list of them, but not the files; or it writes \
+           files into a new directory, such as a checkpoint, and then makes the file durable that \
+           says which directory is the latest.",
+    when: "8 or more files of a program (3 or more in one directory if it makes other files \
+           durable) that one process created, wrote, and renamed or linked from another directory \
+           to an unused name, where nothing (fsync, fdatasync, sync, syncfs, O_SYNC, msync) made \
+           them durable until the end of the recording and nothing removed them. Or, for a program \
+           that makes other files durable, 3 or more times a process made a directory durable with \
+           fsync that contained files created, written, and closed since the last time, and created \
+           or removed no other name there (as a journal would): it makes their names durable before \
+           their data. Or a process closed such files in a directory that it created itself, and \
+           then renamed a file next to that directory that it had made durable, or made the \
+           directory that contains both durable: twice or more, or once if it renames the new \
+           directory itself. Files renamed within the same directory, from a temporary name or one \
+           that contains the new name, count only for a program that makes other files durable: \
+           most programs that save this way without any sync leave files that can be made again. \
+           Silent for names of such files (`cache`, `thumbnail`, `target`, `incremental`), pid and \
+           lock files, logs (O_APPEND), and file systems in memory.",
     cost: "",
-    advice: "Call fsync on each file before it gets its new name, and on the directory after it; one syncfs before a batch of renames costs less.",
-    not_when: "Not when the files can be made or fetched again, and incomplete ones are noticed.",
+    advice: "Call fsync on each file before it gets its new name, and on the directory after it; \
+           one syncfs before a batch of renames costs less.",
+    not_when: "Not when the files can be made or fetched again, and incomplete ones are detected.",
     bad: "fd = open(\"tmp/17\", O_CREAT | O_EXCL | O_WRONLY, 0644);\nwrite(fd, message, n);\nclose(fd);\nrename(\"tmp/17\", \"new/17\");",
     good: "fd = open(\"tmp/17\", O_CREAT | O_EXCL | O_WRONLY, 0644);\nwrite(fd, message, n);\nfsync(fd);\nclose(fd);\n\
            rename(\"tmp/17\", \"new/17\");\nfsync(new_dir);",
@@ -193,7 +204,7 @@ impl PublishUnsynced {
             };
         }
         inside.rounds += if any { times } else { 0 };
-        // Who makes the directory durable cares, be it for names only.
+        // A program that makes the directory durable cares, even if only about names.
         if any && call.kind == Kind::Sync {
             *self.syncing.entry(key_of(call.comm)) = true;
         }
@@ -225,7 +236,7 @@ impl PublishUnsynced {
         self.points(call, key, 1, context);
         let Some(waiting) = self.waiting.get_mut(&(call.pid, key)) else { return };
         let mut listed = Vec::new();
-        // It may be for the sake of these, as of a journal.
+        // It may serve these names, as in a journal.
         if std::mem::take(&mut waiting.others) > 0 {
             waiting.files.clear();
         }
@@ -256,7 +267,7 @@ fn is_kept(file: &FileState, path: &str) -> bool {
     file.is_regular() && !file.is_volatile() && !is_rebuilt(path) && !is_pid_or_lock(path)
 }
 
-/// Whether a name is that of another file in the same directory with something added, as `file.dpkg-new`.
+/// Whether a name is another name in the same directory plus a suffix, such as `file.dpkg-new`.
 fn is_variant(of: &str, path: &str) -> bool {
     let (longer, name) = (file_name(of), file_name(path));
     longer.len() > name.len() && !name.is_empty() && longer.contains(name)
@@ -362,9 +373,9 @@ impl Rule for PublishUnsynced {
                 severity: Some(Severity::Low),
                 title: match files.iter().all(|file| file.above.is_some()) {
                     true => format!(
-                        "{comm} writes {many} files into {place}, which it has made, and then makes durable what is beside, by which others find them, but none of them"
+                        "{comm} writes {many} files into {place}, which it created, then makes the file or directory durable by which others find them, but none of the files"
                     ),
-                    false => format!("{comm} gives {many} files their names in {place} and makes none of them durable, before or after"),
+                    false => format!("{comm} publishes {many} files in {place} and makes none of them durable, before or after"),
                 },
                 subject: match directories.len() {
                     1 => subject.with_path(directory(&first.path)),
@@ -412,7 +423,7 @@ mod tests {
         assert_eq!((found.len(), found[0].severity), (1, Severity::Low));
         assert_eq!(
             found[0].title,
-            "program gives 40 files their names in /mail/new and makes none of them durable, before or after"
+            "program publishes 40 files in /mail/new and makes none of them durable, before or after"
         );
         assert_eq!(found[0].evidence[0].value, 40.0);
     }
@@ -635,7 +646,7 @@ mod tests {
             s
         };
         fires("publish-unsynced", run(true));
-        // What is unpacked can be unpacked again.
+        // Unpacked files can be unpacked again.
         silent("publish-unsynced", run(false));
     }
 }

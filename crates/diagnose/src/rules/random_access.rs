@@ -19,8 +19,8 @@ use crate::under_way::UnderWay;
 const MIN_READS: u64 = 64;
 /// Share of reads that jump.
 const MIN_JUMPS: f64 = 0.5;
-/// Share of the jumping reads' time that went into those that waited for the device: a few that
-/// wait cost more than many that find their page.
+/// Fraction of the jumping reads' time that waiting reads must take: a few waiting reads cost more
+/// than many that find their page.
 const MIN_MISSED: f64 = 0.5;
 /// Reads under way at a time, on average, from which on there is concurrency.
 const MAX_DEPTH: f64 = 2.0;
@@ -31,21 +31,28 @@ const SCAN: f64 = 0.8;
 
 static INFO: RuleInfo = RuleInfo {
     id: "random-access",
-    name: "Random reads, one after the other, from the device",
+    name: "Random reads from the device, one at a time",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
     about_calls: true,
-    what: "A process jumps about in a file that is not in memory. Readahead cannot guess what comes next, so each read waits \
-           for the device, and the device works on one request at a time although it could work on many.",
-    when: "Over half of a process's reads of a file begin more than 128 KiB (the kernel's default readahead) away from the end \
-           of the same thread's read before, and 64 or more of these had to be read from the device, which took half or more of the time of all that jump. A jump within the \
-           readahead costs nothing, nor does one to a page that is in memory. Silent where threads have two or more of these reads under way at a time on average. Reads through io_uring and AIO count where one at a time is on its way and its thread waits for it; else their threads \
-           need not wait. What reads most of the file, each byte about once, is scan-out-of-order.",
-    cost: "the time in which jumping reads that waited for the device were under way, less an eighth of what they took together: as if eight requests \
-           were on their way at a time, which disks take at no cost to each",
-    advice: "Ask ahead for what will be read next: posix_fadvise(POSIX_FADV_WILLNEED) for a batch of ranges, or io_uring with eight or more \
-             reads on their way. Sort a batch by offset. Put what is used together side by side.",
-    not_when: "Not when each address is only known from the bytes read before, as in a tree: then keep its upper levels in memory.",
+    what: "A process reads a file that is not in memory in random order. Readahead cannot predict \
+           the next read, so each read waits for the device, which serves one request at a time \
+           although it could serve many.",
+    when: "More than half of a process's reads of a file start more than 128 KiB (the kernel's \
+           default readahead) from the end of the same thread's previous read, 64 or more of these \
+           jumps had to be read from the device, and they took half or more of the time of all \
+           jumps. A jump within the readahead, or to a page in memory, costs nothing. Silent if \
+           threads have two or more of these reads in progress at a time on average. Reads through \
+           io_uring and AIO count if one at a time is in flight and its thread waits for it. \
+           Programs that read most of the file, each byte about once, belong to scan-out-of-order.",
+    cost: "the time in which jumping reads that waited for the device were in progress, minus an \
+           eighth of their total time, as if eight requests were in flight at a time, which devices \
+           serve without slowing each other",
+    advice: "Request the next reads ahead: posix_fadvise(POSIX_FADV_WILLNEED) for a batch of \
+           ranges, or io_uring with eight or more reads in flight. Sort a batch by offset. Store \
+           data that is used together side by side.",
+    not_when: "Not when each address is only known from the bytes read before, as in a tree: then \
+           keep its upper levels in memory.",
     bad: "for (i = 0; i < n; i++)\n    pread(fd, row, 4096, offset[i]);",
     good: "for (i = 0; i < n; i++) {\n    if (i % 32 == 0)\n        for (j = i; j < i + 32 && j < n; j++)\n            \
            posix_fadvise(fd, offset[j], 4096, POSIX_FADV_WILLNEED);\n    pread(fd, row, 4096, offset[i]);\n}",
@@ -154,7 +161,7 @@ impl Rule for RandomAccess {
             out.push(Found {
                 cost_ns: Some(cost),
                 title: format!(
-                    "{} jumps about in {path}: {} of its {} reads begin far from the one before, and {} of them waited for the device{}",
+                    "{} reads {path} in random order: {} of its {} reads start far from the previous one, and {} of them waited for the device{}",
                     comm,
                     units::percent(jumps),
                     units::count(access.reads as i64),

@@ -17,17 +17,23 @@ const MAX_MEAN: i64 = 64 << 10;
 
 static INFO: RuleInfo = RuleInfo {
     id: "range-sync-as-commit",
-    name: "sync_file_range in place of fdatasync",
+    name: "sync_file_range instead of fdatasync",
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A program writes a little, waits with sync_file_range until it is written, and goes on as if it were durable. It is not: sync_file_range writes neither the file's length nor \
-           where its blocks are, and does not flush the device's cache. After a crash records that were confirmed can be missing.",
-    when: "10 or more calls of sync_file_range with SYNC_FILE_RANGE_WAIT_AFTER by one process on a file that it writes less than 64 KiB to between two of them on average, where no fsync, fdatasync, sync, syncfs or \
-           O_SYNC made the file durable from the first of them to the end of the recording. Who writes more between two waits evens out the load of the device, and calls without WAIT_AFTER only start writing.",
+    what: "A program writes a little, waits with sync_file_range until the data is written, and \
+           continues as if it were durable. It is not: sync_file_range writes neither the file's \
+           length nor its block map, and does not flush the device's cache. After a crash confirmed \
+           records can be missing.",
+    when: "One process calls sync_file_range with SYNC_FILE_RANGE_WAIT_AFTER 10 or more times on a \
+           file, writes less than 64 KiB between two such calls on average, and no fsync, \
+           fdatasync, sync, syncfs, or O_SYNC makes the file durable from the first of them to the \
+           end of the recording. A program that writes more between two waits evens out the load of \
+           the device, and calls without WAIT_AFTER only start writing.",
     cost: "",
-    advice: "Call fdatasync after the writes that have to survive a crash. sync_file_range is for starting to write early, so that a later fdatasync takes less time.",
-    not_when: "Not when an earlier state after a crash is fine.",
+    advice: "Call fdatasync after the writes that have to survive a crash. sync_file_range is for \
+           starting to write early, so that a later fdatasync takes less time.",
+    not_when: "Not when an earlier state is acceptable after a crash.",
     bad: "write(fd, record, n);\nsync_file_range(fd, at, n, SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);\nconfirm(record);",
     good: "write(fd, record, n);\nfdatasync(fd);\nconfirm(record);",
     reference: "sync_file_range(2), WARNING",

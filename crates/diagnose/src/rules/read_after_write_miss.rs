@@ -28,17 +28,21 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
     about_calls: false,
-    what: "A process writes bytes to a file and later reads them again, and they have to come from the device: they passed the page cache by \
-           (O_DIRECT), or were thrown out of it before they were used.",
-    when: "32 or more reads of one process (on any of its files; sendfile, splice and copy_file_range read, too), or fewer that come to 8 MiB, had to be read from the device or waited for what the kernel had begun to read, and lay on bytes that the same process \
-           had written in the recording. Fewer are what any program does that verifies its header. Reads with O_DIRECT of a file that was made durable after its last write do not count: \
-           who makes it durable and then reads past the page cache wants to see what the device has.",
-    cost: "the time that these reads waited for the device, times the share of their bytes that the process had written, shared by the \
-           threads that read",
-    advice: "Keep the bytes in memory until they are not needed any more; write without O_DIRECT what will be read again; call \
-             posix_fadvise(POSIX_FADV_DONTNEED) only after the last use; give the process's cgroup more memory when it was the kernel that \
-             threw them out.",
-    not_when: "Not when the point is to see what the device has (verification), or the data is larger than memory.",
+    what: "A process writes bytes to a file and later reads them again from the device, because \
+           they bypassed the page cache (O_DIRECT) or were evicted before they were used.",
+    when: "32 or more reads of one process (on any of its files; including sendfile, splice, and \
+           copy_file_range), or fewer that add up to 8 MiB, had to be read from the device or \
+           waited for readahead, and covered bytes that the same process had written in the \
+           recording. Any program that verifies its header has fewer. Reads with O_DIRECT of a file \
+           that was made durable after its last write do not count, because such a program verifies \
+           what the device has.",
+    cost: "the time that these reads waited for the device, times the fraction of their bytes that \
+           the process had written, divided by the number of reading threads",
+    advice: "Keep the bytes in memory until they are no longer needed; write without O_DIRECT if \
+           the data will be read again; call posix_fadvise(POSIX_FADV_DONTNEED) only after the \
+           last use; give the process's cgroup more memory if the kernel evicted them.",
+    not_when: "Not when the purpose is to see what the device has (verification), or the data is \
+           larger than memory.",
     bad: "pwrite(fd, block, n, at);\nfdatasync(fd);\nposix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);\n...\npread(fd, block, n, at);",
     good: "pwrite(fd, block, n, at);\nfdatasync(fd);\n...\npread(fd, block, n, at);             /* from memory */\n\
            posix_fadvise(fd, at, n, POSIX_FADV_DONTNEED);",
@@ -165,11 +169,11 @@ impl Rule for ReadAfterWriteMiss {
             let reader = own.readers.most().unwrap_or(&own.writer);
             let wrote = match *reader == own.writer {
                 true => "it had written itself".to_owned(),
-                false => format!("{} of the same process had written", own.writer),
+                false => format!("thread {} of the same process had written", own.writer),
             };
             let why = match (own.direct, own.dropped) {
-                (true, _) => ", as O_DIRECT passes memory by",
-                (_, true) => ", as it had them thrown out of memory itself (POSIX_FADV_DONTNEED)",
+                (true, _) => ", because O_DIRECT bypasses the page cache",
+                (_, true) => ", because it evicted them itself (POSIX_FADV_DONTNEED)",
                 _ => "",
             };
             out.push(Found {
@@ -307,7 +311,7 @@ mod tests {
         }
         let found = fires("read-after-write-miss", s);
         assert!(found[0].title.starts_with("reader reads"), "{}", found[0].title);
-        assert!(found[0].title.contains("that compact of the same process had written"));
+        assert!(found[0].title.contains("that thread compact of the same process had written"));
         assert_eq!(found[0].evidence[2].value, 4.0);
         let each = found[0].cost_ns.unwrap();
         assert!(each < 100 * 120_000 / 4, "{each}");

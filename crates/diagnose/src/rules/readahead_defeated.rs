@@ -32,15 +32,23 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
     about_calls: false,
-    what: "A process reads a file in order, which the kernel usually notices and reads ahead of, so that hardly a call waits. Here it does not: \
-           each piece comes from the device when it is asked for. Or pages that had been read ahead are thrown out before they are used, and read again.",
-    when: "64 or more reads of one process on one file below 128 KiB (the kernel's default readahead), through the page cache, that begin where one of the file's last \
-           eight reads ended, or end where one of them began (from back to front, which the kernel reads nothing ahead of), and half or more of such reads had to be read from the device: with readahead one in many does. Or 1 MiB or more, and \
-           half as much as the device gave in all, came from the device twice, while the process itself read less than half of that twice. Not with O_DIRECT, \
-           which has no readahead.",
-    cost: "the reads that waited, beyond one for each 128 KiB, times their median duration; of pages read twice their share of the time of reads that waited",
-    advice: "Drop POSIX_FADV_RANDOM for files that are read in order; posix_fadvise(POSIX_FADV_SEQUENTIAL) doubles the readahead; throw out only what has been used \
-             (POSIX_FADV_DONTNEED on the range behind the position, not on the whole file); read in pieces of 128 KiB or more; raise read_ahead_kb of the device.",
+    what: "A process reads a file in order, which the kernel usually detects and reads ahead of, so \
+           that hardly any call waits. Here it does not: each piece comes from the device when it \
+           is requested. Or pages that were read ahead are evicted before they are used, and read \
+           again.",
+    when: "One process makes 64 or more reads of less than 128 KiB (the kernel's default readahead) \
+           on one file through the page cache that start where one of the file's last eight reads \
+           ended, or end where one of them started (from back to front, where the kernel reads \
+           nothing ahead), and half or more of them had to be read from the device; with readahead \
+           few do. Or 1 MiB or more, and at least half as much as the device read in all, was read \
+           from the device twice, while the process itself read less than half of that twice. \
+           Silent for O_DIRECT, which has no readahead.",
+    cost: "the reads that waited, beyond one per 128 KiB, times their median duration; for pages \
+           read twice, their fraction of the time of reads that waited",
+    advice: "Do not use POSIX_FADV_RANDOM for files that are read in order; \
+           posix_fadvise(POSIX_FADV_SEQUENTIAL) doubles the readahead; evict only bytes that have \
+           been used (POSIX_FADV_DONTNEED on the range before the position, not on the whole \
+           file); read in pieces of 128 KiB or more; raise the device's read_ahead_kb.",
     not_when: "",
     bad: "posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);\nwhile ((n = read(fd, buffer, 4096)) > 0)\n    use(buffer, n);",
     good: "posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);\nwhile ((n = read(fd, buffer, 65536)) > 0)\n    use(buffer, n);",
@@ -52,12 +60,12 @@ static INFO: RuleInfo = RuleInfo {
 struct Reader {
     comm: Text,
     heads: Heads,
-    /// Reads in order, and those of them that waited.
+    /// Reads in order, and how many of them waited.
     in_order: u64,
     bytes: i64,
     missed: Durations,
     missed_bytes: i64,
-    /// Those of the reads that waited that go backwards.
+    /// Waiting reads that go backwards.
     backwards: u64,
     waited_ns: i64,
     seen: Intervals,
@@ -65,7 +73,7 @@ struct Reader {
     examples: Examples,
 }
 
-/// What the device gave of a file.
+/// Bytes of a file from the device.
 #[derive(Debug, Default)]
 struct Given {
     pages: Intervals,
@@ -173,7 +181,7 @@ impl Rule for ReadaheadDefeated {
                     format!(
                         "{} reads {path} {}: {} of {} reads waited for the device",
                         reader.comm,
-                        if back { "from back to front" } else { "in order, and yet without effect of the readahead" },
+                        if back { "from back to front" } else { "in order, but readahead has no effect" },
                         units::count(missed),
                         units::count(reader.in_order as i64),
                     ),
@@ -188,8 +196,8 @@ impl Rule for ReadaheadDefeated {
                 );
                 if back {
                     finding.advice = Some(
-                        "The kernel reads ahead of the end of a read only. Read from front to back where the order does not matter; else read pieces of 128 KiB or \
-                         more from the back and go through each in memory, or ask for the piece before with posix_fadvise(POSIX_FADV_WILLNEED)."
+                        "The kernel reads ahead only beyond the end of a read. Read from front to back if the order does not matter; otherwise read pieces of 128 KiB or \
+                         more from the back and process each in memory, or request the previous piece with posix_fadvise(POSIX_FADV_WILLNEED)."
                             .to_owned(),
                     );
                 }
@@ -204,7 +212,7 @@ impl Rule for ReadaheadDefeated {
                 out.push(found(
                     cost,
                     format!(
-                        "{} has the device read {} of {path} twice: pages that were read ahead are thrown out before they are used",
+                        "{} makes the device read {} of {path} twice: pages that were read ahead are evicted before they are used",
                         reader.comm,
                         units::bytes(given.twice),
                     ),

@@ -16,7 +16,8 @@ use crate::text::Text;
 const MIN_READS: u64 = 3;
 /// Reads of the old file that go back in it or skip, from which on the reader does not just read on to its end.
 const MIN_AGAIN: u64 = 10;
-/// How long a reader must stay on the old file: whoever looks for a new one does so sooner, nanoseconds.
+/// How long a reader must stay on the old file, nanoseconds; a reader that looks for a new one does
+/// so sooner.
 const MIN_STAY_NS: i64 = 500_000_000;
 /// Times that a reader found more behind the end of a file, from which on it follows the file.
 const MIN_FOLLOWED: u64 = 3;
@@ -27,15 +28,19 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "A log was rotated (renamed or removed, and a new one created under its path), or a table was replaced by a new one, and a reader goes on with the old \
-           file: what is in the new one is not seen.",
-    when: "A process read a file under a path that names another file now, with bytes in it, and never opened that one. After the bytes were written it \
-           read the old file (or sent it: sendfile) three times or more and got nothing. Or it went back or skipped in the old file in 10 or more reads, over half a second or more: whoever reads on to the end \
-           of a file wants its old contents. Or it had followed the old file (three times or more it found more behind the end), has it open still, and read nothing \
-           for the last half second or more in which the new one was written.",
+    what: "A log was rotated (renamed or removed, and a new one created under its path), or a table \
+           was replaced, and a reader continues with the old file. It never sees the contents of \
+           the new file.",
+    when: "A process read a file under a path that now names another file with bytes in it, and \
+           never opened the new one. After the bytes were written it read the old file (or sent it \
+           with sendfile) three times or more and got nothing. Or it went back or skipped in the \
+           old file in 10 or more reads, over half a second or more; a process that just reads on \
+           to the end wants the old contents. Or it had followed the old file (three times or more \
+           it found more data at the end), still has it open, and read nothing for the last half \
+           second or more in which the new one was written.",
     cost: "",
-    advice: "When a read returns nothing, compare device and inode of the path (stat) with those of the descriptor (fstat), and \
-             open it again when they differ; or watch the directory with inotify; tail -F does so.",
+    advice: "When a read returns nothing, compare device and inode of the path (stat) and of the descriptor (fstat), and open the path again if they differ; or watch the directory \
+           with inotify. tail -F does this.",
     not_when: "",
     bad: "for (;;) {\n    if (read(fd, buffer, n) == 0)\n        sleep(1);\n}",
     good: "for (;;) {\n    if (read(fd, buffer, n) == 0 && !same_inode(fd, path)) {\n        close(fd);\n        fd = open(path, O_RDONLY);\n    }\n}",
@@ -47,7 +52,7 @@ static INFO: RuleInfo = RuleInfo {
 struct Reader {
     comm: Text,
     path: Text,
-    /// Empty reads since the path names a file with new bytes.
+    /// Empty reads since the path has named a file with new bytes.
     stale: u64,
     now: Option<FileId>,
     /// End of the last read, when that was, and whether it gave nothing.
@@ -166,7 +171,7 @@ impl Rule for ReadingReplacedFile {
             out.push(Found {
                 severity: Some(Severity::High),
                 title: format!(
-                    "{} keeps reading the file that was {} before it was replaced; {} in the new one are not seen",
+                    "{} keeps reading the old {} after it was replaced, and misses {} in the new one",
                     reader.comm,
                     reader.path,
                     units::bytes(new.written),

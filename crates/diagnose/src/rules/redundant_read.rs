@@ -36,15 +36,19 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A process reads bytes of a file that it has read before and that no process has changed since. They come out of \
-           the page cache at best: a system call and a copy each time.",
-    when: "A process has read over twice as many bytes of a file as there are different ones among them, in 64 or more \
-           calls that read only bytes it had read before. Or three or more processes of one name, each after the one before, read 1 MiB or more of a file that those before had read, for 10 % or more of the recorded time, all \
-           such files together. The first read of bytes after a write to them, or after the file was cut, is new.",
-    cost: "the time of the reads of the file, times the share of bytes that were read before",
-    advice: "Keep what was read in memory (a cache of blocks, of parsed objects), or map the file.",
-    not_when: "Not when the memory is better used by the page cache, which processes share: databases that leave \
-               caching to the kernel do this on purpose.",
+    what: "A process reads bytes of a file that it has read before and that no process has changed \
+           since. At best they come from the page cache, at the cost of a system call and a copy \
+           each time.",
+    when: "A process has read more than twice as many bytes of a file as there are different ones \
+           among them, in 64 or more calls that read only bytes it had read before. Or three or \
+           more processes with the same name, one after another, read 1 MiB or more of a file that \
+           earlier ones had read, for 10 % or more of the recorded time over all such files. The \
+           first read of bytes after a write to them, or after the file was truncated, is not \
+           redundant.",
+    cost: "the time of the reads of the file, times the fraction of bytes that were read before",
+    advice: "Keep the data in memory (a cache of blocks or of parsed objects), or map the file.",
+    not_when: "Not when the page cache, which processes share, makes better use of the memory: \
+           databases that leave caching to the kernel do this on purpose.",
     bad: "while (next(&key)) {\n    pread(fd, &index, sizeof index, 0);\n    ...\n}",
     good: "pread(fd, &index, sizeof index, 0);\nwhile (next(&key)) {\n    ...\n}",
     reference: "IOscope, section 3; Drishti's rule of this name tests something else",
@@ -206,7 +210,7 @@ impl Rule for RedundantRead {
             out.push(Found {
                 cost_ns: Some(cost),
                 title: format!(
-                    "{} reads {} of {path}, {:.1} times the {} that are different",
+                    "{} reads {} of {path}, {:.1} times its {} different bytes",
                     reads.comm,
                     units::bytes(reads.bytes),
                     ratio,
@@ -225,7 +229,7 @@ impl Rule for RedundantRead {
                     file.0
                 )),
                 caveats: if reads.seen.is_coarse() {
-                    vec!["bytes were counted by pages, as the reads are scattered".to_owned()]
+                    vec!["bytes were counted per page, because the reads are scattered".to_owned()]
                 } else {
                     Vec::new()
                 },
@@ -236,7 +240,7 @@ impl Rule for RedundantRead {
 }
 
 impl RedundantRead {
-    /// What processes read that others of their name had read before them.
+    /// Bytes that processes read although others of their name had read them before.
     fn one_after_the_other(&self, run: &Run, out: &mut Vec<Found>) {
         let mut of_name: BTreeMap<&str, Vec<(FileId, &Series)>> = BTreeMap::new();
         for ((_, id), series) in self.series.iter().filter(|(_, series)| series.is_again()) {
@@ -264,7 +268,7 @@ impl RedundantRead {
                 cost_ns: Some(cost),
                 costs: Costs::default().of_files(files.iter().take(MAX_TOLD).map(|(id, _)| *id).collect()),
                 title: format!(
-                    "{} processes of {comm}, one after the other, read {} again that those before had read of {what}",
+                    "{} processes of {comm}, one after another, read {} again that earlier ones had read of {what}",
                     units::count(series.pids.len() as i64),
                     units::bytes(again),
                 ),
@@ -280,8 +284,8 @@ impl RedundantRead {
                 examples: series.examples.list(),
                 query: sql::calls(&format!("pid IN ({}) AND call_reads(syscall)", list.join(", "))),
                 advice: Some(
-                    "Let one process do the work for all, or have the first one keep what the others need: a result, a checksum with the size and the time of \
-                     the last change that it was made for."
+                    "Let one process do the work for all, or let the first one store the result for the others, with the size and modification time of the \
+                     file it was computed from."
                         .to_owned(),
                 ),
                 ..Found::default()

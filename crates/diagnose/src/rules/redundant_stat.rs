@@ -20,19 +20,24 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A process asks for the attributes of a path again within a second although no recorded call \
-           has changed the file, or asks by path right before it opens the same path, when fstat on the \
-           open descriptor would have told. Or it polls: it asks for one path in a loop until something changes.",
-    when: "100 or more such calls by one process. A repetition counts when the process asked for the same \
-           path less than a second before and nothing was written, renamed, removed or changed under that path \
-           since; a stat before an open counts when the thread's next call opens the same regular file. One \
-           second, because programs that watch a file ask about that often. lstat (AT_SYMLINK_NOFOLLOW) before an open does not count: \
-           programs that walk a tree learn so what they must not open. Nor do /etc/nsswitch.conf and /etc/resolv.conf, which the C library asks for at each look-up of a user or an address: the look-ups are what costs. 100 or more repetitions of one path with no other call of the \
-           thread between them are polling, and a finding of their own.",
-    cost: "the time that these calls took",
-    advice: "Keep the result; open first and use fstat (or statx with AT_EMPTY_PATH) on the descriptor, \
-             which also closes the gap in which the file could be replaced.",
-    not_when: "Not when the program must notice changes that other hosts make on a network file system.",
+    what: "A process requests the attributes of a path again within a second although no recorded \
+           call has changed the file, or requests them by path right before it opens the same path, \
+           where fstat on the descriptor would suffice. Or it polls: it requests one path's \
+           attributes in a loop until they change.",
+    when: "One process makes 100 or more such calls. A repetition counts if the process requested \
+           the same path less than a second before and nothing was written, renamed, removed, or \
+           changed under that path since; a stat before an open counts if the thread's next call \
+           opens the same regular file. The limit is one second because programs that watch a file \
+           check about that often. lstat (AT_SYMLINK_NOFOLLOW) before an open does not count: \
+           programs that walk a tree use it to learn what they must not open. Nor do \
+           /etc/nsswitch.conf and /etc/resolv.conf, which the C library checks at each lookup of a \
+           user or an address: there the lookups are the cost. 100 or more repetitions on one path \
+           with no other call of the thread in between are polling, and a separate finding.",
+    cost: "the time of these calls",
+    advice: "Keep the result; open first and use fstat (or statx with AT_EMPTY_PATH) on the \
+           descriptor, which also closes the gap in which the file could be replaced.",
+    not_when: "Not when the program must notice changes that other hosts make on a network file \
+           system.",
     bad: "if (stat(path, &st) == 0) {\n    fd = open(path, O_RDONLY);\n    read(fd, buffer, st.st_size);\n}",
     good: "fd = open(path, O_RDONLY);\nif (fd >= 0 && fstat(fd, &st) == 0)\n    read(fd, buffer, st.st_size);",
     reference: "CWE-367 for the gap between stat and open",
@@ -112,7 +117,7 @@ impl Process {
 struct Last {
     path: u64,
     dur_ns: i64,
-    /// Whether it tells what an fstat of the opened file would.
+    /// Whether fstat of the opened file would return the same.
     as_fstat: bool,
 }
 
@@ -136,7 +141,7 @@ impl Default for RedundantStat {
     }
 }
 
-/// Whether a successful call changes what stat tells of its path.
+/// Whether a successful call changes the stat of its path.
 fn changes(call: &Call) -> bool {
     use Kind::*;
     match call.kind {
@@ -224,8 +229,8 @@ impl Rule for RedundantStat {
                 continue;
             }
             let parts = [
-                (repeated.calls as i64, "for attributes that it has just been told"),
-                (before_open.calls as i64, "for the attributes of a file right before it opens it"),
+                (repeated.calls as i64, "for attributes that it already has"),
+                (before_open.calls as i64, "for the attributes of a file right before opening it"),
             ];
             let parts = parts.iter().filter(|(calls, _)| *calls > 0);
             let parts: Vec<String> = parts.map(|(calls, what)| format!("{} {what}", times(*calls))).collect();
@@ -259,7 +264,7 @@ fn polling(pid: i32, process: &Process, path: &str) -> Found {
     Found {
         cost_ns: Some(polls.cost_ns),
         title: format!(
-            "{} polls {path}: it asks for its attributes {} in a row, and nothing has changed",
+            "{} polls {path}: it requests its attributes {} in a row without a change",
             process.comm,
             times(polls.calls as i64),
         ),
@@ -272,7 +277,7 @@ fn polling(pid: i32, process: &Process, path: &str) -> Found {
         )),
         advice: Some(
             "Wait for the change instead of asking: inotify on the file or its directory (IN_CLOSE_WRITE, IN_MOVED_TO, IN_ATTRIB) \
-             wakes the program when there is one. Where there is no inotify, sleep between two looks. If it waits for nothing, keep the result."
+             wakes the program on a change. Without inotify, sleep between two checks. If the program does not wait for a change, keep the result."
                 .to_owned(),
         ),
         rests_on_absence: true,
@@ -295,7 +300,7 @@ mod tests {
         }
         let found = fires("redundant-stat", s);
         assert_eq!(found[0].evidence[1].value, 200.0);
-        assert_eq!(found[0].title, "program asks 200 times for the attributes of a file right before it opens it");
+        assert_eq!(found[0].title, "program asks 200 times for the attributes of a file right before opening it");
     }
 
     #[test]
@@ -324,7 +329,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(
             found[0].title,
-            "program polls /run/ready: it asks for its attributes 499 times in a row, and nothing has changed"
+            "program polls /run/ready: it requests its attributes 499 times in a row without a change"
         );
         assert!(found[0].advice.contains("inotify"), "{}", found[0].advice);
     }
@@ -342,7 +347,7 @@ mod tests {
         }
         let found = fires("redundant-stat", s);
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].title, "program asks 598 times for attributes that it has just been told");
+        assert_eq!(found[0].title, "program asks 598 times for attributes that it already has");
     }
 
     #[test]

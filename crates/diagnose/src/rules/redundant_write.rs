@@ -20,16 +20,18 @@ const MIN_CALLS: u64 = 32;
 
 static INFO: RuleInfo = RuleInfo {
     id: "redundant-write",
-    name: "Bytes written again before anybody used them",
+    name: "Bytes overwritten before use",
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "The same bytes of a file are written several times before they were made durable: only the last \
-           time counts for anybody, the others were work for nothing.",
-    when: "Over half of the bytes that a process wrote to a file lay on bytes that it had written since the file \
-           was last made durable, in 32 or more calls; or it overwrote the same bytes so eight times on average, as a header beside each row. Bytes that any recorded process has read in between do \
-           not count: they were of use.",
-    cost: "the time of the writes that lie on such bytes; of those that do so in part, that part of it",
+    what: "The same bytes of a file are written several times before they are made durable. Only \
+           the last write has an effect; the others were wasted.",
+    when: "More than half of the bytes that a process wrote to a file overwrote bytes that it had \
+           written since the file was last made durable, in 32 or more calls; or it overwrote the \
+           same bytes eight times on average in this way, such as a header after each row. Bytes \
+           that any recorded process has read in between do not count, because that write was used.",
+    cost: "the time of writes to such bytes; for writes that overlap them in part, that fraction of \
+           their time",
     advice: "Change the bytes in memory and write them once, when they are final or before fsync.",
     not_when: "",
     bad: "for (i = 0; i < n; i++) {\n    header.count++;\n    pwrite(fd, &header, sizeof header, 0);\n}",
@@ -54,7 +56,7 @@ struct Writes {
 #[derive(Debug)]
 pub struct RedundantWrite {
     writes: Bounded<(i32, FileId), Writes>,
-    /// What was written and not read, synced or closed since.
+    /// Bytes written and not read, synced, or closed since.
     unused: Bounded<FileId, crate::state::intervals::Intervals>,
 }
 
@@ -87,8 +89,8 @@ impl Rule for RedundantWrite {
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(id) = call.file else { return };
         if call.kind != Kind::Write {
-            // Read, mapped or made durable: of use. A read of other bytes is no
-            // use of these, but exact sets of reads would cost more than they tell.
+            // Read, mapped, or made durable: used. A read of other bytes does not use them, but
+            // exact sets of reads would cost more than they are worth.
             if call.succeeded() && (call.kind != Kind::Read || call.moved() > 0) {
                 self.unused.remove(&id);
             }
@@ -132,7 +134,7 @@ impl Rule for RedundantWrite {
                 cost_ns: Some(cost),
                 costs: Costs::of(&[Kind::Write]),
                 title: format!(
-                    "{} writes {} to {path}, of which {} lie on bytes that it had just written",
+                    "{} writes {} to {path}, of which {} overwrite bytes that it had just written",
                     writes.comm,
                     units::bytes(writes.bytes),
                     units::bytes(writes.again),

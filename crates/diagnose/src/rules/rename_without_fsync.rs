@@ -21,19 +21,23 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "A process writes a new version of a file under another name and renames it onto the old one, without fsync in \
-           between. After a crash the name can stand for an empty or half-written file, and the old version is gone: \
-           file systems may make the rename durable before the bytes.",
-    when: "rename onto a name that was in use (opened, looked up or renamed onto before in the recording), of a file with \
-           bytes that a recorded process wrote and that no fsync, fdatasync, sync, syncfs, O_SYNC or msync made durable. \
-           Not on file systems in memory, nor for what can be made again: names with `cache` or `thumbnail`, files below `target` or \
-           `incremental`, dep-graph.bin, pg_internal.init. How bad it is depends on the file system: ext4 (auto_da_alloc) and btrfs write the \
-           bytes of a file that is renamed onto another one early, which makes it rare there; nothing promises it. Severity is low \
-           for a program that makes nothing durable at all: it may know that its files can be lost. What such a program moves from another \
-           directory counts from the second time on: once may be the result of a build.",
+    what: "A process writes a new version of a file under another name and renames it onto the old \
+           one, without fsync in between. After a crash the name can refer to an empty or \
+           half-written file, and the old version is gone: file systems may make the rename durable \
+           before the data.",
+    when: "A rename onto a name that was in use (opened, looked up, or renamed onto before in the \
+           recording), of a file with bytes that a recorded process wrote and that no fsync, \
+           fdatasync, sync, syncfs, O_SYNC, or msync made durable. Silent on file systems in \
+           memory, and for files that can be made again: names with `cache` or `thumbnail`, files \
+           below `target` or `incremental`, dep-graph.bin, pg_internal.init. The risk depends on \
+           the file system: ext4 (auto_da_alloc) and btrfs write the data of a file early if a \
+           rename replaces another with it, which makes the loss rare there, but neither guarantees \
+           it. Severity is low for a program that makes nothing durable at all: it may accept the \
+           loss of its files. Files that such a program moves from another directory count from the \
+           second time on: once may be the result of a build.",
     cost: "",
     advice: "Call fsync on the new file before rename, and on the directory after it.",
-    not_when: "Not when the file can be made anew (caches, build results).",
+    not_when: "Not when the file can be made again (caches, build results).",
     bad: "fd = open(\"state.tmp\", O_CREAT | O_WRONLY | O_TRUNC, 0644);\nwrite(fd, data, n);\nclose(fd);\n\
           rename(\"state.tmp\", \"state\");",
     good: "fd = open(\"state.tmp\", O_CREAT | O_WRONLY | O_TRUNC, 0644);\nwrite(fd, data, n);\nfsync(fd);\nclose(fd);\n\
@@ -124,7 +128,7 @@ impl Rule for RenameWithoutFsync {
         }
         let Some(to) = call.path2.filter(|_| !call.has_flag("RENAME_NOREPLACE")) else { return };
         let key = key_of(to);
-        // Who waits for a new name can find it before the rename returns.
+        // A process that waits for a new name can find it before the rename returns.
         let was_live = self.live.get(&key).is_some_and(|since| *since <= call.ts_ns);
         self.lives(key, call);
         self.live.remove(&key_of(path));
@@ -178,7 +182,7 @@ impl Rule for RenameWithoutFsync {
                     (true, false) => Severity::High,
                 }),
                 title: format!(
-                    "{comm} renames {} onto {}{others}: up to {} of what is renamed {} not durable then",
+                    "{comm} renames {} onto {}{others}: at that time up to {} of the data {} not durable",
                     match renames as i64 {
                         1 => "a file".to_owned(),
                         n => format!("files {}", times(n)),
@@ -230,7 +234,7 @@ mod tests {
         assert_eq!(found[0].evidence[2].value, 3000.0);
         assert_eq!(
             found[0].title,
-            "program renames a file onto /data/state: up to 2.93 KiB of what is renamed were not durable then"
+            "program renames a file onto /data/state: at that time up to 2.93 KiB of the data were not durable"
         );
     }
 

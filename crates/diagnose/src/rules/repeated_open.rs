@@ -28,16 +28,21 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "A process opens one file many times a second, uses it for a call or two and closes it. The \
-           path is looked up, the rights are checked and the description is made each time; with a log, \
-           each line costs open, write and close.",
-    when: "20 or more opens of one regular file by one process, 10 or more of them within a second, each for eight uses or fewer on average: reads, \
-           writes, mappings, and copies by the kernel (sendfile, splice, copy_file_range). With more of them opening is the lesser part of the work. Silent below 3 % of the recorded time: to open it again finds the newest file, which is worth as much. A \
-           program that reads its configuration again every second stays below.",
-    cost: "opens and closes of the file but the first, and what is asked of a descriptor before its first use (fstat, lseek, ioctl), as long as they took",
-    advice: "Keep the descriptor open: open once, write or pread through it, close at the end; for a log \
-             that is rotated, open again on a signal or when stat shows another inode.",
-    not_when: "Not when another process replaces the file between uses and the newest is wanted.",
+    what: "A process opens one file many times per second, uses it for one or two calls, and closes \
+           it. Each time the kernel looks up the path, checks permissions, and creates a file \
+           description; in a log, each line costs open, write, and close.",
+    when: "One process opens one regular file 20 or more times, 10 or more of them within a second, \
+           with eight uses or fewer per open on average: reads, writes, mappings, and copies by the \
+           kernel (sendfile, splice, copy_file_range). With more uses, opening is the smaller part \
+           of the work. Silent below 3 % of the recorded time, because opening again has the \
+           advantage of finding the newest file. A program that rereads its configuration every \
+           second stays below.",
+    cost: "all opens and closes of the file except the first, plus the calls on each descriptor \
+           before its first use (fstat, lseek, ioctl)",
+    advice: "Keep the descriptor open: open once, write or pread through it, close at the end; for \
+           a log that is rotated, open again on a signal or when stat shows another inode.",
+    not_when: "Not when another process replaces the file between uses and the program needs the \
+           newest one.",
     bad: "void log_line(const char *line) {\n    int fd = open(path, O_APPEND | O_WRONLY | O_CREAT, 0644);\n    \
           write(fd, line, strlen(line));\n    close(fd);\n}",
     good: "static int fd = -1;\nvoid log_line(const char *line) {\n    if (fd < 0)\n        \
@@ -153,7 +158,7 @@ impl Rule for RepeatedOpen {
                 cost_ns: Some(cost),
                 costs: Costs::of(&[Kind::Open, Kind::Close, Kind::Stat, Kind::Seek, Kind::Ioctl]),
                 title: format!(
-                    "{} opens {path} {} times, up to {} times a second{}, {}",
+                    "{} opens {path} {} times, up to {} times per second{}, {}",
                     openings.comm,
                     units::count(opens),
                     openings.most,
@@ -186,7 +191,7 @@ fn target(call: &Call, context: &Context) -> Option<FileId> {
     descriptors.get(descriptors.find(call.pid, fd)?)?.file
 }
 
-/// What the openings were for.
+/// The uses of the openings.
 fn used(all: i64, each: f64) -> String {
     match all {
         0 => "and neither reads nor writes it".to_owned(),

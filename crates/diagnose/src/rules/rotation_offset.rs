@@ -20,24 +20,28 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "A path names a new file (a log was rotated, or removed and created), and a process that had read the old one \
-           begins to read the new one at the offset where it had stopped in the old one. What lies before is never read; \
-           if the new file is shorter, every read returns nothing.",
-    when: "A process opens a path that names another file than when it opened the path before (or when the process before it, which \
-           had read the old file to the end that it had then, opened it: a shipper that was restarted, or is started anew each time), and its first read of \
-           the new file begins at an offset other than 0 that is the end of what it had read of the old one, or \
-           beyond the end of the new one (two or more empty reads there, while the file has bytes that it has not read). Files that the process writes itself do not count.",
+    what: "A path names a new file (a log was rotated, or removed and created), and a process that \
+           had read the old file starts to read the new one at the offset where it had stopped in \
+           the old one. The bytes before that offset are never read; if the new file is shorter, \
+           every read returns nothing.",
+    when: "A process opens a path that names another file than when it opened the path before. The \
+           same holds if an earlier process opened the path and read the old file to its end: a log \
+           shipper that was restarted, or that starts a new process each time. The first read of \
+           the new file starts at an offset other than 0 that is the end of the part read of the \
+           old one, or beyond the end of the new one (with two or more empty reads there while the \
+           file has unread bytes). Files that the process writes itself do not count.",
     cost: "",
-    advice: "Keep the position together with the identity of the file: device, inode and something that a recycled \
-             inode number does not share (creation time from statx, a hash of the first bytes), and begin at 0 when it changes or the \
-             file has become shorter.",
+    advice: "Store the position together with the identity of the file: device, inode, and a \
+           property that a recycled inode number does not share (creation time from statx, a hash \
+           of the first bytes). Start at 0 when the identity changes or the file has become \
+           shorter.",
     not_when: "",
     bad: "offset = saved_offset(path);           /* or by inode number alone */\nlseek(fd, offset, SEEK_SET);",
     good: "if (!same_file(saved, fd) || st.st_size < saved.offset)\n    saved.offset = 0;\nlseek(fd, saved.offset, SEEK_SET);",
     reference: "Fluent Bit issues 1875 and 4895; DIO, section IV-B",
 };
 
-/// What a process has read by a path.
+/// The reads of a process by path.
 #[derive(Debug, Default)]
 struct Reader {
     comm: Text,
@@ -48,7 +52,7 @@ struct Reader {
     all: bool,
     /// The file before, and the end of what was read of it.
     before: Option<(FileId, i64)>,
-    /// Reads of the new file so far, and of these how many gave nothing.
+    /// Reads of the new file so far, and how many of them returned nothing.
     reads: u64,
     empty: u64,
     /// Whether it writes the file itself: then it is no reader of another's log.
@@ -56,7 +60,7 @@ struct Reader {
     /// Where the first one began.
     first: Option<i64>,
     first_examples: Examples,
-    /// What was found.
+    /// The skipped ranges.
     skipped: Option<Skipped>,
 }
 
@@ -126,7 +130,7 @@ impl Rule for RotationOffset {
             if reader.file != Some(file) {
                 reader.before = reader.file.map(|old| (old, reader.end));
                 reader.end = match reader.file.replace(file) {
-                    // What another process had read of this file.
+                    // The part of this file that another process had read.
                     None => reader.end,
                     Some(_) => 0,
                 };
@@ -176,7 +180,7 @@ impl Rule for RotationOffset {
             out.push(Found {
                 severity: Some(Severity::High),
                 title: format!(
-                    "{} begins to read the new {} at byte {}, where it had stopped in the old one: what lies before is \
+                    "{} starts to read the new {} at byte {}, where it had stopped in the old one: the bytes before are \
                      never read",
                     reader.comm,
                     reader.path,

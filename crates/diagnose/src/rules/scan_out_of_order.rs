@@ -24,7 +24,7 @@ const MIN_JUMPS: f64 = 0.3;
 const MIN_TIME: f64 = 0.5;
 /// Reads under way at a time, on average, from which on the process has asked ahead.
 const MAX_DEPTH: f64 = 2.0;
-/// What a device reads in about the time that a request takes by itself, bytes.
+/// Bytes that a device reads in about the time of one request.
 const REQUEST: f64 = 65536.0;
 
 static INFO: RuleInfo = RuleInfo {
@@ -33,17 +33,24 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A process reads most of a file, each byte about once, but jumps to and fro: the file's order on disk is not that in which \
-           the program asks. Readahead guesses wrongly, and each read waits for the device when the file is not in memory.",
-    when: "256 or more reads of one file by one process that cover four fifths of its bytes, less than a fifth of them twice, where \
-           over 30 % begin before the end of the read before, or more than 128 KiB (the kernel's default readahead) behind it, or \
-           somewhat behind it and had to wait for the device, as the kernel does not read ahead of strides (or fewer of them that take half or more of the time of all its reads), \
-           although the process is the only one that reads it. Silent where two or more of the reads that jump are under way at a time on average.",
-    cost: "the time of the reads that jump beyond what as many cost that do not wait (the median of those in order, or of those that \
-           jump where that is less), less what the device takes for the same bytes in order, if it reads 64 KiB in the time that a request takes by itself",
-    advice: "Read in the order of offsets and sort in memory, or rebuild the file in the order in which it is asked for (VACUUM, \
-             compact, CLUSTER, OPTIMIZE TABLE); ask ahead with posix_fadvise(POSIX_FADV_WILLNEED) or io_uring.",
-    not_when: "Not when it is all in memory already, where order costs little.",
+    what: "A process reads most of a file, each byte about once, but in an order that differs from \
+           the order on disk. Readahead mispredicts, and each read waits for the device if the file \
+           is not in memory.",
+    when: "One process makes 256 or more reads of one file that cover four fifths of its bytes, \
+           less than a fifth of them twice, and it is the only process that reads the file. More \
+           than 30 % of the reads jump, or fewer that take half or more of the time of all its \
+           reads. A read jumps if it starts before the end of the previous read, or more than 128 \
+           KiB (the kernel's default readahead) after it, or less far after it but had to wait for \
+           the device, because the kernel does not read ahead of strides. Silent if two or more of \
+           the jumping reads are in progress at a time on average.",
+    cost: "time of the jumping reads, minus what the same number costs without waiting (the median \
+           of the reads in order, or of the jumping ones if that is less), minus what the device \
+           takes for the same bytes in order, assuming that it reads 64 KiB in the time of one \
+           request",
+    advice: "Read in the order of offsets and sort in memory, or rebuild the file in the order of \
+           access (VACUUM, compact, CLUSTER, OPTIMIZE TABLE); request ranges ahead with \
+           posix_fadvise(POSIX_FADV_WILLNEED) or io_uring.",
+    not_when: "Not when the whole file is in memory already, where order costs little.",
     bad: "for (key in index)                 /* order of keys */\n    pread(fd, row, n, offset[key]);",
     good: "sort(index by offset);\nfor (key in index)\n    pread(fd, row, n, offset[key]);",
     reference: "IOscope, section 3.2: a MongoDB shard whose scan followed the index, not the file",
@@ -121,7 +128,8 @@ impl Rule for ScanOutOfOrder {
             let covered = scan.seen.len() as f64 / size as f64;
             let twice = 1.0 - scan.seen.len() as f64 / scan.bytes.max(1) as f64;
             let jumps = scan.jumps as f64 / scan.reads as f64;
-            // Reads in order may be few, and wait as well; at most half of those that jump may.
+            // Reads in order may be few and may wait as well; at most half of the jumping reads
+            // may.
             let plain = scan.in_order.median_ns().min(scan.jumped.median_ns());
             let expected = (scan.jumps as i64).saturating_mul(plain);
             let spare = scan.jumped.sum_ns.saturating_sub(expected);
@@ -166,8 +174,8 @@ impl Rule for ScanOutOfOrder {
     }
 }
 
-/// What the device takes for pieces of this size in order, as a share of what it takes for them one
-/// by one: their bytes, and a request for each window of the readahead.
+/// The device's time for pieces of this size in order, as a fraction of its time for single pieces:
+/// their bytes, plus one request per window of the readahead.
 fn in_order(bytes: f64) -> f64 {
     let (moving, asking) = (bytes / REQUEST, bytes / READAHEAD as f64);
     ((moving + asking) / (1.0 + moving)).min(1.0)

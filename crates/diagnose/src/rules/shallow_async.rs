@@ -27,14 +27,17 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
     about_calls: false,
-    what: "A process reads or writes through io_uring or AIO, submits one operation, waits until it has completed, and submits the next. The device has never more than \
-           one to work on, as with pread and pwrite, and each operation costs more than these.",
-    when: "128 or more reads and writes of files by one process through io_uring or AIO that the device was asked for, each the only one of the process on its way, with its \
-           thread waiting for it as it ended. These are 90 % or more of all such operations, and take 20 % or more of the process's time. Writes \
-           that are made durable one by one do not count.",
-    cost: "seven eighths of their time, as if eight were on their way",
-    advice: "Submit eight or more operations before you wait for the first, and one more as each completes. Where each depends on the one before, \
-             pread and pwrite do the same with fewer calls.",
+    what: "A process reads or writes through io_uring or AIO, but submits one operation, waits \
+           until it has completed, and then submits the next. The device never has more than one to \
+           work on, as with pread and pwrite, and each operation costs more than these calls.",
+    when: "One process makes 128 or more reads and writes of files through io_uring or AIO that \
+           reach the device, each of them the only one of the process in flight, with its thread \
+           waiting for it at its end. These are 90 % or more of all such operations and take 20 % \
+           or more of the process's time. Writes that are made durable one by one do not count.",
+    cost: "seven eighths of their time, as if eight were in flight",
+    advice: "Submit eight or more operations before waiting for the first, and one more as each \
+           completes. If each depends on the previous one, pread and pwrite do the same with \
+           fewer calls.",
     not_when: "Not when the next operation is known only once this one has completed.",
     bad: "for (i = 0; i < n; i++) {\n    io_uring_prep_read(io_uring_get_sqe(&ring), fd, buf, size, at[i]);\n    io_uring_submit_and_wait(&ring, 1);\n    reap(&ring);\n}",
     good: "for (i = 0; i < n; i++) {\n    io_uring_prep_read(io_uring_get_sqe(&ring), fd, buf[i % 32], size, at[i]);\n    if (i % 8 == 7) {\n        \
@@ -46,7 +49,7 @@ static INFO: RuleInfo = RuleInfo {
 struct Process {
     comm: Text,
     operations: u64,
-    /// Of which those that were alone, and of these those that the device was asked for.
+    /// Operations that were alone, and how many of these reached the device.
     alone: u64,
     waited: Durations,
     examples: Examples,
@@ -109,7 +112,7 @@ impl Rule for ShallowAsync {
             out.push(Found {
                 cost_ns: Some(cost),
                 title: format!(
-                    "{} waits for {} operations of io_uring or AIO one at a time; that takes {} of its time",
+                    "{} waits for {} operations of io_uring or AIO one at a time: {} of its time",
                     process.comm,
                     units::count(count),
                     units::percent(part.min(1.0)),

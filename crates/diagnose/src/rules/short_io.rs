@@ -1,4 +1,4 @@
-//! `short-io`: fewer bytes were moved than asked for, and nobody asked for the rest.
+//! `short-io`: fewer bytes were moved than requested, and the program never requested the rest.
 
 use fathom_model::units;
 
@@ -17,16 +17,19 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "write or read moved fewer bytes than it was asked for, which is no error, and the program went on as if all had \
-           been moved: the rest of a write is missing in the file, the rest of a read is what was in the buffer before.",
-    when: "On a regular file: a write of fewer bytes than asked, where the process's next write to the file does not begin where \
-           the short one ended, or is as large as that was meant to be: with O_APPEND each write begins where the one before ended. \
-           Where it begins there, and is larger than the rest, it may be the rest with more behind it: then the finding is low. Or a read of fewer bytes that did not reach the end of the file, where the process never read \
-           on from there. Reads whose file may have grown meanwhile do not count, nor do those of files whose length \
-           is not known.",
+    what: "write or read moved fewer bytes than requested, which is not an error, and the program \
+           continued as if all had been moved. The rest of a write is missing in the file; the rest \
+           of a read is the previous contents of the buffer.",
+    when: "On a regular file, a write moves fewer bytes than requested, and the process's next \
+           write to the file does not start where the short one ended, or is as large as the short \
+           one was meant to be (with O_APPEND each write starts where the previous one ended). If \
+           it starts there and is larger than the rest, it may contain the rest and more: then \
+           severity is low. Or a read moves fewer bytes without reaching the end of the file, and \
+           the process never reads on from there. Reads whose file may have grown meanwhile do not \
+           count, nor do reads of files of unknown length.",
     cost: "",
-    advice: "Call again for the rest until all is moved or the call returns an error (or 0 for a read): a loop around write and \
-             read, or fwrite and fread, which have one.",
+    advice: "Call again for the rest until all is moved or the call returns an error (or 0 for a \
+           read): use a loop around write and read, or fwrite and fread, which contain one.",
     not_when: "",
     bad: "write(fd, buffer, n);",
     good: "while (n > 0) {\n    ssize_t done = write(fd, buffer, n);\n    if (done < 0)\n        return -1;\n    buffer += done;\n    \
@@ -154,7 +157,7 @@ impl Rule for ShortIo {
             let mut caveats = Vec::new();
             if stream.unsure > 0 {
                 caveats.push(format!(
-                    "after {} of them the next write begins where the short one ended and is larger than the rest: it may hold the rest and more",
+                    "after {} of them the next write starts where the short one ended and is larger than the rest: it may contain the rest and more",
                     units::count(stream.unsure as i64)
                 ));
             }
@@ -166,7 +169,7 @@ impl Rule for ShortIo {
                 }),
                 caveats,
                 title: format!(
-                    "{} {verb} fewer bytes of {path} than it asked for {} and never went on from there: {} are missing",
+                    "{} {verb} fewer bytes of {path} than requested {} and never continued: {} are missing",
                     stream.comm,
                     match abandoned {
                         1 => "once".to_owned(),

@@ -20,7 +20,7 @@ use crate::text::Text;
 const MIN_RUN: u64 = 64;
 /// A call below this is small, bytes: a page.
 const SMALL: i64 = 4096;
-/// What a buffered program moves with one call, bytes.
+/// Bytes that a buffered program moves with one call.
 const BUFFER: i64 = 64 << 10;
 /// Share of the recorded time from which on it is worth a buffer: with less the pieces are seen at
 /// once by others, and a crash of the program loses none, for a cost that vanishes between two runs.
@@ -32,21 +32,23 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A file is read or written from front to back in pieces smaller than a page. Each piece \
-           costs a system call, which takes longer than moving its bytes.",
-    when: "64 or more calls in a row, each below 4 KiB and each beginning where the one before \
-           ended; several such runs of one process on one file are added up, and its files where no single one matters. A page is what the \
-           kernel moves at least; 64 calls are too many for reading a header. Writes that are made \
-           durable one by one (fsync between them, O_SYNC, O_DSYNC) do not count, as they could not \
-           be put together, nor do those whose bytes others wait for (pipes, sockets, terminals). Silent below 3 % of the recorded \
-           time, not 1 %: without a buffer a piece is visible at once and survives the program, which is worth as much to a log. \
-           Reads and writes of one file are two findings.",
-    cost: "calls beyond those that a buffer of 64 KiB would have needed, times their median duration",
-    advice: "Put a buffer of 64 KiB in front: stdio with setvbuf in C, open with buffering= in Python, BufferedOutputStream in Java, \
-             bufio.NewWriterSize in Go, BufWriter in Rust, a stream with highWaterMark in Node.js; or writev for pieces that are \
-             apart in memory.",
-    not_when: "Not when each piece must be visible to readers at once, as lines of a log that somebody \
-               follows.",
+    what: "A process reads or writes a file from front to back in pieces smaller than a page. Each \
+           piece costs a system call, which takes longer than moving its bytes.",
+    when: "64 or more calls in a row, each below 4 KiB and each starting where the previous one \
+           ended; several such runs of one process on one file are added up, and so are its files \
+           if no single one is significant. A page is the smallest unit that the kernel moves, and \
+           64 calls are too many for reading a header. Writes that are made durable one by one \
+           (fsync between them, O_SYNC, O_DSYNC) do not count because they could not be combined, \
+           nor do writes that others wait for (pipes, sockets, terminals). Silent below 3 % of the \
+           recorded time instead of 1 %: unbuffered output is visible at once and survives a crash \
+           of the program, which has its value in a log. Reads and writes of one file are two \
+           findings.",
+    cost: "calls beyond the number that a buffer of 64 KiB would need, times their median duration",
+    advice: "Use a buffer of 64 KiB: stdio with setvbuf in C, open with buffering= in Python, \
+           BufferedOutputStream in Java, bufio.NewWriterSize in Go, BufWriter in Rust, a stream \
+           with highWaterMark in Node.js; or writev for pieces that are apart in memory.",
+    not_when: "Not when each piece must be visible to readers at once, such as lines of a log that \
+           a person follows.",
     bad: "for (i = 0; i < n; i++)\n    write(fd, &record[i], sizeof record[i]);",
     good: "FILE *f = fdopen(fd, \"w\");\nsetvbuf(f, NULL, _IOFBF, 65536);\nfor (i = 0; i < n; i++)\n    \
            fwrite(&record[i], sizeof record[i], 1, f);\nfclose(f);",
@@ -181,7 +183,7 @@ impl Rule for SmallSequential {
                 cost_ns: Some(cost),
                 costs: costs(*write),
                 title: format!(
-                    "{} {verb} {path} in {} pieces of {} on average, one after the other",
+                    "{} {verb} {path} sequentially in {} pieces of {} on average",
                     stream.comm,
                     units::count(calls),
                     units::bytes(bytes / calls.max(1)),
@@ -210,7 +212,7 @@ impl Rule for SmallSequential {
                 cost_ns: Some(all.cost),
                 costs: costs(write),
                 title: format!(
-                    "{} {verb} {} files in {} pieces of {} on average, one after the other",
+                    "{} {verb} {} files sequentially in {} pieces of {} on average",
                     all.comm,
                     units::count(all.files),
                     units::count(all.calls),
@@ -269,8 +271,8 @@ fn costs(write: bool) -> Costs {
     Costs::of(&[if write { Kind::Write } else { Kind::Read }])
 }
 
-/// What it does, and the calls that do it. The evidence that counts them has the first as its name,
-/// too: findings with different evidence are not put together.
+/// The verb of its calls, and the calls themselves. The evidence that counts them also has the verb
+/// as its name, because findings with different evidence are not merged.
 fn words(write: bool) -> (&'static str, &'static str) {
     if write {
         ("writes", "'write', 'writev', 'pwrite64', 'pwritev', 'pwritev2'")

@@ -21,18 +21,21 @@ const MIN_PART: f64 = 0.1;
 
 static INFO: RuleInfo = RuleInfo {
     id: "sync-all",
-    name: "All files made durable, not one",
+    name: "All files made durable instead of one",
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "A program calls sync or syncfs again and again. Both write everything that any program has changed, on all file systems or on one, \
-           and wait for it: the program pays for the writes of others, and all of them wait at the same time.",
-    when: "10 or more calls of sync or syncfs by one thread that take 10 % or more of its time, or by processes of one name that one parent starts, of the parent's time. A few at the end of an installation or \
-           before a machine is switched off stay below.",
-    cost: "half of the time of these calls; a sync of the file alone waits for the device, too",
-    advice: "Call fsync or fdatasync on the file that has to be durable, and fsync on its directory when its name is new.",
-    not_when: "Not when the program has changed so many files that syncs of each would take longer, and no other program writes much: \
-               then one syncfs at the end.",
+    what: "A program calls sync or syncfs again and again. Both write everything that any program \
+           has changed, on all file systems or on one, and wait for it: the program waits for the \
+           writes of others, and all of them wait at the same time.",
+    when: "One thread makes 10 or more calls of sync or syncfs that take 10 % or more of its time; \
+           or processes with one name and one parent do, compared with the parent's time. A few \
+           calls at the end of an installation or before a shutdown stay below.",
+    cost: "half of the time of these calls; a sync of the single file also waits for the device",
+    advice: "Call fsync or fdatasync on the file that has to be durable, and fsync on its directory \
+           if its name is new.",
+    not_when: "Not when the program has changed so many files that syncing each would take longer \
+           and no other program writes much: then use one syncfs at the end.",
     bad: "for (i = 0; i < n; i++) {\n    write(fd, &row[i], sizeof row[i]);\n    sync();\n}",
     good: "for (i = 0; i < n; i++) {\n    write(fd, &row[i], sizeof row[i]);\n    if (i % 64 == 63)\n        \
            fdatasync(fd);\n}\nfdatasync(fd);",
@@ -120,7 +123,7 @@ impl Rule for SyncAll {
     }
 }
 
-/// What is found of calls that are part of so long a life.
+/// The finding about calls that take this part of a life.
 fn found(thread: &Thread, life_ns: i64, subject: Subject, whose: &str, run: &Run) -> Option<Found> {
     let calls = &thread.calls;
     let part = calls.sum_ns as f64 / life_ns.max(1) as f64;
@@ -129,7 +132,7 @@ fn found(thread: &Thread, life_ns: i64, subject: Subject, whose: &str, run: &Run
     many.then(|| Found {
         cost_ns: Some(cost),
         title: format!(
-            "{} calls {} {} times, which makes all files durable; that takes {} of its time",
+            "{} calls {} {} times, which makes all files durable: {} of its time",
             thread.comm,
             thread.names.iter().map(Text::as_str).collect::<Vec<_>>().join(" and "),
             units::count(i64::try_from(calls.count).unwrap_or(i64::MAX)),

@@ -15,15 +15,16 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: false,
-    what: "fsync or fdatasync failed because bytes could not be written, and the program called it again and took the \
-           success for one of the earlier bytes too, or wrote on. Linux marks pages clean after a failed write-back: the \
-           second fsync has nothing to write and succeeds, and the bytes are gone.",
-    when: "fsync, fdatasync or msync failed with EIO, ENOSPC, EDQUOT or another error of the device, and the same process \
-           made a successful sync of the same file or wrote to it afterwards, without opening it anew and without having \
-           written the lost range again.",
+    what: "fsync or fdatasync failed because data could not be written, and the program called it \
+           again and took its success as covering the earlier data, or continued to write. Linux \
+           marks pages clean after a failed write-back: the second fsync has nothing to write and \
+           succeeds, and the data is lost.",
+    when: "fsync, fdatasync, or msync failed with EIO, ENOSPC, EDQUOT, or another error of the \
+           device, and the same process successfully synced the same file or wrote to it \
+           afterwards, without reopening it and without rewriting the lost range.",
     cost: "",
-    advice: "Take a failed fsync as loss of everything written since the last good one: stop, and recover from the log, \
-             or write all of it again to a new file.",
+    advice: "Treat a failed fsync as the loss of everything written since the last successful one: \
+           stop and recover from the log, or write all of it again to a new file.",
     not_when: "",
     bad: "while (fsync(fd) != 0)\n    sleep(1);       /* the second one succeeds */",
     good: "if (fsync(fd) != 0)\n    abort();         /* replay the log after restart */",
@@ -84,7 +85,7 @@ impl Rule for SyncErrorIgnored {
         }
         let Some(failure) = self.failures.get_mut(&key).filter(|_| call.succeeded()) else { return };
         match call.kind {
-            // Opened anew: the program may have begun again.
+            // Reopened: the program may have started again.
             Kind::Open if failure.syncs_after + failure.writes_after == 0 => {
                 self.failures.remove(&key);
             }
@@ -115,7 +116,7 @@ impl Rule for SyncErrorIgnored {
             out.push(Found {
                 severity: Some(Severity::High),
                 title: format!(
-                    "fsync of {path} failed with {} in {}, which went on with {}",
+                    "fsync of {path} failed with {} in {}, which continued with {}",
                     failure.errno,
                     failure.comm,
                     list(&after),

@@ -18,17 +18,17 @@ use crate::text::Text;
 
 /// Syncs of a process on a file from which on they count.
 const MIN_SYNCS: u64 = 16;
-/// What is dirty before a sync below which it is little, bytes.
+/// Fewer dirty bytes than this before a sync are little.
 const LITTLE: i64 = 16 << 10;
 /// Share of the syncs before which it is little: of a commit the data are synced first, and then a
 /// page that names them.
 const MOST: f64 = 0.75;
 /// Share of the time, from the first of them to the last, that goes into them.
 const MIN_PART: f64 = 0.1;
-/// What a group commit would put together.
+/// Number of syncs that a group commit would combine.
 const GROUP: i64 = 8;
-/// Syncs of one name from which on it is one of those that are synced in turn: what is written once and
-/// synced once has a name of its own.
+/// Number of syncs of one name from which on it counts as synced in turn: a file that is written
+/// once and synced once has a unique name.
 const MIN_TURNS: u64 = 4;
 /// Syncs of one name in a turn: a journal is synced for its records and for its header.
 const MOST_OF_A_TURN: u64 = 4;
@@ -44,33 +44,43 @@ const SYNCS: [Kind; 4] = [Kind::Sync, Kind::SyncRange, Kind::Msync, Kind::Write]
 
 static INFO: RuleInfo = RuleInfo {
     id: "sync-storm",
-    name: "fsync for little or nothing",
+    name: "fsync for little or no data",
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A process makes a file durable after every few bytes, and waits for the device each time; or it \
-           calls fsync on a file in which nothing has changed since the last one.",
-    when: "16 or more syncs by one process on one file, with less than 16 KiB \
-           written before three in four of them or more, and for 10 % or more of the time from the first to the last of them one is under way; 16 KiB is what devices write in about \
-           the same time as one sector. A sync is fsync, fdatasync, msync(MS_SYNC), sync_file_range with a flag that waits, and each write to a \
-           file that was opened with O_SYNC or O_DSYNC or with RWF_SYNC or RWF_DSYNC. What was stored through a mapping before an msync is at most the \
-           length of the range, and at most what the device was given. Before a sync the writes with O_DIRECT since the one before count as part of it. \
-           A sync counts for four times the median at most: what takes longer waits for others. Syncs of several files that a process makes durable in turn (a database and its journal, and \
-           the directory of both) are judged together, four or more of each name, and so are those of processes that sync the same files. \
-           A new file that is renamed onto an old one is none of these: without the sync the rename could leave an empty file. Or 16 or more new files, each with little in it, that a process \
-           makes durable one after the other, each before it creates the next, and gives another name then, without a sync of the directory: it has promised none of these names yet, so one sync \
-           could do for many. Or 16 or more on a file that was clean: made durable before in the \
-           recording and not changed since, by any recorded process: neither written, nor truncated, nor had room \
-           reserved or freed in it (fallocate), nor given other attributes.",
-    cost: "syncs of a clean file: all their time. Others: seven eighths of the time in which one is under way, as if eight were put together, less what the slow ones took beyond four times the median",
-    advice: "Put several changes into one sync (group commit, a transaction around many statements); without O_SYNC several writes can share one; \
-             fdatasync instead of fsync where the file keeps its length; drop syncs of files that did not change.",
-    not_when: "Not when each change is promised to a client before the next one comes (one client, one transaction at \
-               a time).",
+    what: "A process makes a file durable after every few bytes and waits for the device each time; \
+           or it calls fsync on a file that has not changed since the last one.",
+    when: "One process makes 16 or more syncs on one file, three quarters or more of them after \
+           less than 16 KiB of writes, and one of them is in progress for 10 % or more of the time \
+           from the first to the last. Devices write 16 KiB in about the time of one sector. A sync \
+           is fsync, fdatasync, msync(MS_SYNC), sync_file_range with a flag that waits, and each \
+           write to a file opened with O_SYNC or O_DSYNC or with RWF_SYNC or RWF_DSYNC. The data \
+           stored through a mapping before an msync counts as at most the length of the range, and \
+           at most the bytes sent to the device. Writes with O_DIRECT since the previous sync \
+           belong to a sync. A sync counts for at most four times the median, because longer ones \
+           wait for others. Syncs of several files that a process makes durable in turn (a \
+           database, its journal, and their directory) are judged together if there are four or \
+           more per name, and so are syncs of processes that sync the same files. A new file that \
+           is renamed onto an old one does not count: without the sync the rename could leave an \
+           empty file. Or a process makes 16 or more new files with little data durable one after \
+           another, each before it creates the next, and then gives each another name without a \
+           sync of the directory: no name is promised yet, so one sync could serve many. Or 16 or \
+           more syncs are of a clean file: made durable before in the recording and not changed \
+           since by any recorded process (not written, truncated, allocated or punched with \
+           fallocate, or given other attributes).",
+    cost: "for syncs of a clean file, all their time. For others, seven eighths of the time in \
+           which one is in progress, as if eight were combined, minus the time of slow ones beyond \
+           four times the median",
+    advice: "Combine several changes in one sync (group commit, a transaction around many \
+           statements); without O_SYNC several writes can share one; use fdatasync instead of \
+           fsync if the file keeps its length; drop syncs of unchanged files.",
+    not_when: "Not when each change is promised to a client before the next one arrives (one \
+           client, one transaction at a time).",
     bad: "for (i = 0; i < n; i++) {\n    write(fd, &row[i], sizeof row[i]);\n    fsync(fd);\n}",
     good: "for (i = 0; i < n; i++) {\n    write(fd, &row[i], sizeof row[i]);\n    if (i % 64 == 63)\n        \
            fdatasync(fd);\n}\nfdatasync(fd);",
-    reference: "fsync(2); PostgreSQL's commit_delay; SQLite's advice on many INSERTs a transaction",
+    reference: "fsync(2); PostgreSQL's commit_delay; SQLite's advice on many INSERTs per \
+           transaction",
 };
 
 /// One process on one file, or on one name.
@@ -91,7 +101,7 @@ struct Syncs {
     busy_ns: i64,
     /// How much was dirty, in buckets as of durations.
     amounts: Durations,
-    /// Those that wait for write-back and make nothing durable.
+    /// Syncs that wait for write-back but make nothing durable.
     ranges: u64,
     first_at_ns: i64,
     last_at_ns: i64,
@@ -162,7 +172,7 @@ impl Syncs {
         self.dirty.count >= MIN_TURNS && self.turns * MOST_OF_A_TURN >= self.dirty.count
     }
 
-    /// What is saved each time in a new file that takes the place of the old one needs its sync for that.
+    /// A save into a new file that replaces the old one needs its sync.
     fn is_replacement(&self) -> bool {
         self.replaces * 2 >= self.dirty.count
     }
@@ -189,7 +199,7 @@ struct Process {
     /// Of which so many got another name, and so many directories were synced then.
     renamed: u64,
     promised: u64,
-    /// Whether the last sync was that of a new file, which has no other name yet.
+    /// Whether the last sync was of a new file that has no other name yet.
     begun: bool,
     /// The names that they got.
     targets: HashSet<u64>,
@@ -352,7 +362,7 @@ impl Rule for SyncStorm {
                 out.push(Found {
                     cost_ns: Some(syncs.cost()),
                     title: format!(
-                        "{} {what} {} times, each time after about {}; that takes {} of the {}'s time",
+                        "{} {what} {} times, each time after about {}: {} of the {}'s time",
                         syncs.comm,
                         units::count(syncs.dirty.count as i64),
                         units::bytes(amount),
@@ -375,7 +385,7 @@ impl Rule for SyncStorm {
                 out.push(Found {
                     cost_ns: Some(syncs.clean.sum_ns),
                     title: format!(
-                        "{} calls {} {} times on {path}, in which nothing has changed since the sync before",
+                        "{} calls {} {} times on {path}, which has not changed since the previous sync",
                         syncs.comm,
                         syncs.clean_calls.iter().map(Text::as_str).collect::<Vec<_>>().join(" and "),
                         units::count(syncs.clean.count as i64),
@@ -393,7 +403,7 @@ impl Rule for SyncStorm {
 }
 
 impl SyncStorm {
-    /// Adds a sync to those of its name; `amount` is `None` for a directory.
+    /// Adds a sync to the syncs of its name; `amount` is `None` for a directory.
     fn in_order(
         &mut self,
         call: &Call,
@@ -432,7 +442,7 @@ impl SyncStorm {
             });
             let Some(first) = names.first().copied().filter(|first| !first.directory) else { continue };
             let files = names.iter().filter(|syncs| !syncs.directory).count();
-            // What is saved each time in a new file under one name is the matter of one file.
+            // Saves into a new file under one name count for one file.
             if files < 2 && (first.several || names.len() < 2 && first.pids.len() < 2) {
                 continue;
             }
@@ -489,7 +499,7 @@ impl SyncStorm {
                 cost_ns: Some(each.cost()),
                 costs: Costs::of(&[Kind::Sync]).of_all_files(),
                 title: format!(
-                    "{} makes {} new files durable one by one, each after about {} and before it makes the next; that takes {} of the {}'s time",
+                    "{} makes {} new files durable one by one, each after about {} and before it creates the next: {} of the {}'s time",
                     each.comm,
                     units::count(each.dirty.count as i64),
                     units::bytes(each.amounts.median_ns()),
@@ -506,8 +516,8 @@ impl SyncStorm {
                 examples: each.examples.list(),
                 query: sql::calls(&format!("pid = {pid} AND {}", calls())),
                 advice: Some(
-                    "Write all of the files first, then sync them, and give them their names then; the first syncs of such a batch write most of the others as well. \
-                     syncfs does for all files of a file system."
+                    "Write all of the files first, then sync them, then give them their names; the first syncs of such a batch write most of the other files as well. \
+                     syncfs covers all files of a file system."
                         .to_owned(),
                 ),
                 ..Found::default()
@@ -516,7 +526,7 @@ impl SyncStorm {
     }
 }
 
-/// What is found of files that are synced in turn.
+/// The finding about files that are synced in turn.
 fn turns(first: &Syncs, names: &[&Syncs], all: &Syncs) -> Found {
     let one = |syncs: &&Syncs| format!("{} ({})", syncs.path, units::duration(syncs.dirty.sum_ns));
     let mut list: Vec<String> = names.iter().take(NAMED).map(one).collect();
@@ -530,7 +540,7 @@ fn turns(first: &Syncs, names: &[&Syncs], all: &Syncs) -> Found {
         (units::count(all.dirty.count as i64), units::bytes(amount), units::percent(all.part()));
     let who = match processes {
         1 => format!("{} makes", first.comm),
-        n => format!("{} and {} more processes make", first.comm, units::count(n as i64 - 1)),
+        n => format!("{} and {} other processes make", first.comm, units::count(n as i64 - 1)),
     };
     let what = match several {
         true => format!("{} files durable in turn, {syncs} times together", units::count(names.len() as i64)),
@@ -538,13 +548,13 @@ fn turns(first: &Syncs, names: &[&Syncs], all: &Syncs) -> Found {
     };
     let whose = if processes > 1 { "processes'" } else if all.threads { "process's" } else { "thread's" };
     let of = match several {
-        true => format!(": {}", list.join(", ")),
+        true => format!("; {}", list.join(", ")),
         false => String::new(),
     };
     let subject = Subject::process(first.pid, &first.comm);
     Found {
         cost_ns: Some(all.cost()),
-        title: format!("{who} {what}, each time after about {size}; that takes {part} of the {whose} time{of}"),
+        title: format!("{who} {what}, each time after about {size}: {part} of the {whose} time{of}"),
         subject: match first.file.filter(|_| !several) {
             Some(file) => Subject { pid: None, ..subject.with_file(file, &first.path) },
             None => subject.with_path(&first.path),
@@ -565,8 +575,8 @@ fn turns(first: &Syncs, names: &[&Syncs], all: &Syncs) -> Found {
         query: sql::calls(&format!("pid IN ({}) AND {}", pids.join(", "), calls())),
         advice: several.then(|| {
             format!(
-                "One change costs a sync of each of these files: fewer, larger transactions save all of them; a database may have a way to commit \
-                 that needs one file only (SQLite: PRAGMA journal_mode=WAL). {}",
+                "Each change costs a sync of each of these files: use fewer, larger transactions. Some databases can commit \
+                 with a single file (SQLite: PRAGMA journal_mode=WAL). {}",
                 INFO.advice
             )
         }),
@@ -574,7 +584,7 @@ fn turns(first: &Syncs, names: &[&Syncs], all: &Syncs) -> Found {
     }
 }
 
-/// What an msync had to write at most: stores into mapped memory are no calls.
+/// Upper limit of the bytes that an msync had to write: stores into mapped memory are not calls.
 fn mapped(call: &Call, context: &Context) -> i64 {
     let length = call.size.unwrap_or(0).max(0);
     match context.below.written_bytes {
@@ -583,7 +593,7 @@ fn mapped(call: &Call, context: &Context) -> i64 {
     }
 }
 
-/// The calls that count, and those that write.
+/// The counted calls: syncs and synchronous writes.
 fn calls() -> &'static str {
     "(call_writes(syscall) OR syscall IN ('fsync', 'fdatasync', 'msync', 'sync_file_range', 'IORING_OP_FSYNC', \
      'IORING_OP_SYNC_FILE_RANGE', 'IOCB_CMD_FSYNC', 'IOCB_CMD_FDSYNC'))"

@@ -1,5 +1,4 @@
-//! `temp-churn`: files that are made, written and removed without having been of
-//! use to anybody else.
+//! `temp-churn`: files that are created, written, and removed without use by another program.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -28,14 +27,18 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A process creates files, writes to them and removes them, and no other process ever opens them. Each costs \
-           an entry in the directory, an inode and the journal; made durable they cost the device too.",
-    when: "10 or more files in one directory that one process, or several of one program, created, wrote and removed, each its own, and that no other recorded \
-           process opened, of 1 MiB on average or less, or written in one call or two, so that memory had room for it: else larger ones hold what memory had no room for, as the runs of a sort, and \
-           cost their bytes. Files in which nothing was written count when each has a name of its own: one name that is made again and again is a lock.",
-    cost: "all calls on these files: opening, writing, syncing, closing, removing",
-    advice: "Keep the data in memory or in a pipe, or give the program more memory (sort -S); reuse one file (ftruncate); use memfd_create, or O_TMPFILE, which \
-             makes no entry. At least put them on tmpfs and leave out fsync.",
+    what: "A process creates files, writes to them, and removes them, and no other process ever \
+           opens them. Each costs a directory entry, an inode, and journal space; if it is made \
+           durable it costs the device, too.",
+    when: "One process, or several of one program, create, write, and remove 10 or more files in \
+           one directory, each its own, that no other recorded process opens and that are 1 MiB or \
+           less on average or written in one or two calls. Larger files are usually deliberate \
+           spills, such as the runs of an external sort, and are ignored. Files without any write \
+           count if each has a different name: one name that is created again and again is a lock.",
+    cost: "all calls on these files: open, write, sync, close, unlink",
+    advice: "Keep the data in memory or in a pipe, or give the program more memory (sort -S); reuse \
+           one file (ftruncate); use memfd_create, or O_TMPFILE, which creates no directory \
+           entry. At least put the files on tmpfs and omit fsync.",
     not_when: "Not when the data is larger than memory.",
     bad: "for (;;) {\n    int fd = open(name(), O_CREAT | O_EXCL | O_RDWR, 0600);\n    write(fd, data, n);\n    use(fd);\n    \
           close(fd);\n    unlink(name());\n}",
@@ -90,11 +93,11 @@ impl Default for TempChurn {
 
 /// Directories that are followed at the same time.
 const MAX_DIRECTORIES: usize = 4096;
-/// Names of empty files that are told from each other.
+/// Names of empty files that are tracked separately.
 const MAX_EMPTY: usize = 1 << 16;
 
 impl TempChurn {
-    /// A file is gone that nobody else had any use of.
+    /// A file was removed that no other program used.
     fn gone(&mut self, directory: &str, life: Life, call: &Call) {
         let key = (life.pid, directory.to_owned());
         if self.churn.len() >= MAX_DIRECTORIES && !self.churn.contains_key(&key) {
@@ -233,7 +236,7 @@ impl Rule for TempChurn {
     }
 }
 
-/// What a process, or several of one program, do in a directory, if it is worth a word.
+/// The activity of a process, or of several of one program, in a directory, if it is significant.
 fn found(run: &Run, pid: Option<i32>, directory: &str, churn: &Churn) -> Option<Found> {
     let files = i64::try_from(churn.files).unwrap_or(i64::MAX).max(1);
     if churn.bytes / files > MAX_MEAN && churn.writes > churn.files * AT_ONCE || !run.matters(churn.time_ns) {

@@ -27,13 +27,20 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A program makes temporary files, closes them and forgets them. They fill the disk until no program can write, and a directory with very many of them makes each lookup slower.",
-    when: "20 or more files in one directory that one program made, and that nothing renamed, linked or removed; whose process, and any that opened them later, has ended, \
-           or closed them 10 seconds or more before the end of the recording. Files count that were made with O_EXCL and mode 0600, as mkstemp and its kin do, with a temporary name (tmp, temp, .part) or directly in /tmp, /var/tmp or /dev/shm; \
-           with O_EXCL and a name that begins with `tmp` or ends in .tmp or .temp; or in another directory with the name `tmp` or `temp`.",
+    what: "A program creates temporary files, closes them, and never removes them. They fill the \
+           disk until no program can write, and a directory with very many of them makes each \
+           lookup slower.",
+    when: "One program creates 20 or more files in one directory that nothing renames, links, or \
+           removes; its process, and any that opened them later, has ended, or closed them 10 \
+           seconds or more before the end of the recording. Counted are files created with O_EXCL \
+           and mode 0600, as mkstemp does, with a temporary name (tmp, temp, .part) or directly in \
+           /tmp, /var/tmp, or /dev/shm; files created with O_EXCL and a name that begins with `tmp` \
+           or ends in .tmp or .temp; and files in another directory named `tmp` or `temp`.",
     cost: "",
-    advice: "Remove each file when it is of no use any more, on every way out: `with TemporaryFile()` or O_TMPFILE, which have no name to be left behind; unlink right after open; in a shell `trap 'rm -f \"$file\"' EXIT`.",
-    not_when: "Not when another program, that was not recorded, takes them later.",
+    advice: "Remove each file after its last use on every code path: `with TemporaryFile()` or \
+           O_TMPFILE, which leave no name behind; unlink right after open; in a shell `trap 'rm \
+           -f \"$file\"' EXIT`.",
+    not_when: "Not when another program that was not recorded uses them later.",
     bad: "fd = mkstemp(name);\nwrite(fd, part, n);\nclose(fd);",
     good: "fd = open(\"/tmp\", O_TMPFILE | O_RDWR, 0600);\nwrite(fd, part, n);\nclose(fd);",
     reference: "mkstemp(3); open(2), O_TMPFILE; CWE-459",

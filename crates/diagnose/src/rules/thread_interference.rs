@@ -18,7 +18,7 @@ use crate::under_way::UnderWay;
 
 /// Part of a thread's life that it loses.
 const MIN_SCORE: f64 = 0.3;
-/// Calls of a kind that met no other, from which on their median tells.
+/// Number of calls of a kind without overlap from which on their median is meaningful.
 const MIN_ALONE: u64 = 32;
 /// How many times longer a call takes in company.
 const MIN_SLOWDOWN: f64 = 2.0;
@@ -36,19 +36,28 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block, Input::Waits],
     about_calls: false,
-    what: "A thread spends much of its life in calls that are slow only because other threads of its process make calls at the same time: they meet at a lock of the kernel's \
-           (of an inode, a directory, the journal) or at the device.",
-    when: "The contention score (SCI) of a thread is above 0.3, the part of its life that it loses: its eight or more calls that overlapped with those of other threads of its process, each \
-           by how long it waited until another thread of the process woke it, or by how much longer it took than alike ones (of the same name, the same power of two of bytes, in memory or from the device) did by their \
-           median when no other was under way, where there were 32 or more of those and the median of the ones in company is twice as long or more. A thread that is \
-           slow by itself has no such score, and waits for locks that programs take themselves (flock, fcntl) are left to rule contention. \
-           Silent for a process that gets a quarter more done with several calls under way than with one: whose calls in company would have taken 1.25 times \
-           as long or more one after the other, each by the median of alike ones alone. Reads that jump and wait for the device are left to \
-           random-access, which wants several of them under way.",
-    cost: "the time by which the thread's calls took longer while calls of other threads were under way, shared by the threads of the process so that they lose no more together than the one that loses most",
-    advice: "Give each thread its own file or directory; let one thread do the calls for all, or as many as the device works on at a time; share one sync (group commit) instead \
-             of one in each thread; spread files over several directories.",
-    not_when: "Not when the work needs the threads for something else than these calls.",
+    what: "A thread spends much of its life in calls that are slow only because other threads of \
+           its process make calls at the same time: they compete for a lock of the kernel (of an \
+           inode, a directory, the journal) or for the device.",
+    when: "The contention score (SCI) of a thread is above 0.3. The score is the fraction of its \
+           life that the thread loses in calls that overlap with calls of other threads of its \
+           process; eight or more are needed. The loss of a call is the time that it waited until \
+           another thread of the process woke it, or its time beyond the median of similar calls \
+           (same name, same power of two of bytes, both from memory or both from the device) that \
+           ran alone, if there were 32 or more of those and the median of the overlapping ones is \
+           at least twice as long. A thread that is slow by itself has no such score, and waits for \
+           locks that programs take themselves (flock, fcntl) belong to rule contention. Silent for \
+           a process that does at least 25 % more work with several calls in progress than \
+           with one: its overlapping calls would have taken 1.25 times as long or more one after \
+           another, each at the median of similar calls alone. Jumping reads that wait for the \
+           device belong to random-access, which recommends several of them in progress.",
+    cost: "the additional time of the thread's calls while calls of other threads were in progress, \
+           scaled so that the threads of the process together lose no more than the one that loses \
+           most",
+    advice: "Give each thread its own file or directory; let one thread make the calls for all, or \
+           as many threads as the device serves at a time; share one sync (group commit) instead \
+           of one per thread; spread files over several directories.",
+    not_when: "Not when the work needs the threads for something other than these calls.",
     bad: "/* in each of 32 threads */\nfd = open(\"shared\", O_WRONLY);\npwrite(fd, block, n, next(&at));",
     good: "/* in each thread */\nfd = open(own_name, O_WRONLY | O_CREAT);\nwrite(fd, block, n);",
     reference: "EZIOTracer, section 4.3.1: slowdown caused by thread interference (SCI)",
@@ -171,7 +180,7 @@ impl Rule for ThreadInterference {
         if !call.succeeded() || call.asynchronous {
             return;
         }
-        // Those of pipes and sockets wait for their other end.
+        // Calls on pipes and sockets wait for their other end.
         if call.kind.is_data() && !context.file(call).is_some_and(|f| f.is_regular()) {
             return;
         }
@@ -270,7 +279,7 @@ impl Rule for ThreadInterference {
                 out.push(Found {
                     cost_ns: Some(cost),
                     title: format!(
-                        "{} loses {} of its life to other threads of its process: {} of its calls took longer as others were under way",
+                        "{} loses {} of its life to other threads of its process: {} of its calls took longer because others were in progress",
                         thread.comm,
                         units::percent(score.min(1.0)),
                         units::count(calls),

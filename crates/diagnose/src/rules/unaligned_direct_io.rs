@@ -12,7 +12,7 @@ use crate::text::{Text, counted, times};
 
 /// Both ways through one file: calls of each from which on they count.
 const MIN_MIXED: u64 = 16;
-/// What every device can do, bytes.
+/// The alignment that every device supports, bytes.
 const SECTOR: i64 = 512;
 
 static INFO: RuleInfo = RuleInfo {
@@ -21,15 +21,18 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "With O_DIRECT offset, length and address must be multiples of what the device works in (512 or 4096 bytes): otherwise \
-           the call fails with EINVAL, or the file system reads, changes and writes whole blocks, or goes through the page \
-           cache after all. And direct and buffered I/O on one file throw each other's pages out and can show old bytes.",
-    when: "A read or write through a description opened with O_DIRECT failed with EINVAL; or its offset or length is no multiple of \
-           512 and it was not the last piece of the file; or one file was read or written 16 times or more through O_DIRECT \
-           and as often without, in the same second.",
+    what: "With O_DIRECT, offset, length, and address must be multiples of the device's block size \
+           (512 or 4096 bytes). Otherwise the call fails with EINVAL, or the file system reads, \
+           changes, and writes whole blocks, or uses the page cache after all. Direct and buffered \
+           I/O on one file evict each other's pages and can return old data.",
+    when: "A read or write through a description opened with O_DIRECT fails with EINVAL; or its \
+           offset or length is not a multiple of 512 and it is not the last piece of the file; or \
+           one file is read or written 16 times or more with O_DIRECT and as often without, in the \
+           same second.",
     cost: "",
-    advice: "Ask statx for STATX_DIOALIGN and align offset, length and address (posix_memalign) to it; write the unaligned end of a \
-             file without O_DIRECT through a description of its own after the direct part is done; choose one way for a file.",
+    advice: "Query STATX_DIOALIGN with statx and align offset, length, and address (posix_memalign) \
+           to it; write the unaligned end of a file without O_DIRECT through a separate \
+           description after the direct part is done; use one kind of I/O per file.",
     not_when: "Not for reading the unaligned end of a file, which is allowed.",
     bad: "fd = open(path, O_WRONLY | O_DIRECT);\nwrite(fd, malloc(1000), 1000);      /* EINVAL */",
     good: "fd = open(path, O_WRONLY | O_DIRECT);\nposix_memalign(&buffer, 4096, 4096);\nwrite(fd, buffer, 4096);",
@@ -128,7 +131,7 @@ impl Rule for UnalignedDirectIo {
                     usage.misaligned,
                     Severity::Medium,
                     format!(
-                        "{} of {path} with an offset or length that is no multiple of 512",
+                        "{} of {path} with an offset or length that is not a multiple of 512",
                         counted(usage.misaligned as i64, "direct read or write", "direct reads or writes")
                     ),
                     &usage.misaligned_examples,
@@ -137,7 +140,7 @@ impl Rule for UnalignedDirectIo {
                     usage.mixed,
                     Severity::Medium,
                     format!(
-                        "{path} is used through O_DIRECT and through the page cache at once, {} each in a second",
+                        "{path} is used with O_DIRECT and through the page cache at the same time, {} each within a second",
                         times(usage.mixed as i64)
                     ),
                     &usage.mixed_examples,

@@ -28,23 +28,28 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A process reads a piece of one file and writes a piece of the same size to another file or a socket, over and \
-           over. All bytes cross into the program and back.",
-    when: "16 or more pairs and 1 MiB or more, where a thread's read is directly followed by a write of as many bytes to another \
-           descriptor, or a write by another thread of the process goes to the same place as one of its last 16 reads; both go on where the pair before ended, and every read of the one file and every write to the other is \
-           in such a pair. What the process has written itself it does not copy: it had the bytes. Files of one process that do not matter by themselves are added up. With \
-           content hashes the bytes must be the same too, for nine tenths of the reads or more; without, a program that changes bytes but not their number \
-           (encryption) looks alike, which the finding then says. One that changes their number writes pieces of its buffer's size as well, but not the last one.",
-    cost: "the shorter of the time of the reads and that of the writes: one of the two copies. Of pieces below 4 KiB both: there the calls \
-           take longer than the bytes",
+    what: "A process reads a piece of one file and writes a piece of the same size to another file \
+           or a socket, over and over. All bytes are copied into the program and back.",
+    when: "16 or more pairs with 1 MiB or more in all. In a pair, a thread's read is directly \
+           followed by a write of the same number of bytes to another descriptor, or another thread \
+           of the process writes the bytes of one of its last 16 reads at the same place. Both \
+           continue where the previous pair ended, and every read of the one file and every write \
+           to the other belongs to a pair. Data that the process has written itself is not a copy: \
+           it had the bytes. Files of one process that are not significant by themselves are added \
+           up. With content hashes, the bytes must also be the same for nine tenths of the reads or \
+           more. Without hashes, a program that changes bytes but not their number (encryption) \
+           looks the same, and the finding says so. A program that changes their number also writes \
+           pieces of its buffer's size, except for the last one.",
+    cost: "the shorter of the time of the reads and the time of the writes: one of the two copies. \
+           For pieces below 4 KiB both, because there the calls take longer than the bytes",
     advice: "copy_file_range between files (which shares the blocks on btrfs and xfs), sendfile or splice from a file to a \
              socket. shutil.copyfile in Python, FileChannel.transferTo in Java, io.Copy between two os.File in Go, fs.copyFile in \
              Node.js and std::fs::copy in Rust use them where they can.",
-    not_when: "Not when the program looks at the bytes (checksums, compression), and not between file systems on kernels \
-               before 5.19.",
+    not_when: "Not when the program examines the bytes (checksums, compression), and not between \
+           file systems on kernels before 5.19.",
     bad: "while ((n = read(in, buffer, sizeof buffer)) > 0)\n    write(out, buffer, n);",
     good: "while (copy_file_range(in, NULL, out, NULL, 1 << 30, 0) > 0)\n    ;",
-    reference: "copy_file_range(2); coreutils 9 does so",
+    reference: "copy_file_range(2); coreutils 9 uses it",
 };
 
 /// A read that a write may follow.
@@ -108,7 +113,7 @@ impl Copy {
 
     fn caveats(&self) -> Vec<String> {
         if self.hashed < self.pairs {
-            vec!["whether the bytes are the same is not known: record with --content hash".to_owned()]
+            vec!["fathom cannot tell whether the bytes are the same: record with --content hash".to_owned()]
         } else {
             Vec::new()
         }
@@ -149,7 +154,7 @@ impl Rule for UserspaceCopy {
         let (Some(file), false) = (call.file, call.asynchronous) else { return };
         let last = self.last.entry(call.pid);
         if call.kind == Kind::Read {
-            // Who has written the bytes has them.
+            // A process that wrote the bytes has them.
             let own = self.writes.get(&(call.pid, file)).is_some();
             let regular = context.file(call).is_some_and(|file| file.is_regular()) && !own;
             let (Some((start, end)), true) = (call.range(), regular) else { return };
@@ -259,7 +264,7 @@ impl Rule for UserspaceCopy {
             out.push(Found {
                 cost_ns: Some(cost),
                 title: format!(
-                    "{} copies {} between {} files in {} reads and writes; {} is one of them",
+                    "{} copies {} between {} files in {} reads and writes; one of them is {}",
                     copy.comm,
                     units::bytes(copy.bytes),
                     units::count(files.len() as i64),

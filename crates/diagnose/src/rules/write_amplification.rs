@@ -34,19 +34,26 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
     about_calls: false,
-    what: "The device is given whole blocks, and the journal of the file system with each sync: small pieces that are made durable one by \
-           one are written many times over. And to change part of a page that is not in memory, the kernel has to read the page first.",
-    when: "The data of files that a process writes with calls, and the journal on its behalf, came to more than 3 times the bytes that it \
-           wrote, and to 256 KiB or more (of a file that it created or emptied at least each page that it wrote counts as asked for, and a block for the file itself, which no program could do without), and 16 or more of its calls waited for such writes (fsync, msync, O_SYNC, O_DIRECT). Up to 3 times is what a \
-           page and a block of the journal for each page of data come to. Bytes that the kernel wrote in the background do not \
-           count as cost, nor do files that are written through a mapping. Or: 64 or more writes of a process to a file begin or end \
-           within a page and had to read from the device.",
-    cost: "of calls that waited for writes their time, times the share of bytes beyond those that the program wrote; of writes that had to read, \
-           their time beyond the median of the others",
-    advice: "Put several changes into one sync; write records of whole blocks; reserve room with fallocate and use fdatasync, so that the file's length \
-             need not go through the journal. For parts of pages: write whole aligned pages, or ask for what will be changed ahead \
-             (posix_fadvise(POSIX_FADV_WILLNEED)).",
-    not_when: "Not when each change is promised to somebody before the next one comes.",
+    what: "The device receives whole blocks, and the journal of the file system with each sync, so \
+           small pieces that are made durable one by one are written many times over. To change \
+           part of a page that is not in memory, the kernel must also read the page first.",
+    when: "The data of files that a process writes with calls, together with the journal on its \
+           behalf, is more than 3 times the bytes that it wrote and 256 KiB or more, and 16 or more \
+           of its calls waited for such writes (fsync, msync, O_SYNC, O_DIRECT). For a file that \
+           the process created or emptied, at least each page that it wrote counts as requested, \
+           plus one block for the file itself, which is unavoidable. Up to 3 times is the sum of \
+           one page and one journal block per page of data. Bytes that the kernel wrote in the \
+           background do not count as cost, nor do files that are written through a mapping. Or: 64 \
+           or more writes of a process to a file start or end within a page and had to read from \
+           the device.",
+    cost: "time of calls that waited for writes, times the fraction of device bytes that the \
+           program did not write; for writes that had to read, their time beyond the median of the \
+           others",
+    advice: "Combine several changes in one sync; write records of whole blocks; preallocate with \
+           fallocate and use fdatasync, so that the file's length need not go through the \
+           journal. For parts of pages: write whole aligned pages, or request the range ahead \
+           (posix_fadvise(POSIX_FADV_WILLNEED)).",
+    not_when: "Not when each change is promised to a client before the next one arrives.",
     bad: "int fd = open(\"log\", O_WRONLY | O_APPEND | O_SYNC);\nfor (i = 0; i < n; i++)\n    write(fd, &row[i], 100);",
     good: "for (i = 0; i < n; i++) {\n    fwrite(&row[i], 100, 1, f);\n    if (i % 64 == 63) {\n        fflush(f);\n        \
            fdatasync(fileno(f));\n    }\n}",
@@ -185,7 +192,7 @@ impl Rule for WriteAmplification {
                 cost_ns: Some(cost),
                 costs: Costs::of(&[Kind::Write]),
                 title: format!(
-                    "{} changes parts of pages of {path} in {} writes, each of which had to read from the device first",
+                    "{} changes parts of pages of {path} in {} writes, each of which first had to read from the device",
                     file.comm,
                     units::count(count),
                 ),
@@ -269,7 +276,7 @@ fn place(files: &[(i64, FileId, i64)], run: &Run, subject: Subject) -> (String, 
     let Some((most, first, _)) = files.first() else { return (String::new(), subject) };
     if *most >= all / 2 {
         let path = name(first);
-        return (format!(", most of it for {path}"), subject.with_file(*first, path));
+        return (format!(", mostly for {path}"), subject.with_file(*first, path));
     }
     let mut directories: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
     for (spare, id, _) in files.iter().filter(|(spare, ..)| *spare > 0) {
@@ -279,7 +286,7 @@ fn place(files: &[(i64, FileId, i64)], run: &Run, subject: Subject) -> (String, 
     }
     match directories.into_iter().max_by_key(|(_, (_, bytes))| *bytes) {
         Some((path, (count, bytes))) if bytes >= all / 2 => {
-            let place = format!(", most of it for {} files in {path}", units::count(count));
+            let place = format!(", mostly for {} files in {path}", units::count(count));
             (place, subject.with_path(path))
         }
         _ => {
@@ -320,7 +327,7 @@ mod tests {
             s.close(fd);
         }
         let found = fires("write-amplification", s);
-        assert!(found[0].title.ends_with("most of it for 500 files in /data/many"), "{}", found[0].title);
+        assert!(found[0].title.ends_with("mostly for 500 files in /data/many"), "{}", found[0].title);
         assert_eq!(found[0].subject.path.as_deref(), Some("/data/many"));
         assert_eq!(found[0].subject.file_id, None);
     }
@@ -346,7 +353,7 @@ mod tests {
             s.msync(fd, 4096, "MS_SYNC");
         }
         fires("write-amplification", s);
-        // What was stored through a mapping is not known.
+        // Bytes stored through a mapping are unknown.
         let mut s = Scenario::new();
         let (map, log) = (s.open("/data/map", "O_RDWR|O_CREAT"), s.open("/data/log", "O_RDWR|O_CREAT"));
         for _ in 0..100 {

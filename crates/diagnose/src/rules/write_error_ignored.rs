@@ -18,15 +18,21 @@ static INFO: RuleInfo = RuleInfo {
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A write failed because the disk or the quota was full, the file too large or the device broken, and the program went on: the file \
-           lacks these bytes, or ends in the middle of a record, and whoever reads it later is not told.",
-    when: "A write to a regular file (or a close of it) failed with ENOSPC, EIO, EDQUOT or EFBIG, and the same process wrote other bytes to the file afterwards, or renamed \
-           it to another name, or ended with exit status 0 and left it. Or its fsync, fdatasync, msync or sync_file_range failed so, and it renamed the file; a \
-           failed sync with more writes is sync-error-ignored. A failure is forgotten when the process writes the same \
-           range with success, removes the file, empties it or cuts off what was incomplete. A process that ends with another exit status has reported the error.",
+    what: "A write failed because the disk or the quota was full, the file too large, or the device \
+           broken, and the program continued. The file lacks these bytes or ends in the middle of a \
+           record, and later readers cannot notice.",
+    when: "A write to a regular file (or a close of it) failed with ENOSPC, EIO, EDQUOT, or EFBIG, \
+           and the same process then wrote other bytes to the file, renamed it, or ended with exit \
+           status 0 and left it. Or its fsync, fdatasync, msync, or sync_file_range failed with \
+           such an error, and it renamed the file; a failed sync followed by more writes belongs to \
+           sync-error-ignored. A failure is forgotten if the process writes the same range \
+           successfully, removes or empties the file, or truncates the incomplete part. A process \
+           that ends with another exit status has reported the error.",
     cost: "",
-    advice: "Check the result of each write, of fsync and of close. Write to a temporary file, and rename it only when all of them succeeded; else remove it, keep the old file, and stop \
-             with an error. Where the program has to go on, write the record again from its beginning once there is room.",
+    advice: "Check the result of each write, of fsync, and of close. Write to a temporary file and \
+           rename it only if all of them succeeded; otherwise remove it, keep the old file, and \
+           stop with an error. If the program has to continue, write the record again from its \
+           start once there is space.",
     not_when: "",
     bad: "write(fd, record, n);            /* ENOSPC */\nclose(fd);\nrename(\"state.tmp\", \"state\");",
     good: "if (write_all(fd, record, n) != 0 || fsync(fd) != 0 || close(fd) != 0) {\n    unlink(\"state.tmp\");\n    return -1;\n}\nrename(\"state.tmp\", \"state\");",
@@ -179,10 +185,10 @@ impl Rule for WriteErrorIgnored {
             let path = run.state.files.get(*id).map_or("", |f| f.name());
             let then = match (&failure.renamed, failure.writes_after) {
                 (Some(to), _) => format!("renamed the file to {to}"),
-                (None, 0) if goes_on => "went on with other records".to_owned(),
+                (None, 0) if goes_on => "continued with other records".to_owned(),
                 (None, 0) => "ended with exit status 0 and left the file as it was".to_owned(),
-                (None, 1) => "went on to write to it once".to_owned(),
-                (None, n) => format!("went on to write to it {} times", units::count(n as i64)),
+                (None, 1) => "wrote to it once more".to_owned(),
+                (None, n) => format!("wrote to it {} more times", units::count(n as i64)),
             };
             let times = match failure.failures {
                 1 => "once".to_owned(),

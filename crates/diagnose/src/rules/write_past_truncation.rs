@@ -13,17 +13,23 @@ use crate::text::{Text, times};
 
 static INFO: RuleInfo = RuleInfo {
     id: "write-past-truncation",
-    name: "Write behind the end of a truncated file",
+    name: "Write beyond the end of a truncated file",
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A process truncates a file that it or another process has open, and the writer goes on at the position that it had: its next write leaves a hole \
-           from the new end to this position, which reads as zero bytes. Log files that are rotated by copy and truncate (logrotate's `copytruncate`) become so: \
-           they have their old length again, and tools take them for binary.",
-    when: "A process cut a regular file (truncate, ftruncate, O_TRUNC), and the next write of any process, at the position where its last read or write had ended and without O_APPEND, began behind the \
-           end that the file then had. A process that moves (lseek) or gives the offset itself (pwrite) means that place.",
+    what: "A process truncates a file that it or another process has open, and the writer continues \
+           at its old position. Its next write leaves a hole from the new end to this position, \
+           which reads as zero bytes. Logs rotated by copy and truncate (logrotate's \
+           `copytruncate`) end up this way: they have their old length again, and tools treat them \
+           as binary.",
+    when: "A process truncated a regular file (truncate, ftruncate, O_TRUNC), and the next write of \
+           any process, at the position where its last read or write had ended and without \
+           O_APPEND, started beyond the new end of the file. A process that moves its position \
+           (lseek) or gives the offset itself (pwrite) intends that place.",
     cost: "",
-    advice: "Truncating a file does not move positions in it: move to its beginning as well (`seek(0)`). Open log files with O_APPEND, so that each write goes to the end that the file has; or rotate them by rename, and have the writer open the new file on a signal.",
+    advice: "Truncating a file does not move positions in it: also move to its start (`seek(0)`). \
+           Open log files with O_APPEND, so that each write goes to the current end; or rotate \
+           them by rename and have the writer open the new file on a signal.",
     not_when: "",
     bad: "fd = open(\"log\", O_WRONLY | O_CREAT, 0644);\nwrite(fd, line, n);\n/* logrotate: ftruncate(\"log\", 0) */\nwrite(fd, line, n);",
     good: "fd = open(\"log\", O_WRONLY | O_CREAT | O_APPEND, 0644);\nwrite(fd, line, n);\n/* logrotate: ftruncate(\"log\", 0) */\nwrite(fd, line, n);",
@@ -106,7 +112,7 @@ impl Rule for WritePastTruncation {
             out.push(Found {
                 severity: Some(Severity::Medium),
                 title: format!(
-                    "{} goes on to write to {path} at its old position after {} truncated it, {}: that leaves {} of zero bytes",
+                    "{} continues to write to {path} at its old position after {} truncated it, {}: this leaves {} of zero bytes",
                     cut.comm,
                     match *cut.first_by_comm == *cut.comm {
                         _ if cut.first_by == cut.pid => "it".to_owned(),
@@ -159,7 +165,7 @@ mod tests {
         assert_eq!((found[0].evidence[0].value, found[0].evidence[1].value), (1.0, 1000.0));
         assert_eq!(
             found[0].title,
-            "program goes on to write to /log/app at its old position after process 200 truncated it, once: that leaves 1000 B of zero bytes"
+            "program continues to write to /log/app at its old position after process 200 truncated it, once: this leaves 1000 B of zero bytes"
         );
         assert_eq!(found[0].examples[0].syscall.as_str(), "ftruncate");
     }
@@ -176,7 +182,7 @@ mod tests {
         let found = fires("write-past-truncation", s);
         assert_eq!(
             found[0].title,
-            "program goes on to write to /data/state at its old position after it truncated it, 3 times: that leaves 600 B of zero bytes"
+            "program continues to write to /data/state at its old position after it truncated it, 3 times: this leaves 600 B of zero bytes"
         );
     }
 

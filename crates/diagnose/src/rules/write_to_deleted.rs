@@ -19,17 +19,23 @@ const MIN_LEFT: u64 = 10;
 
 static INFO: RuleInfo = RuleInfo {
     id: "write-to-deleted",
-    name: "Writes to a file that was deleted",
+    name: "Writes to a deleted file",
     group: Group::Correctness,
     needs: &[Input::Calls],
     about_calls: true,
-    what: "A process writes on to a file whose name another process has removed or given to another file. No program can open what it writes, all of it is lost \
-           when the descriptor is closed, and until then it fills the disk: df reports blocks that du does not find.",
-    when: "10 or more writes of a process to a regular file after another process removed its last known name (unlink, or rename of another file to it); 100 or more, or 10 MiB, if the writer opened the path again later. The writer, or who had the descriptor before it, had written to the file before. \
-           No process reads the file after its removal: a temporary file without a name is read by those who have it open.",
+    what: "A process keeps writing to a file whose name another process has removed or given to \
+           another file. No program can open the data, all of it is lost when the descriptor is \
+           closed, and until then it fills the disk: df reports blocks that du does not find.",
+    when: "A process makes 10 or more writes to a regular file after another process removed its \
+           last known name (unlink, or rename of another file to it); 100 or more, or 10 MiB, if \
+           the writer opened the path again later. The writer, or the process that had the \
+           descriptor before it, had written to the file before the removal. No process reads the \
+           file after its removal: a temporary file without a name is read by the processes that \
+           have it open.",
     cost: "",
-    advice: "Have the writer open the file again when it has been moved or removed: on a signal (logrotate's `postrotate`), or when fstat says that st_nlink is 0. To empty a \
-             file that a process writes to with O_APPEND, truncate it instead of removing it.",
+    advice: "Have the writer open the file again after it was moved or removed: on a signal \
+           (logrotate's `postrotate`), or when fstat reports st_nlink 0. To empty a file that a \
+           process writes to with O_APPEND, truncate it instead of removing it.",
     not_when: "",
     bad: "rename(\"log\", \"log.1\");\nunlink(\"log.1\");              /* the writer still has it open */",
     good: "rename(\"log\", \"log.1\");\nkill(writer, SIGHUP);          /* the writer opens \"log\" again */\nwait_until_reopened();\nunlink(\"log.1\");",

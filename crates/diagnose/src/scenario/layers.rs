@@ -9,7 +9,7 @@ use fathom_model::tables::{
 use super::{GAP_NS, Scenario};
 use crate::engine::Engine;
 
-/// Number of the first fault: behind those of all calls.
+/// Number of the first fault: after all calls.
 const FIRST_FAULT: i64 = 1_000_000;
 
 /// A request to a device with one bio.
@@ -26,7 +26,7 @@ pub(crate) struct Device<'a> {
     pub(crate) offset: Option<i64>,
 }
 
-/// What a scenario has seen below its calls.
+/// Events below the calls of a scenario.
 #[derive(Default)]
 pub(crate) struct LayerRows {
     block: (BlockRows, StringTable),
@@ -114,7 +114,7 @@ impl LayerRows {
         });
     }
 
-    /// What is below some requests is below another one.
+    /// Events below some requests belong to another one.
     pub(crate) fn move_to(&mut self, from: std::ops::Range<i64>, to: i64) {
         let rids = self.bios.0.submit_rid.iter_mut();
         rids.filter(|rid| from.contains(&**rid))

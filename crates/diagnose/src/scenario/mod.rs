@@ -16,7 +16,7 @@ use crate::finding::Finding;
 use crate::rule::Input;
 use layers::{Device, LayerRows};
 
-/// What the time of a call is, nanoseconds: a call that moves bytes takes longer.
+/// Duration of a call, nanoseconds: a call that moves bytes takes longer.
 const CALL_NS: i64 = 1_000;
 const SYNC_NS: i64 = 1_000_000;
 /// Between two calls, nanoseconds.
@@ -168,7 +168,7 @@ impl Scenario {
         self.content = true;
     }
 
-    /// What the bytes of calls from here on hash to.
+    /// Hash of the bytes of calls from here on.
     pub(crate) fn hash(&mut self, hash: i64) {
         self.hash = hash;
     }
@@ -398,7 +398,7 @@ impl Scenario {
         self.now = self.now.max(after);
     }
 
-    /// What time it is, nanoseconds.
+    /// The current time, nanoseconds.
     pub(crate) fn now(&self) -> i64 {
         self.now
     }
@@ -545,7 +545,7 @@ impl Scenario {
         });
     }
 
-    /// What the rules make of it.
+    /// The result of the rules.
     /// Its files and calls as rows.
     pub(crate) fn batches(self) -> Vec<Batch> {
         vec![
@@ -554,12 +554,12 @@ impl Scenario {
         ]
     }
 
-    /// What the rules say together.
+    /// The combined results of the rules.
     pub(crate) fn diagnose(self) -> Diagnosis {
         self.engine().diagnosis()
     }
 
-    /// What each rule says by itself.
+    /// The results of each rule.
     pub(crate) fn findings(self) -> Vec<Finding> {
         self.engine().said().diagnosis.findings
     }

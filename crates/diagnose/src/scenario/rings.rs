@@ -3,8 +3,8 @@
 use super::{CALL_NS, Row, Scenario};
 
 impl Scenario {
-    /// Operations that are submitted together, each made by one call of `each`, and then waited for.
-    /// What is below them is below the call that submits them.
+    /// Operations that are submitted together, each made by one call of `each`, and then waited
+    /// for. Events below them belong to the call that submits them.
     pub(crate) fn ring(&mut self, count: i64, each: impl FnMut(&mut Self, i64)) {
         let first = self.rows.rid.len() as i64 + 1;
         self.direct_ring(count, each);

@@ -1,4 +1,4 @@
-//! What each descriptor of each process stands for.
+//! The file behind each descriptor of each process.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::text::Text;
 /// An open file description: what `open` makes and `dup` and `fork` share.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// The file; `None` when no call told.
+    /// The file; `None` if no call identified it.
     pub file: Option<FileId>,
     /// The call that opened it; `None` when it was open before the recording.
     pub opened: Option<Opened>,
@@ -27,7 +27,7 @@ pub struct Description {
     pub used_at_ns: i64,
 }
 
-/// Who opened a description, when and how.
+/// The opener of a description, the time, and the flags.
 #[derive(Clone, Debug)]
 pub struct Opened {
     /// The call.
@@ -74,7 +74,7 @@ pub struct DescriptionId(u32);
 /// Descriptors below this have a place each: programs get the lowest that is free.
 const LOW: usize = 256;
 
-/// What the descriptors of a process stand for.
+/// The descriptors of a process.
 #[derive(Clone, Debug, Default)]
 struct OfProcess {
     low: Vec<Option<DescriptionId>>,
@@ -130,7 +130,7 @@ pub struct Descriptors {
 }
 
 impl Descriptors {
-    /// What a descriptor stands for.
+    /// The file behind a descriptor.
     pub fn find(&self, pid: i32, fd: i32) -> Option<DescriptionId> {
         self.processes.get(&pid)?.get(fd)
     }
@@ -246,7 +246,7 @@ impl Descriptors {
         }
     }
 
-    /// What a call, all of whose rules have run, changes.
+    /// The effect of a call after all rules have examined it.
     pub(crate) fn apply(&mut self, call: &Call, description: Option<DescriptionId>) {
         let (pid, fd) = (call.pid, call.fd);
         if let Some(new) = call.new_fd() {

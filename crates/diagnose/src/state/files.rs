@@ -1,4 +1,4 @@
-//! What is known of each file at a moment of the session.
+//! Known properties of each file at a time of the session.
 
 use hashbrown::HashMap;
 
@@ -43,7 +43,7 @@ const ON_DISK: &[&str] = &[
 /// almost everywhere.
 const NAMES_WITH_FILE: &[&str] = &["ext4", "xfs", "btrfs", "overlay"];
 
-/// What is known of a file.
+/// Known properties of a file.
 #[derive(Clone, Debug, Default)]
 pub struct FileState {
     /// Absolute path that calls have shown so far; empty when none has.
@@ -62,7 +62,7 @@ pub struct FileState {
     /// The call that created it; `None` when it was there before, or that is not
     /// known.
     pub created: Option<Created>,
-    /// What was written since it was last made durable.
+    /// Bytes written since it was last made durable.
     pub dirty: Intervals,
     /// Bytes written since a call last waited for some of them to be written to the device, be it
     /// by one that does not make them durable.
@@ -143,7 +143,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// What is known of a file.
+    /// Known properties of a file.
     pub fn get(&self, id: FileId) -> Option<&FileState> {
         self.files.get(&id)
     }
@@ -163,8 +163,8 @@ impl Files {
         self.names.get(&path).copied()
     }
 
-    /// Makes a file known, as table `files` has it. `size` is that of when it was
-    /// first open; later calls have changed it perhaps.
+    /// Adds a file, as in table `files`. `size` is its size when it was first open; later calls may
+    /// have changed it.
     pub(crate) fn describe(
         &mut self,
         id: FileId,
@@ -201,7 +201,7 @@ impl Files {
         }
     }
 
-    /// What a call, all of whose rules have run, changes.
+    /// The effect of a call after all rules have examined it.
     pub(crate) fn apply(&mut self, call: &Call, synced: Option<Synced>) {
         if !call.succeeded() {
             return;

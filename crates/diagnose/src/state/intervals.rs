@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 const MAX_RANGES: usize = 4096;
 /// Ranges that are kept in a row; more of them in a tree.
 const FEW: usize = 16;
-/// What a set in pages is made of, bytes.
+/// The unit of a set in pages, bytes.
 const PAGE: i64 = 4096;
 
 /// Which bytes of a file something happened to. A set of many scattered ranges is
@@ -27,7 +27,7 @@ enum Form {
     Few(Vec<(i64, i64)>),
     /// Start to end, apart from each other.
     Ranges(BTreeMap<i64, i64>),
-    /// A bit a page, 64 pages a word.
+    /// One bit per page, 64 pages per word.
     Pages(HashMap<i64, u64>),
 }
 
@@ -101,7 +101,7 @@ impl Intervals {
             Form::Ranges(ranges) => {
                 let (mut from, mut to) = (start, end);
                 let mut covered = 0;
-                // Of those that begin before `end`, from the last one backwards.
+                // Among intervals that start before `end`, from the last one backwards.
                 while let Some((&s, &e)) = ranges.range(..=to).next_back() {
                     if e < from {
                         break;
@@ -131,7 +131,7 @@ impl Intervals {
                         again += PAGE;
                     }
                 }
-                // Of parts of pages nobody knows.
+                // For parts of pages it is unknown.
                 again
             }
         }
@@ -183,7 +183,7 @@ impl Intervals {
                 *ranges = cut;
             }
             Form::Ranges(ranges) => {
-                // Of those that begin before `end`, from the last one backwards.
+                // Among intervals that start before `end`, from the last one backwards.
                 while let Some((&s, &e)) = ranges.range(..end).next_back() {
                     if e <= start {
                         break;
@@ -211,7 +211,7 @@ impl Intervals {
         }
     }
 
-    /// Removes what lies at `length` and beyond: the file was cut.
+    /// Removes the bytes at `length` and beyond: the file was truncated.
     pub fn truncate(&mut self, length: i64) {
         match &mut self.form {
             Form::Few(ranges) => {
@@ -267,7 +267,7 @@ impl Intervals {
     }
 }
 
-/// Pages whose middle lies in a range.
+/// Pages whose middle is in a range.
 fn pages_of(start: i64, end: i64) -> std::ops::Range<i64> {
     let middle = PAGE / 2;
     let first = (start.max(0) + PAGE - 1 - middle) / PAGE;

@@ -1,5 +1,4 @@
-//! What is known of files, descriptors and processes at each call: kept once,
-//! for all rules.
+//! Known properties of files, descriptors, and processes at each call: stored once for all rules.
 
 pub mod descriptors;
 pub mod files;
@@ -30,7 +29,7 @@ pub struct Process {
     pub exit_status: Option<i32>,
 }
 
-/// What is known before a call has its effect.
+/// The state before a call takes effect.
 #[derive(Debug, Default)]
 pub struct State {
     pub files: Files,
@@ -127,9 +126,9 @@ pub struct Context<'a> {
     pub state: &'a State,
     /// The description that the call works on.
     pub description: Option<DescriptionId>,
-    /// What was seen below the call.
+    /// Events below the call.
     pub below: Below,
-    /// What the call waited to have written.
+    /// The bytes whose write-back the call awaited.
     pub synced: Option<Synced>,
     /// Looked up once for all rules.
     open: Option<&'a Description>,

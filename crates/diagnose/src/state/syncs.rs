@@ -4,8 +4,8 @@ use crate::call::Call;
 use crate::kind::Kind;
 use crate::state::descriptors::Description;
 
-/// What a call waits for, as a program does that wants bytes to outlive a crash. Rules that ask for
-/// syncs ask here.
+/// The bytes that a call makes durable, for programs that need data to survive a crash. All rules
+/// about syncs use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Synced {
     /// A file is durable afterwards: fsync, fdatasync, msync(MS_SYNC).
@@ -20,7 +20,7 @@ pub enum Synced {
 }
 
 impl Synced {
-    /// What a call on a description waits for; `None` when it failed or does not wait.
+    /// The bytes that a call on a description makes durable; `None` if it failed or does not wait.
     pub(crate) fn of(call: &Call, open: Option<&Description>) -> Option<Self> {
         if !call.succeeded() {
             return None;

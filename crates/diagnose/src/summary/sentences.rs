@@ -149,7 +149,7 @@ pub(super) fn sentences(
     out
 }
 
-/// What a program did, with its name before it: `waited for the disk to make a durable, 3 calls`.
+/// A program's activity, with its name: `waited for the disk to make a durable, 3 calls`.
 fn phrase(part: &Part, files: &Files, state: &State) -> String {
     let top = files.top();
     let file = top.and_then(|(_, id, _)| state.files.get(id));
@@ -235,7 +235,7 @@ fn many(part: &Part, files: &Files, state: &State) -> String {
     {
         return format!("{number}, mostly {name}");
     }
-    // Those that have nearly all of the time: each program reads its libraries, too.
+    // Files that have nearly all of the time: each program also reads its libraries.
     let (mut costly, mut ns) = (0, 0);
     for (_, (_, sum)) in &sums {
         if ns as f64 >= part.thread_ns as f64 * NEARLY_ALL {
@@ -263,7 +263,7 @@ fn many(part: &Part, files: &Files, state: &State) -> String {
     }
 }
 
-/// The deepest directory that has all of these in or below it; `None` when that is the root.
+/// The deepest directory that contains all of the paths; `None` if that is the root.
 fn common<'a>(directories: &BTreeSet<&'a str>) -> Option<&'a str> {
     let (first, last) = (directories.first()?, directories.last()?);
     let mut end = 0;

@@ -117,7 +117,7 @@ pub(crate) fn write(
     }
 }
 
-/// What columns do not hold, and pointers that were null.
+/// Arguments without a column, and pointers that were null.
 fn unusual(plan: &Plan, call: &Call<'_>, out: &mut String) {
     if call.wide_fd(plan) {
         named("fd", out);

@@ -1,4 +1,4 @@
-//! What a call did in the page cache, as columns of its row.
+//! The activity of a call in the page cache, as columns of its row.
 
 use fathom_model::abi::CacheFacts;
 use fathom_model::batch::{NULL_I32, Null};
@@ -39,8 +39,8 @@ impl Cache {
         let Some(facts) = facts.filter(|facts| **facts != NONE) else {
             return Self::NOTHING;
         };
-        // A read looks for all the pages that it was asked for, also those behind the end of
-        // the file: what it returned tells how many there were.
+        // A read looks up all requested pages, including those beyond the end of the file; its
+        // return value gives the number of existing ones.
         let asked = u64::from(facts.pages);
         let pages = match (u64::try_from(offset), u64::try_from(bytes)) {
             (Ok(offset), Ok(bytes)) if asked > 0 => asked.min(pages_of(offset, bytes)),
@@ -58,8 +58,8 @@ impl Cache {
     }
 }
 
-/// Pages that a range of bytes lies in. Where pages are larger than 4 KiB (some arm64
-/// kernels), the range that was looked up is the limit.
+/// Pages that a range of bytes covers. If pages are larger than 4 KiB (some arm64 kernels), the
+/// range that was looked up is the limit.
 fn pages_of(offset: u64, bytes: u64) -> u64 {
     const PAGE: u64 = 4096;
     if bytes == 0 {

@@ -1,4 +1,4 @@
-//! A call as its record tells it.
+//! A call, decoded from its record.
 
 use fathom_model::abi::{
     ARG_SEGMENTS, ARG_SIZE, CALL_HAS_HOW, CALL_PENDING, CALL_POSITION_RACED, CacheFacts,
@@ -22,7 +22,7 @@ pub(crate) struct Call<'a> {
     pub string3: &'a [u8],
     /// The struct that an argument points to, or its beginning.
     pub structure: &'a [u8],
-    /// What it did in the page cache.
+    /// Its activity in the page cache.
     pub cache: Option<&'a CacheFacts>,
     /// Flags and user_data of an operation.
     pub operation: Option<(u32, u64)>,
@@ -127,8 +127,7 @@ impl<'a> Call<'a> {
             .map(|w| w.extra)
     }
 
-    /// Whether columns hold all that they are to hold of the arguments: the rest
-    /// stands in args.
+    /// Whether columns contain all arguments that belong into columns; the rest is in args.
     pub(crate) fn fits(&self, plan: &Plan) -> bool {
         !plan.has_segments
             && !self.wide_fd(plan)

@@ -18,7 +18,7 @@ const MAX_THREADS: usize = 1 << 14;
 pub struct ContentCounts {
     /// Calls with a hash or content.
     pub calls: u64,
-    /// Of these, calls that moved more than was taken.
+    /// Calls among these that moved more bytes than were read.
     pub capped: u64,
     /// Calls whose memory could not be read when they returned.
     pub unreadable: u64,
@@ -26,7 +26,7 @@ pub struct ContentCounts {
     pub no_room: u64,
 }
 
-/// What the columns of a row say of its content.
+/// The content columns of a row.
 pub(crate) struct Columns {
     pub hash: i64,
     pub bytes: i64,
@@ -44,7 +44,7 @@ impl Columns {
 /// The parts so far of a call that is still to come.
 #[derive(Debug)]
 struct Partial {
-    /// When the call was entered, which tells it from others of the thread.
+    /// When the call was entered, which distinguishes it from others of the thread.
     ts_ns: u64,
     at: u64,
     hasher: XxHash64,
@@ -199,7 +199,7 @@ mod tests {
         contents.part(&record(1, 20, 0, 3, to_hash), b"a");
         let last = record(1, 20, 2, 3, to_hash);
         assert_eq!(finish(&mut contents, &last, b"c"), none);
-        // The last, so that the parts are those of an earlier call.
+        // The last part, so the parts belong to an earlier call.
         contents.part(&record(1, 30, 0, 3, to_hash), b"a");
         let other = record(1, 40, 1, 3, to_hash);
         assert_eq!(finish(&mut contents, &other, b"bc"), none);

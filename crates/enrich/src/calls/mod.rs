@@ -181,7 +181,7 @@ impl Calls {
         self.rows.len()
     }
 
-    /// Bytes of the strings of these rows.
+    /// Bytes of strings in these rows.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.strings.table.bytes()
     }

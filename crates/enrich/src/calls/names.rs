@@ -18,7 +18,7 @@ const ENTER_REGISTERED_RING: u64 = 16;
 /// IORING_REGISTER_USE_REGISTERED_RING
 const REGISTER_USE_REGISTERED_RING: u64 = 1 << 31;
 
-/// What the columns of a row say of files and paths.
+/// The columns of a row for files and paths.
 pub(crate) struct Names {
     pub file_id: i64,
     pub path: StrId,
@@ -58,8 +58,8 @@ pub(crate) fn of(
     }
 }
 
-/// Of a call on a ring: what its descriptor stands for, unless it is the index of a
-/// registered one. What is done to the ring is done to no file.
+/// For a call on an io_uring: the file of its descriptor, unless it is the index of a registered
+/// one. Operations on the io_uring itself concern no file.
 fn of_ring(plan: &Plan, call: &Call<'_>, known: &mut Known, strings: &mut Strings) -> Names {
     let set = |name: &str, bit: u64| {
         plan.value(name)

@@ -1,5 +1,5 @@
-//! What operations of io_uring and AIO have beyond calls, and calls that began
-//! before the recording.
+//! Fields of operations of io_uring and AIO that calls do not have, and calls that started before
+//! the recording.
 
 use fathom_model::abi::{
     OP_ASYNC, OP_BUFFER_SELECT, OP_COMPLETION_UNSEEN, OP_CQE_SKIP, OP_DIRECT, OP_DRAIN,
@@ -31,7 +31,7 @@ pub(crate) fn of_wide(record: &WideCallRecord) -> Option<(u32, u64)> {
     (call.api != Api::Syscall).then_some((record.op_flags, record.user_data))
 }
 
-/// What column op_flags holds of a call: only that it began before.
+/// Column op_flags of a call: only whether it started before the recording.
 pub(crate) fn of_call(wide: Option<&WideCallRecord>) -> Option<u32> {
     let flags = wide?.op_flags & OP_STARTED_BEFORE_TRACE;
     (flags != 0).then_some(flags)

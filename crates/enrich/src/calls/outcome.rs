@@ -1,4 +1,4 @@
-//! What a call asked for, what it returned, and where its I/O took place.
+//! The requested size of a call, its return value, and the place of its I/O.
 
 use fathom_model::abi::{
     CALL_APPENDS, CALL_PENDING, CALL_POSITION_RACED, CALL_SHARED_POSITION, NO_OFFSET,
@@ -33,7 +33,7 @@ impl Outcome {
             pending,
             error: if pending { None } else { errno::of_return(ret) },
             ret: ret.when(!pending),
-            // What a column does not hold stands in args.
+            // Column args contains values that their column cannot hold.
             size: match asked.filter(|_| plan.has_size) {
                 Some(size) => plan.size.of(size).unwrap_or(NULL_I64),
                 None => NULL_I64,
@@ -78,7 +78,7 @@ fn at_position(positions: &mut Positions, plan: &Plan, call: &Call<'_>, row: Opt
     let r = call.record;
     let offset = match row {
         Some(_) if r.offset == NO_OFFSET => {
-            // What moved the position or the end of the file meanwhile is not known.
+            // It is unknown which call moved the position or the end of the file meanwhile.
             positions.count_unknown();
             return NULL_I64;
         }

@@ -1,4 +1,4 @@
-//! What to do with each call, worked out once from the call table.
+//! The steps for each call, computed once from the call table.
 
 use std::sync::LazyLock;
 
@@ -32,7 +32,7 @@ pub(crate) struct Value {
     pub place: Place,
 }
 
-/// What the second half of a time counts.
+/// Unit of the second half of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeUnit {
     /// There is none: struct utimbuf.

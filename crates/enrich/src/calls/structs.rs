@@ -250,8 +250,8 @@ impl Flock {
     }
 }
 
-/// Appends the two times that utime and its kin set; nothing when they were
-/// not passed or could not be read.
+/// Appends the two times of utime and its variants; nothing if they were not passed or could not be
+/// read.
 pub(crate) fn times(unit: TimeUnit, bytes: &[u8], out: &mut String) {
     let (words, _) = bytes.as_chunks::<8>();
     let words: Vec<i64> = words.iter().map(|w| i64::from_ne_bytes(*w)).collect();

@@ -1,9 +1,9 @@
 //! Files whose device differs between stat and the open file.
 //!
-//! On overlayfs stat shows the device of the layer that a file comes from
-//! (Documentation/filesystems/overlayfs.rst, "inode properties"), on btrfs
-//! that of the subvolume, which older kernels do not tell of an open file. Inode
-//! and path are the same both ways: that makes them one file.
+//! On overlayfs, stat shows the device of the layer that contains the file
+//! (Documentation/filesystems/overlayfs.rst, "inode properties"); on btrfs, the device of the
+//! subvolume, which older kernels do not expose for an open file. If inode and path are the same,
+//! it is the same file.
 
 use hashbrown::HashMap;
 

@@ -21,7 +21,7 @@ pub(crate) fn st_dev(kernel_dev: u32) -> u64 {
     minor & 0xff | major << 8 | (minor & !0xff) << 12
 }
 
-/// What kind of file it is: column file_type.
+/// The kind of file: column file_type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileType {
     Regular,
@@ -36,8 +36,8 @@ pub(crate) enum FileType {
 }
 
 impl FileType {
-    /// From st_mode. Anonymous inodes have no type in their mode, or, in newer
-    /// kernels, that of a regular file.
+    /// From st_mode. Anonymous inodes have no type in their mode or, in newer kernels, the type of
+    /// a regular file.
     pub(crate) fn of(mode: u32, fs_magic: u32) -> FileType {
         if matches!(fs_magic, ANON_INODE_FS | PID_FS) {
             return FileType::Anonymous;

@@ -70,7 +70,7 @@ struct File {
 #[derive(Clone, Debug)]
 struct Handle {
     slot: u32,
-    /// Tells whether the slot still holds the same file.
+    /// Shows whether the slot still contains the same file.
     file_id: i64,
     path: Option<Arc<[u8]>>,
     /// Whether that name was removed.
@@ -354,8 +354,8 @@ impl Files {
             .then_some(slot)
     }
 
-    /// A file of an odd file system that stat has described under another
-    /// device and that lies where `record` says.
+    /// A file of such a file system that stat has described under another device, at the path of
+    /// `record`.
     fn described_elsewhere(&self, record: &FileRecord, components: &[u8]) -> Option<u32> {
         let slot = *self
             .aliases
@@ -370,8 +370,8 @@ impl Files {
         .then_some(slot)
     }
 
-    /// The open file of an odd file system that lies at `path`, to which stat
-    /// gave inode `ino` under a device that is not known.
+    /// The open file of such a file system at `path`, to which stat gave inode `ino` under an
+    /// unknown device.
     fn opened_elsewhere(&self, ino: u64, path: &[u8]) -> Option<u32> {
         let slot = *self.aliases.opened.get(&ino)?;
         let file = at(&self.slots, slot)?;

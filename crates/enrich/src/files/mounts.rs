@@ -1,5 +1,5 @@
-//! The recorder's own mounts: where a file that was reached in another mount
-//! namespace lies for the recorder.
+//! The recorder's own mounts: the recorder's path of a file that was reached in another mount
+//! namespace.
 
 use std::sync::Arc;
 
@@ -42,9 +42,8 @@ impl Mounts {
         mnt_ns == self.mnt_ns
     }
 
-    /// Where the recorder finds what lies at `path` inside the file system on
-    /// device `fs_dev`: by the mount that shows most of it, the earliest of
-    /// several.
+    /// The recorder's path of `path` inside the file system on device `fs_dev`: through the mount
+    /// that shows most of the file system, the earliest if there are several.
     pub(crate) fn path(&self, fs_dev: u32, path: &[u8]) -> Option<Arc<[u8]>> {
         let mut best: Option<(&[u8], &[u8], usize)> = None;
         for (root, point) in self.by_device.get(&fs_dev)? {
@@ -65,8 +64,7 @@ impl Mounts {
     }
 }
 
-/// What is left of `path` below `root`, with its slash; `None` when it lies
-/// elsewhere.
+/// The rest of `path` below `root`, with its slash; `None` if `path` is not below it.
 fn below<'a>(path: &'a [u8], root: &[u8]) -> Option<&'a [u8]> {
     if root == b"/" {
         return Some(if path == b"/" { b"" } else { path });

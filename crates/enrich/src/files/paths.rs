@@ -26,8 +26,7 @@ pub(crate) fn absolute(
         out.extend_from_slice(base);
         return true;
     }
-    // What is neither absolute nor the end of a path that was cut is no
-    // directory.
+    // A path that is neither absolute nor the end of a cut path is not a directory.
     if !base.starts_with(b"/") && !base.starts_with(CUT) {
         return false;
     }
@@ -39,7 +38,7 @@ pub(crate) fn absolute(
         Some(rest) if rest.is_empty() || rest.starts_with(b"/") => floor.len(),
         _ => 0,
     };
-    // Names from the root down, and of which those that stay before a `..`.
+    // Names from the root down, and how many of them stay before a `..`.
     let below = out.get(floor..).unwrap_or_default();
     let mut depth = below.iter().filter(|b| **b == b'/').count();
     let mut named = false;

@@ -201,7 +201,7 @@ struct Cells<'a> {
     complete: bool,
 }
 
-/// What is to be looked at again, since possibilities went.
+/// Calls to examine again, because possibilities were eliminated.
 enum Changed {
     Call(usize),
     Cell(usize),

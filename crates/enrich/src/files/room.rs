@@ -1,4 +1,4 @@
-//! Memory of files and handles: those that come, and those that are forgotten for them.
+//! Memory of files and handles: new ones, and old ones that are forgotten for them.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ impl Files {
         self.slots.len() - self.free.len()
     }
 
-    /// Counts the memory of a file anew.
+    /// Updates the memory of a file.
     pub(super) fn count(&mut self, slot: u32) {
         if let Some(file) = at_mut(&mut self.slots, slot) {
             let bytes = file.memory();
@@ -83,7 +83,7 @@ impl Files {
         }
     }
 
-    /// Memory of a handle: its path apart from that of the file, when that is another one.
+    /// Memory of a handle: its path, if it differs from the file's path.
     fn handle_memory(slots: &[Option<File>], handle: &Handle) -> usize {
         let file = at(slots, handle.slot);
         let shared = file.and_then(|f| f.path.as_ref());

@@ -399,7 +399,7 @@ fn overlays_stat_another_device() {
     assert_ne!(announce(&mut files, &b, 3), id);
 }
 
-/// However long the paths are, and however many names a file has.
+/// For paths of any length, and any number of names per file.
 #[test]
 fn memory_is_bounded() {
     const BYTES: usize = 1 << 20;
@@ -424,7 +424,7 @@ fn memory_is_bounded() {
         files.take();
     }
     assert!(all > 10 * BYTES);
-    // What came last is known.
+    // The most recent one is known.
     assert!(files.path_of(3000).is_some());
     assert!(files.path_of(1).is_none());
 }

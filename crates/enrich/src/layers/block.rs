@@ -19,6 +19,8 @@ use crate::{id, nonzero, signed, text};
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     last_id: i64,
+    /// Name of the device of the last request, as it came and as text: most come from one.
+    device: Option<([u8; 32], Arc<str>)>,
     rows: (BlockRows, StringTable),
     bios: (BioRows, StringTable),
 }
@@ -41,7 +43,14 @@ impl Blocks {
         self.last_id += 1;
         let block_id = self.last_id;
         let seen = u32::from(r.flags) & BLOCK_UNSEEN == 0;
-        let device: Arc<str> = Arc::from(&*escape_invalid_utf8(text::until_nul(&r.disk)));
+        let device = match &self.device {
+            Some((disk, device)) if *disk == r.disk => Arc::clone(device),
+            _ => {
+                let device: Arc<str> = Arc::from(&*escape_invalid_utf8(text::until_nul(&r.disk)));
+                self.device = Some((r.disk, Arc::clone(&device)));
+                device
+            }
+        };
         let mut first: Option<(BioRecord, i64)> = None;
         let mut queued_at_ns = 0;
         let mut submitters: Vec<Key> = Vec::new();
@@ -163,8 +172,11 @@ impl Blocks {
 
     /// The rows since the last time, a batch each table.
     pub(crate) fn take(&mut self) -> [Batch; 2] {
-        let (rows, strings) = std::mem::take(&mut self.rows);
-        let (bios, bio_strings) = std::mem::take(&mut self.bios);
-        [rows.into_batch(strings), bios.into_batch(bio_strings)]
+        let strings = std::mem::take(&mut self.rows.1);
+        let bio_strings = std::mem::take(&mut self.bios.1);
+        [
+            self.rows.0.take().into_batch(strings),
+            self.bios.0.take().into_batch(bio_strings),
+        ]
     }
 }

@@ -1,5 +1,5 @@
-//! What is below the calls: requests to devices, waits and interrupts, and how
-//! the time of each request is divided among them.
+//! The layers below the calls: block requests, waits, and interrupts, and how the time of each
+//! request is divided among them.
 
 mod block;
 pub(crate) mod faults;
@@ -46,6 +46,14 @@ pub(crate) struct Ended<'a> {
 }
 
 impl Layers {
+    /// `calls_left_out`: not every call has a record of its own.
+    pub(crate) fn new(calls_left_out: bool) -> Self {
+        Self {
+            requests: Requests::new(calls_left_out),
+            ..Self::default()
+        }
+    }
+
     /// Rows of all tables that were not taken yet.
     #[inline]
     pub(crate) fn pending_rows(&self) -> usize {
@@ -75,7 +83,7 @@ impl Layers {
         }
     }
 
-    /// What is gathered of a request; when it has ended already, its id.
+    /// Gathered data of a request; if it has ended already, its id.
     fn in_call(&mut self, tid: u32, ns: u64) -> Result<&mut Parts, i64> {
         let key = Key::new(tid, ns);
         if let Some(rid) = self.requests.ended(key) {

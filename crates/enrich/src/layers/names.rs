@@ -1,4 +1,4 @@
-//! What the numbers of the layers below the calls are called.
+//! Names of the numbers in layers below the calls.
 
 use fathom_model::abi::{
     BIO_CACHE_READ, BIO_CALL, BIO_JOURNAL, BIO_READAHEAD, BIO_WRITEBACK, BLOCK_BACKGROUND,
@@ -86,7 +86,7 @@ pub(crate) fn reason(wait: &WaitRecord) -> &'static str {
     }
 }
 
-/// Who woke a thread, and which thread that is.
+/// The source of a wake-up, and its thread.
 pub(crate) fn waker(wait: &WaitRecord) -> Option<(String, Option<u32>)> {
     let flags = u32::from(wait.flags);
     if flags & WAIT_WOKEN == 0 {

@@ -1,4 +1,4 @@
-//! What counters of perf say of requests: table `perf_counters`.
+//! Perf counters of requests: table `perf_counters`.
 
 use fathom_model::StringTable;
 use fathom_model::abi::{

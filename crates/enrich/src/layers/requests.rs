@@ -7,11 +7,13 @@ use super::slices::Parts;
 
 /// Requests that ended lately, of all; a power of two.
 const RECENT: usize = 1 << 16;
-/// Of those that changed something, and whose pages may be written much later.
+/// Number of requests that changed data, whose pages may be written much later.
 const CHANGED: usize = 1 << 18;
 /// Requests of one thread that are open at most: as many as operations of io_uring
 /// may be on their way.
 const MAX_OPEN: usize = 65_536;
+/// The same where calls are left out: most of those that something refers to never end.
+const MAX_OPEN_LEFT_OUT: usize = 256;
 /// Threads without an open request whose memory is kept.
 const MAX_IDLE: usize = 1024;
 /// Emptied parts that are kept, so that most requests allocate none.
@@ -59,9 +61,17 @@ pub(crate) struct Requests {
     /// Requests whose own record did not come.
     stale: Vec<Gathered>,
     spare: Vec<Gathered>,
+    calls_left_out: bool,
 }
 
 impl Requests {
+    pub(crate) fn new(calls_left_out: bool) -> Self {
+        Self {
+            calls_left_out,
+            ..Self::default()
+        }
+    }
+
     /// An id that nothing else has.
     pub(crate) fn next(&mut self) -> i64 {
         self.last += 1;
@@ -81,8 +91,7 @@ impl Requests {
         self.recent.get(key).or_else(|| self.changed.get(key))
     }
 
-    /// What is gathered of a request that has not ended; `None` when it has, or for
-    /// none.
+    /// Gathered data of a request that has not ended; `None` if it has, or without a request.
     pub(crate) fn parts(&mut self, key: Key) -> Option<&mut Parts> {
         match self.ended(key) {
             Some(_) => None,
@@ -101,13 +110,18 @@ impl Requests {
             last,
             stale,
             spare,
+            calls_left_out,
             ..
         } = self;
+        let most = match calls_left_out {
+            true => MAX_OPEN_LEFT_OUT,
+            false => MAX_OPEN,
+        };
         let of_thread = open.entry(key.tid).or_default();
         let at = match of_thread.iter().rposition(|open| open.ns == key.ns) {
             Some(at) => at,
             None => {
-                if of_thread.len() >= MAX_OPEN {
+                if of_thread.len() >= most {
                     stale.push(of_thread.remove(0).parts);
                 }
                 *last += 1;
@@ -166,7 +180,7 @@ impl Requests {
         !self.stale.is_empty()
     }
 
-    /// What was gathered of requests whose own record did not come.
+    /// Data gathered for requests whose own record did not arrive.
     pub(crate) fn stale(&mut self) -> Vec<Gathered> {
         std::mem::take(&mut self.stale)
     }
@@ -187,7 +201,7 @@ impl Requests {
     }
 }
 
-/// The latest ids, each at a place that its key tells: a later one may take it.
+/// The latest ids, each at a place derived from its key, which a later one may take.
 #[derive(Debug, Default)]
 struct Table {
     slots: Vec<(Key, i64)>,

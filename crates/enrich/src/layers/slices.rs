@@ -18,7 +18,7 @@ use super::requests::Kind;
 /// Records for which emptied parts have room at most.
 const MAX_KEPT: usize = 256;
 
-/// What was gathered of a request until it ended.
+/// Data gathered for a request until its end.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     pub(crate) waits: Vec<(u32, WaitRecord)>,
@@ -217,7 +217,7 @@ struct Visits {
 }
 
 impl Visits {
-    /// Adds a visit, as far as it lies in the request; empty ones only of the request.
+    /// Adds the part of a visit inside the request; empty visits only for the request itself.
     fn add(&mut self, at: Interval, layer: Layer, name: &Arc<str>, rank: u8) {
         let (begin, end) = (at.0.max(self.begin), at.1.min(self.end));
         if begin < end || rank == WHOLE {

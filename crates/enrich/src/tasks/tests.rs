@@ -151,7 +151,7 @@ fn proc_describes_the_threads_of_a_process() {
     }
     let described = record(TASK_DESCRIBED, 10, 10, 0, "");
     tasks.event(&described, b"srv\0-x\0", b"srv/bin/", b"");
-    // Nobody has seen this one.
+    // This one has not been seen.
     tasks.event(&record(TASK_DESCRIBED, 20, 20, 0, ""), b"x\0", b"", b"");
     let (rows, strings) = tasks.take();
     let mut found: Vec<_> = (0..rows.tid.len())

@@ -34,8 +34,7 @@ pub(crate) fn write_argument(command: u64, value: u64, out: &mut String) -> bool
     true
 }
 
-/// What `command` returned, with the comment that strace puts behind it; `None` when that is
-/// a number and nothing else.
+/// The return value of `command`, with strace's comment; `None` if it is only a number.
 pub(crate) fn result(command: &str, value: u64) -> Option<String> {
     let mut out = String::new();
     if command != "F_GETSIG" {

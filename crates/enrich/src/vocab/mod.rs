@@ -190,7 +190,7 @@ impl Kind {
 pub(crate) fn write(kind: Kind, value: u64, out: &mut String) {
     let low = value & 0xffff_ffff;
     match kind {
-        // open_how's flags have 64 bits; those of the other calls come from aux.
+        // open_how's flags have 64 bits; the flags of other calls come from aux.
         Kind::Open => open(value, out),
         Kind::OpenMode => open(low, out),
         Kind::OpenFlags => bits(tables::OPEN, low, "0", "O_???", out),
@@ -324,8 +324,8 @@ fn bits(names: Names, value: u64, zero: &str, unknown: &str, out: &mut String) {
     }
 }
 
-/// Appends the names of known bits, separated from what stands there since
-/// `start`; returns the others.
+/// Appends the names of known bits, with a separator if there is text since `start`; returns the
+/// other bits.
 fn known_bits(names: Names, value: u64, start: usize, out: &mut String) -> u64 {
     let mut rest = value;
     for (bit, name) in names {
@@ -423,7 +423,7 @@ fn mount(value: u64, out: &mut String) {
 }
 
 fn mount_attr(value: u64, out: &mut String) {
-    // One of three ways in three bits, of which the third stands with both others only.
+    // One of three ways in three bits, of which the third occurs only with both others.
     const ATIME: u64 = 0x70;
     let names = match value & ATIME {
         ATIME => [("MOUNT_ATTR__ATIME", ATIME), ("", 0)],

@@ -120,7 +120,7 @@ names! {
         MSG_ERRQUEUE, MSG_NOSIGNAL, MSG_MORE, MSG_ZEROCOPY = 0x0400_0000, MSG_CMSG_CLOEXEC,
     }
 
-    /// The numbers are those of O_NONBLOCK and O_CLOEXEC.
+    /// The numbers equal O_NONBLOCK and O_CLOEXEC.
     SOCKET general { SOCK_NONBLOCK = 0o4000, SOCK_CLOEXEC = 0o2000000 }
 
     IORING_REGISTER general {

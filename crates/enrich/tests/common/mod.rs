@@ -138,8 +138,8 @@ pub fn row(batch: &Batch, row: usize, columns: &[&str]) -> String {
         .join(" | ")
 }
 
-/// Columns are as long as each other, null stands only where it may, and every
-/// string is one of the batch.
+/// Columns have equal lengths, null occurs only where it may, and every string belongs to the
+/// batch.
 pub fn check(batch: &Batch) {
     assert_eq!(batch.columns.len(), batch.table.columns.len());
     for (column, data) in batch.table.columns.iter().zip(&batch.columns) {

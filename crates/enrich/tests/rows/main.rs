@@ -370,7 +370,7 @@ fn rings_are_no_files_of_calls() {
         wide_row(&columns, enter(1), [b"", b""], |_| ()),
         "4 | /data/g | - | submit=0, complete=0"
     );
-    // IORING_ENTER_REGISTERED_RING: no descriptor, so nothing stands behind it.
+    // IORING_ENTER_REGISTERED_RING: no descriptor, so there is no file after it.
     assert_eq!(
         wide_row(&columns, enter(1 | 16), [b"", b""], |_| ()),
         "4 | - | - | submit=0, complete=0"

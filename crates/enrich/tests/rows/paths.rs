@@ -63,7 +63,7 @@ fn descriptors_before_paths() {
         aux: 0,
         ..call("openat", 1000, 3)
     };
-    // Where the path starts, and what stands before an absolute one.
+    // The start of the path, and the text before an absolute one.
     let from = |path: &'static [u8], dir1, at1, dirfd1| {
         wide_row(&["path", "args"], open, [path, b""], |r| {
             (r.dir1, r.at1, r.dirfd1) = (dir1, at1, dirfd1);
@@ -79,7 +79,7 @@ fn descriptors_before_paths() {
     assert_eq!(from(b"/x", 0, 1, 5), "/x | dirfd=5</home/u>");
     // Another root.
     assert_eq!(from(b"/x", 1, 3, 5), "/home/u/x | dirfd=5</data/g>");
-    // An operation: what an absolute path stands behind is not known.
+    // An operation: the descriptor before an absolute path is unknown.
     assert_eq!(from(b"x", 1, 0, 5), "/home/u/x | dirfd=5</home/u>");
     assert_eq!(from(b"/x", 1, 0, 5), "/home/u/x | dirfd=5");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What runs beside the slices: rates and depths over slices of time.
+//! Counters next to the slices: rates and depths over time.
 
 use std::collections::BTreeMap;
 

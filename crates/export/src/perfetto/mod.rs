@@ -1,10 +1,9 @@
 //! Perfetto's trace packets.
 //!
-//! Each thread is a track with its calls as slices, page faults within them.
-//! Operations of io_uring and AIO overlap, so each process has a track for every
-//! slot in flight, and each device one for every request in its queue. Flows lead
-//! from a call to its requests to devices. Counters tell bytes a second and
-//! requests in flight.
+//! Each thread is a track with its calls as slices and its page faults within them. Operations of
+//! io_uring and AIO overlap, so each process has one track per slot in flight, and each device one
+//! per request in its queue. Flows lead from a call to its block requests. Counters show bytes per
+//! second and requests in flight.
 //!
 //! Strings are interned and packets compressed; what is interned is forgotten
 //! from time to time, so that memory does not grow with the session.
@@ -35,7 +34,7 @@ enum Group {
     Device(String),
 }
 
-/// What ends.
+/// The slices that end.
 struct Running {
     track: u64,
     /// Bytes that it reads, or that it writes.
@@ -100,8 +99,8 @@ impl Perfetto {
         uuid
     }
 
-    /// The track of the request that a slice is a part of, if that runs and the
-    /// slice lies within what runs of it.
+    /// The track of the request that contains a slice, if the request is in progress and the slice
+    /// is inside one of its running slices.
     fn within(&mut self, row: &Row<'_>) -> Option<u64> {
         let (start, end) = (row.started_at_ns(), row.ended_at_ns());
         let (track, ends) = self.running.get_mut(&row.rid?)?;
@@ -115,11 +114,11 @@ impl Perfetto {
         Some(*track)
     }
 
-    /// The track of a row, told if it is new.
+    /// The track of a row; its description is written if it is new.
     fn place(&mut self, row: &Row<'_>) -> u64 {
         let (start, end) = (row.started_at_ns(), row.ended_at_ns());
         let tid = row.tid.unwrap_or(0);
-        // A thread of which the process is not known stands by itself.
+        // A thread whose process is unknown is a process of its own.
         let pid = row.pid.unwrap_or(tid);
         let comm = row.comm.unwrap_or("?");
         match row.layer() {

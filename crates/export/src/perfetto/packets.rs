@@ -96,7 +96,7 @@ impl Packets {
         }
     }
 
-    /// What comes first: how the clocks lie to one another.
+    /// The first packets: how the clocks relate to each other.
     pub fn begin(&mut self) {
         let clock = |id, ns| Clock {
             clock_id: Some(id),

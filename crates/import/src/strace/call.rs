@@ -1,5 +1,5 @@
-//! A call of a log as a row: what each argument means is told by the same table
-//! as for recordings (`fathom_model::syscalls`).
+//! A call of a log as a row: the same table as for recordings (`fathom_model::syscalls`) defines
+//! the meaning of each argument.
 
 use fathom_model::bytes::{angle_like_strace, escape_invalid_utf8};
 use fathom_model::kind::Kind;
@@ -47,8 +47,8 @@ pub fn known(name: &[u8]) -> Option<&'static Syscall> {
     (call.api == Api::Syscall).then_some(call)
 }
 
-/// Puts arguments in the order of the call's table: those of 32-bit programs come
-/// in another one, and strace leaves some out.
+/// Puts arguments into the order of the call's table: 32-bit programs pass them in another order,
+/// and strace leaves some out.
 pub fn reorder(name: &[u8], args: &mut Vec<&[u8]>) {
     match (name, args.len()) {
         // fd, offset, result, whence
@@ -142,7 +142,7 @@ pub fn row(
     row
 }
 
-/// What a descriptor leads to.
+/// The file behind a descriptor.
 fn behind(row: &mut Call, fd: i32, path: Option<Vec<u8>>, task: &Task, builder: &mut Builder) {
     let description = task.description(fd);
     let known = description.as_ref().map(|d| {
@@ -164,7 +164,7 @@ fn behind(row: &mut Call, fd: i32, path: Option<Vec<u8>>, task: &Task, builder: 
     }
 }
 
-/// Types that the name tells: `pipe:[7]`.
+/// Types that follow from the name: `pipe:[7]`.
 pub fn kind_of_name(path: &[u8]) -> &'static str {
     const SOCKETS: [&[u8]; 7] = [
         b"socket:", b"TCP", b"UDP", b"UNIX", b"NETLINK", b"RAW", b"PACKET",
@@ -236,7 +236,7 @@ fn paths(
     }
 }
 
-/// The type of file that a stat structure tells.
+/// The file type in a stat structure.
 pub fn mode_kind(arg: &[u8]) -> Option<&'static str> {
     let at = find(arg, b"st_mode=S_IF").map(|at| at + 8);
     let at = at.or_else(|| find(arg, b"stx_mode=S_IF").map(|at| at + 9))?;

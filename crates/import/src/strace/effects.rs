@@ -1,4 +1,4 @@
-//! What calls change: descriptors, positions, directories, names.
+//! Effects of calls: on descriptors, positions, directories, names.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use super::tasks::{Description, Pending, Shared, Task, clone_flags};
 use super::value::{Answer, descriptor, integer, split_unfinished, string};
 use crate::builder::Call;
 
-/// With -y every AT_FDCWD tells the thread's directory.
+/// With -y every AT_FDCWD shows the thread's directory.
 pub(super) fn learn_directory(task: &Task, known: &Syscall, args: &[&[u8]]) {
     for role in [Arg::Dirfd, Arg::Dirfd2] {
         let arg = known.position(role).and_then(|at| args.get(at));
@@ -153,7 +153,7 @@ impl Reader<'_> {
         };
     }
 
-    /// What a storage call changes.
+    /// The effects of a storage call.
     pub(super) fn effects(&mut self, tid: i32, known: &Syscall, args: &[&[u8]], row: &Call) {
         let Some(ret) = row.ret else {
             return;
@@ -230,7 +230,7 @@ impl Reader<'_> {
             Kind::Chdir => {
                 *task.cwd.borrow_mut() = row.path.clone();
             }
-            // Operations may move positions, and no call tells.
+            // Operations may move positions without any call.
             _ if known.name == "io_uring_enter" => task.forget_positions(),
             _ => {}
         }
@@ -243,7 +243,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What a call that gets no row changes.
+    /// The effects of a call that gets no row.
     pub(super) fn effects_of_other(
         &mut self,
         tid: i32,
@@ -259,7 +259,7 @@ impl Reader<'_> {
             _ => return,
         };
         if let Some(flags) = clone_flags(name, text) {
-            // Nothing tells any more when two of them move at once.
+            // If two of them move it at once, the position is unknown from then on.
             if self.several && flags.files {
                 self.positions = false;
             } else if self.several {

@@ -31,14 +31,14 @@ use crate::error::ImportError;
 use crate::next_line;
 use crate::text::shown;
 
-/// Lines that are looked at to find out what a log tells.
+/// Number of lines that are examined to find out what a log contains.
 const SURVEY_LINES: u64 = 20_000;
 /// Bad lines that are kept as examples.
 const EXAMPLES: usize = 3;
 /// Threads that have ended before they are written.
 const ENDED_ROWS: usize = 4096;
 
-/// What a log tells, found out before it is read.
+/// Properties of a log, detected before it is read.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     time: Option<&'static str>,
@@ -97,8 +97,8 @@ pub fn survey(files: &[PathBuf]) -> Result<Survey, ImportError> {
                 Some(Time::Relative(_)) => survey.time = Some("r"),
                 None => timeless += 1,
             }
-            // None of strace's classes of calls on files and descriptors has
-            // these, so that all calls were traced; or those that move positions.
+            // None of strace's classes of calls on files and descriptors has these, so all calls
+            // were traced, or at least all calls that move positions.
             survey.positions |= matches!(
                 name,
                 b"brk" | b"exit_group" | b"rt_sigaction" | b"arch_prctl" | b"lseek" | b"_llseek"
@@ -127,8 +127,8 @@ fn open(path: &Path) -> Result<BufReader<File>, ImportError> {
     Ok(BufReader::with_capacity(1 << 20, file))
 }
 
-/// Reads the logs into `builder`, and tells in `meta` what became of them.
-/// Returns the first lines that were not understood, fit for a terminal.
+/// Reads the logs into `builder` and records the results in `meta`. Returns the first lines that
+/// could not be parsed, escaped for a terminal.
 ///
 /// # Errors
 /// When a file cannot be read or the session not be written.
@@ -192,7 +192,7 @@ struct Log {
     ns: i64,
     /// Midnights that have passed.
     days: i64,
-    /// The thread that the file's name tells.
+    /// The thread in the file's name.
     tid: Option<i32>,
 }
 
@@ -432,31 +432,33 @@ impl Reader<'_> {
 impl Survey {
     fn not_observable(&self, several: bool) -> Vec<String> {
         let mut missing: Vec<String> = vec![
-            "processors, devices and inode numbers, page faults, operations of io_uring and AIO, \
+            "CPUs, devices and inode numbers, page faults, operations of io_uring and AIO, \
              calls that the log lacks"
                 .into(),
         ];
         if !self.durations {
-            missing.push("how long calls took (strace -T)".into());
+            missing.push("durations of calls (strace -T)".into());
         }
         if !self.paths {
             missing.push(
-                "files of descriptors that were open before, and where symbolic links led \
+                "files of descriptors that were open before, and targets of symbolic links \
                  (strace -y)"
                     .into(),
             );
         }
         if !self.positions {
             missing.push(
-                "where in a file read and write took place, as the log may lack calls that move \
-                 the position (trace lseek too)"
+                "offsets of read and write, because the log may lack calls that move \
+                 the position (also trace lseek)"
                     .into(),
             );
         }
         match self.time {
-            Some("t") => missing.push("the date (strace -ttt): times are those of one day".into()),
+            Some("t") => {
+                missing.push("the date (strace -ttt): times are taken as times of one day".into())
+            }
             Some("r") if several => {
-                missing.push("how the times of threads lie to one another (strace -ttt)".into());
+                missing.push("the order of calls across threads (strace -ttt)".into());
             }
             Some("r") => missing.push("the time of day (strace -ttt)".into()),
             _ => {}

@@ -42,7 +42,7 @@ type Table = Rc<RefCell<HashMap<i32, Slot>>>;
 /// A thread.
 #[derive(Debug)]
 pub struct Task {
-    /// What its row in `processes` says.
+    /// Its row in `processes`.
     pub info: ThreadInfo,
     /// Its directory, while that is known.
     pub cwd: Rc<RefCell<Option<Vec<u8>>>>,
@@ -55,7 +55,7 @@ pub struct Task {
 #[derive(Clone, Debug)]
 pub struct Pending {
     pub name: Vec<u8>,
-    /// What follows the opening bracket.
+    /// The text after the opening bracket.
     pub text: Vec<u8>,
     pub ts_ns: i64,
     /// The description whose position it moves, and how often that was disturbed
@@ -97,7 +97,7 @@ impl Task {
         }
     }
 
-    /// What descriptor `fd` leads to.
+    /// The file behind descriptor `fd`.
     pub fn description(&self, fd: i32) -> Option<Shared> {
         let table = self.table.borrow();
         table.get(&fd).map(|slot| slot.description.clone())
@@ -163,7 +163,7 @@ impl Tasks {
     pub fn get(&mut self, tid: i32, ns: i64) -> &mut Task {
         if !self.tasks.contains_key(&tid) {
             let mut task = self.child_of_pending(tid, ns);
-            // What strace starts is a process.
+            // strace starts processes, not threads.
             if !self.first && task.info.pid.is_none() {
                 task.info.pid = Some(tid);
             }

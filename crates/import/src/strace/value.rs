@@ -9,13 +9,13 @@ use super::line::duration;
 /// Behind the path of a working directory that was removed.
 const DELETED: &[u8] = b" (deleted)";
 
-/// What a call returned.
+/// The return value of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// The value, negative errno for an error; `None` when the call did not
     /// return.
     pub ret: Option<i64>,
-    /// What the returned descriptor leads to.
+    /// The file behind the returned descriptor.
     pub path: Option<Vec<u8>>,
     pub dur_ns: Option<i64>,
 }
@@ -117,9 +117,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The last byte of what lies behind a descriptor. Paths have their `<` and
-    /// `>` escaped; what -yy adds for devices is in brackets of its own, and
-    /// addresses of sockets, which may hold `->`, stand in square ones.
+    /// The last byte of the text after a descriptor. In paths, `<` and `>` are escaped; the
+    /// additions of -yy for devices are in their own brackets, and addresses of sockets, which may
+    /// contain `->`, in square ones.
     fn angled(&self, at: usize) -> Option<usize> {
         let inner = self.text.get(at + 1..)?;
         let is_path = inner.starts_with(b"/");
@@ -233,7 +233,7 @@ pub fn without_comment(text: &[u8]) -> &[u8] {
     }
 }
 
-/// A descriptor and what lies behind it: `3</etc/passwd>`; AT_FDCWD is -100.
+/// A descriptor and the text after it: `3</etc/passwd>`; AT_FDCWD is -100.
 pub fn descriptor(text: &[u8]) -> Option<(i32, Option<Vec<u8>>)> {
     let end = text.iter().position(|b| *b == b'<').unwrap_or(text.len());
     let (number, rest) = text.split_at_checked(end)?;
@@ -258,7 +258,7 @@ pub fn descriptor(text: &[u8]) -> Option<(i32, Option<Vec<u8>>)> {
     Some((fd, path))
 }
 
-/// What stands in angle brackets, without strace's escapes and what -yy adds.
+/// The text in angle brackets, without strace's escapes and without the additions of -yy.
 fn path_of(text: &[u8]) -> Vec<u8> {
     let text = match text.iter().position(|b| *b == b'<') {
         Some(at) if text.starts_with(b"/") => text.get(..at).unwrap_or(text),

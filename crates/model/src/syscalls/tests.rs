@@ -9,7 +9,7 @@ fn calls_of_32_bit_programs_are_known_calls() {
         assert!(numbers.insert(call.number), "{} twice", call.number);
         assert!(u32::from(call.number) < crate::abi::MAX_NUMBERS);
         let native = SYSCALLS[index].desc(index);
-        // What is recorded is laid out as for the call itself.
+        // The record has the layout of the call itself.
         assert_eq!(desc.flags, native.flags, "{}", call.name);
         let values = |d: &CallDesc| (d.aux != 255, d.extra.map(|e| e != 255));
         assert_eq!(values(&desc), values(&native), "{}", call.name);

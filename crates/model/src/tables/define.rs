@@ -1,9 +1,10 @@
-//! What the declaration of a table makes: the table, a row of it, and its rows by column.
+//! The items that the declaration of a table generates: the table, a row of it, and its rows by
+//! column.
 
 /// Rows for which a new batch sets memory aside at most.
 pub(super) const MAX_RESERVED: usize = 1 << 20;
 
-/// What a row holds, by [`ColumnType`].
+/// The value in a row, by [`ColumnType`].
 pub(super) mod value {
     pub type I64 = i64;
     pub type I32 = i32;

@@ -1,7 +1,7 @@
 //! Values that are names and no patterns: the kernel side compares hashes of whole names, which
 //! patterns have none of.
 
-/// What a value stands for.
+/// The meaning of a value.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Literal {
     /// These bytes.

@@ -1,5 +1,5 @@
-//! What is recorded besides the choice of calls: the filters of `fathom record`
-//! as rules for the kernel side (`bpf/include/filter.h`).
+//! The filters of `fathom record`, other than the choice of calls, as rules for the kernel side
+//! (`bpf/include/filter.h`).
 //!
 //! Filters of different kinds must all let a call pass; of one kind a value that
 //! is named suffices; a value behind `!` takes away.
@@ -60,19 +60,20 @@ pub enum FilterError {
     Value {
         option: &'static str,
         value: String,
-        /// What is wrong with it, and what to do.
+        /// The problem and its solution.
         problem: String,
     },
     /// One value is asked for and taken away.
-    #[error("--{option}: {value} is both asked for and taken away by '!'")]
+    #[error("--{option}: {value} is both included and excluded ('!{value}')")]
     Contradiction { option: &'static str, value: String },
     /// The types asked for are all taken away.
-    #[error("--file-type: no type is left to record")]
+    #[error("--file-type: the values exclude every type")]
     NoType,
-    #[error("the filters have {0} values; {MAX_RULES} are possible")]
+    /// There are too many.
+    #[error("the filters have {0} values; the maximum is {MAX_RULES}")]
     TooMany(usize),
     /// The system gave no random numbers.
-    #[error("no random numbers for the filters: {0}")]
+    #[error("cannot get random numbers for the filters: {0}")]
     Random(String),
 }
 
@@ -166,8 +167,8 @@ impl Filters {
         &self.pids
     }
 
-    /// Whether tasks may pass that do not exist yet, whoever starts them: the
-    /// recording does not end when those that do have ended.
+    /// Whether tasks may match that do not exist yet, with any parent: the recording does not end
+    /// when the existing ones have ended.
     pub fn open_ended(&self) -> bool {
         self.pids.is_empty() && self.tids.is_empty()
     }
@@ -247,10 +248,10 @@ impl Filters {
             Literal::Pattern('[') if exists() => value.to_vec(),
             Literal::Pattern(c) => {
                 return Err(wrong(format!(
-                    "'{c}' makes this a pattern, and only whole names of files and directories \
-                     can be compared in the kernel; name the directory, and select by \
-                     path afterwards: fathom query SESSION \"SELECT * FROM syscalls WHERE path \
-                     GLOB '...'\"; for a name that has the character itself write '\\{c}'"
+                    "'{c}' makes this a pattern, but the kernel can compare only whole names of \
+                     files and directories; record the directory, and select by path \
+                     afterwards: fathom query SESSION \"SELECT * FROM syscalls WHERE path \
+                     GLOB '...'\"; for a name that contains the character write '\\{c}'"
                 )));
             }
         };
@@ -259,7 +260,7 @@ impl Filters {
         for form in forms {
             if paths::too_long(&form) {
                 return Err(wrong(
-                    "too long: a path has less than 4096 bytes, a name at most 255".into(),
+                    "too long: the limits are 4095 bytes for a path and 255 for a name".into(),
                 ));
             }
             let (hash, depth) = self.hasher.path(&form);
@@ -288,7 +289,7 @@ impl Filters {
                 self.config.comm_lengths |= 1 << name.len();
                 (RULE_BEGINNING, name.as_slice())
             }
-            // What lies beyond cannot be compared.
+            // Bytes beyond that cannot be compared.
             _ => (RULE_WHOLE, name.get(..longest).unwrap_or(&name)),
         };
         let hash = self.hasher.text(name);
@@ -314,7 +315,7 @@ impl Filters {
             let tid = number("tid", value)?;
             if sign == RULE_TAKES {
                 if !Path::new("/proc").join(tid.to_string()).exists() {
-                    return Err(wrong("tid", value, "there is no such thread".into()));
+                    return Err(wrong("tid", value, "no such thread".into()));
                 }
                 self.tids.push(tid);
             }
@@ -324,7 +325,13 @@ impl Filters {
             let uid = match value.parse::<u32>() {
                 Ok(uid) => uid,
                 Err(_) => User::named(value)
-                    .map_err(|_| wrong("uid", value, "there is no such user".into()))?
+                    .map_err(|_| {
+                        wrong(
+                            "uid",
+                            value,
+                            "no such user; `getent passwd` lists users".into(),
+                        )
+                    })?
                     .uid(),
             };
             self.add(("uid", RULE_UID), (RULE_WHOLE, uid.into()), sign, value)?;
@@ -340,7 +347,7 @@ impl Filters {
             wrong(
                 OPTION,
                 &value,
-                "there is no such cgroup (v2); /proc/PID/cgroup shows the path behind '0::'".into(),
+                "no such cgroup (v2); /proc/PID/cgroup shows the path after '0::'".into(),
             )
         })?;
         let (hash, _) = self.hasher.path(&path);
@@ -355,10 +362,10 @@ impl Filters {
             let wrong = |problem: String| wrong(OPTION, &value, problem);
             let kind = (OPTION, RULE_CONTAINER);
             if let Some(beginning) = value.strip_suffix('*') {
-                // Containers that are there and those that will be.
+                // Existing and future containers.
                 if !cgroups::is_digits(beginning) {
                     return Err(wrong(
-                        "before '*' only digits of an id can stand (0-9, a-f)".into(),
+                        "only hexadecimal digits of an ID (0-9, a-f) can precede '*'".into(),
                     ));
                 }
                 let rule = self.container_id(beginning);
@@ -377,14 +384,14 @@ impl Filters {
             let rules: Vec<(u32, u64)> = match matching.as_slice() {
                 [] => {
                     let id = cgroups::id_of_name(Path::new("/"), &value)
-                        .ok_or_else(|| wrong("there is no such container running".into()))?;
+                        .ok_or_else(|| wrong("no running container has this name or ID".into()))?;
                     if !running.iter().any(|c| c.id == id) {
                         return Err(wrong(format!("the container ({id}) is not running")));
                     }
                     vec![self.container_id(&id)]
                 }
                 [one] if cgroups::is_id(&one.id) => vec![self.container_id(&one.id)],
-                // Without an id it is known by where its cgroup lies.
+                // Without an ID the container is identified by its cgroup's path.
                 [one] => running
                     .iter()
                     .filter(|c| c.id == one.id)
@@ -392,7 +399,7 @@ impl Filters {
                     .collect(),
                 several => {
                     return Err(wrong(format!(
-                        "the ids of {} containers begin so; give more digits, or '{value}*' for \
+                        "the IDs of {} containers begin with this; give more digits, or '{value}*' for \
                          all of them",
                         several.len()
                     )));
@@ -420,7 +427,7 @@ impl Filters {
                 wrong(
                     OPTION,
                     value,
-                    format!("no such type; known are {}", names.join(", ")),
+                    format!("no such type; choose from {}", names.join(", ")),
                 )
             })?;
             let (to, other) = if sign == RULE_TAKES {
@@ -505,13 +512,7 @@ fn number(option: &'static str, value: &str) -> Result<u32, FilterError> {
         .parse()
         .ok()
         .filter(|number| *number > 0)
-        .ok_or_else(|| {
-            wrong(
-                option,
-                value,
-                "not the number of a process or thread".into(),
-            )
-        })
+        .ok_or_else(|| wrong(option, value, "not a process or thread ID".into()))
 }
 
 fn hierarchy(option: &'static str, value: &str) -> Result<PathBuf, FilterError> {

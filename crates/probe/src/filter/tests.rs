@@ -64,7 +64,7 @@ fn patterns_of_paths_are_refused() {
     ] {
         let text = message(|args| args.path = vec![pattern.into()]);
         assert!(text.contains("makes this a pattern"), "{pattern}: {text}");
-        assert!(text.contains("name the directory"), "{pattern}: {text}");
+        assert!(text.contains("record the directory"), "{pattern}: {text}");
     }
     let filters = parse(|args| args.path = vec![r"/data/\*.bin".into()]).unwrap();
     let (path, _) = filters.hasher.path(b"/data/*.bin");

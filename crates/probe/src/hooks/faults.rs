@@ -1,5 +1,5 @@
-//! What of page faults can be seen with the hooks that were chosen
-//! (`bpf/faults.bpf.h`, `bpf/writeback.bpf.h`).
+//! The page fault data that the chosen hooks can provide (`bpf/faults.bpf.h`,
+//! `bpf/writeback.bpf.h`).
 
 use fathom_model::abi::FaultConfig;
 
@@ -20,7 +20,7 @@ impl Hooks {
         }
         self.chosen.retain(|c| c.row.feature != Feature::Faults);
         for (_, name, without) in Feature::OPTIONAL.iter().filter(|o| o.0 == Feature::Faults) {
-            self.miss(name, without, "neither beginning nor end is seen");
+            self.miss(name, without, "the kernel reports neither start nor end");
         }
     }
 
@@ -33,7 +33,7 @@ impl Hooks {
     }
 }
 
-/// What the programs for page faults are told.
+/// Configuration of the page fault programs.
 pub(crate) fn fault_config(hooks: &Hooks) -> FaultConfig {
     FaultConfig {
         begins: hooks.sees_begin().into(),

@@ -1,5 +1,5 @@
-//! What of the layers below the calls can be seen with the hooks that were chosen
-//! (`bpf/block.bpf.h` and its neighbors).
+//! The data below the calls that the chosen hooks can provide (`bpf/block.bpf.h` and its
+//! neighbors).
 
 use fathom_model::abi::LayerConfig;
 use fathom_model::layers::{Layer, LayerSet};
@@ -9,11 +9,11 @@ use super::faults::page_bytes;
 use super::{Feature, Hooks, is_of};
 use crate::features::Features;
 
-/// Bit of `rq_flags` that tells that a request is part of a sequence of flushes, in kernels
-/// where it is no enumerator yet (6.1 and older).
+/// Bit of `rq_flags` that marks a request of a flush sequence, in kernels where it is not an
+/// enumerator yet (6.1 and older).
 const FLUSH_SEQUENCE_BEFORE: u32 = 4;
 
-/// What the programs for these layers are told.
+/// Configuration of the programs for these layers.
 pub(crate) fn layer_config(hooks: &Hooks, layers: LayerSet, features: &Features) -> LayerConfig {
     let on = |wanted: bool, feature| u32::from(wanted && hooks.serve(feature));
     let block = on(layers.has(Layer::Block), Feature::Block);
@@ -21,7 +21,7 @@ pub(crate) fn layer_config(hooks: &Hooks, layers: LayerSet, features: &Features)
         block,
         sched: on(layers.has(Layer::Sched), Feature::Sched),
         irq: on(layers.has(Layer::Irq), Feature::Irq),
-        // What a request has made dirty tells which requests to remember.
+        // The requests to remember follow from the pages that they dirty.
         counts: block | on(layers.has(Layer::PageCache), Feature::Cache),
         page_shift: page_bytes().trailing_zeros(),
         spans: on(layers.has(Layer::Fs), Feature::Fs),
@@ -45,7 +45,7 @@ impl Hooks {
                 recorded,
                 reason: match (recorded, asked) {
                     (true, _) => String::new(),
-                    (false, false) => format!("it was not asked for: --layers {}", layer.name()),
+                    (false, false) => format!("it was not selected: --layers {}", layer.name()),
                     (false, true) => self.refusal(features),
                 },
             }
@@ -63,7 +63,7 @@ impl Hooks {
             .find(|hook| !hook.attached && names.contains(&hook.name.as_str()));
         match missing {
             Some(hook) => hook.note.clone(),
-            None => "this kernel has none of the places where it is recorded".to_string(),
+            None => "this kernel has none of its attach points".to_string(),
         }
     }
 }

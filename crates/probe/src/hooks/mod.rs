@@ -1,5 +1,5 @@
-//! Where the programs hang: which of them fit this kernel, what became of them,
-//! and what is missing without them. `rows` lists them all.
+//! Attach points: which programs fit this kernel, their state, and what is missing without them.
+//! `rows` lists all programs.
 
 mod faults;
 mod layers;
@@ -21,15 +21,15 @@ pub(crate) use perf::open_event;
 pub(crate) use faults::fault_config;
 pub(crate) use layers::layer_config;
 
-/// What is missing without stacks.
-pub(crate) const NO_STACKS: &str = "from where in its program a call was made is not recorded";
+/// The consequence of missing stacks.
+pub(crate) const NO_STACKS: &str = "call stacks are not recorded";
 
-/// What is missing without the hook of counters.
-pub(crate) const NO_COUNTERS: &str = "counters of perf are not recorded: what others do while a request is \
-                           off the CPU could not be told from its own";
+/// The consequence of the missing hook of counters.
+pub(crate) const NO_COUNTERS: &str = "perf counters are not recorded: counts of other tasks while a request \
+                           is off the CPU could not be separated from its own";
 
-/// What hooks serve. The programs of a feature that is not wanted are not
-/// loaded; of those, the optional ones, that the kernel refuses neither.
+/// The feature that a hook belongs to. Programs of unselected features are not loaded; nor are
+/// programs of optional features that the kernel refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feature {
     /// System calls and tasks: always wanted.
@@ -39,7 +39,7 @@ pub(crate) enum Feature {
     Aio,
     /// Page faults on mapped files, and write-back.
     Faults,
-    /// What requests do in the page cache.
+    /// Activity of requests in the page cache.
     Cache,
     /// Functions of VFS, file systems, the page cache and the block layer.
     Vfs,
@@ -47,19 +47,19 @@ pub(crate) enum Feature {
     Fs,
     /// Requests to FUSE servers.
     Fuse,
-    /// Requests to devices, and who caused them.
+    /// Block requests and their causes.
     Block,
     /// Interrupts.
     Irq,
     /// Waits.
     Sched,
-    /// From where in their programs calls were made.
+    /// Call stacks.
     Stacks,
     Counters,
 }
 
 impl Feature {
-    /// What of a layer is recorded by hooks of its own.
+    /// The features for a layer.
     pub(crate) fn of_layer(layer: Layer) -> &'static [Feature] {
         match layer {
             Layer::Syscall => &[Feature::Calls],
@@ -75,8 +75,8 @@ impl Feature {
         }
     }
 
-    /// Features without which the programs are loaded again when the kernel
-    /// refuses them, and what is missing then.
+    /// Optional features. If the kernel refuses one, fathom loads the programs again without it.
+    /// With each: its name and the data that is missing without it.
     pub(crate) const OPTIONAL: [(Feature, &str, &str); 10] = [
         (
             Feature::Faults,
@@ -92,8 +92,8 @@ impl Feature {
         (
             Feature::Fs,
             "layer fs",
-            "parts of file systems are not recorded, and direct I/O of io_uring and AIO is put \
-             down to the call that submits it",
+            "slices of file systems are not recorded, and direct I/O of io_uring and AIO is \
+             attributed to the submitting call",
         ),
         (
             Feature::Fuse,
@@ -103,13 +103,13 @@ impl Feature {
         (
             Feature::Block,
             "layer block",
-            "requests to devices are not recorded",
+            "block requests are not recorded",
         ),
         (
             Feature::Irq,
             "layer irq",
-            "interrupts are not recorded, and may pass for the thread that they interrupted as \
-             what woke another",
+            "interrupts are not recorded; a wake-up by an interrupt may be attributed to the \
+             interrupted thread",
         ),
         (Feature::Sched, "layer sched", "waits are not recorded"),
         (Feature::Stacks, "stacks", NO_STACKS),
@@ -117,10 +117,10 @@ impl Feature {
     ];
 }
 
-/// How the hooks of functions are called together.
+/// Name for all hooks of functions.
 pub const LAYER_VFS: &str = "layer vfs";
-const NO_FUNCTIONS: &str = "time in VFS, and in the functions of file systems and of the page \
-                            cache, is not told apart";
+const NO_FUNCTIONS: &str = "time in VFS, and in functions of file systems and the page \
+                            cache, is not a separate slice";
 
 /// A program that was chosen for a row.
 struct Chosen {
@@ -132,7 +132,7 @@ struct Chosen {
 /// The hooks of one recording.
 #[derive(Default)]
 pub(crate) struct Hooks {
-    /// What was chosen, and what became of it.
+    /// The chosen hooks and their state.
     pub(crate) list: Vec<Hook>,
     /// In the order of attaching.
     chosen: Vec<Chosen>,
@@ -147,13 +147,12 @@ struct Built {
 }
 
 impl Hooks {
-    /// Chooses a program for each hook of the features in `wanted`, before loading;
-    /// has the others left out, and those whose place this kernel does not have:
-    /// one of them would keep the whole object from being loaded. Programs that
-    /// are not in the list (iterators) stay.
+    /// Chooses a program for each hook of the features in `wanted`, before loading. Disables
+    /// the other programs and those whose attach point this kernel lacks, because a single one
+    /// would make loading the object fail. Programs that are not in the list (iterators) stay.
     ///
     /// # Errors
-    /// When there is no place for a hook without which nothing can be recorded.
+    /// When the kernel lacks the attach point of a required hook.
     pub(crate) fn choose(
         open: &mut OpenObject,
         features: &Features,
@@ -174,15 +173,15 @@ impl Hooks {
         let mut hooks = Hooks::default();
         let functions = features.hooks_functions() || !wanted.contains(&Feature::Vfs);
         if !functions {
-            let why = "this kernel lets no program hook its functions";
+            let why = "this kernel does not allow programs to attach to functions";
             hooks.miss(LAYER_VFS, NO_FUNCTIONS, why);
         }
         let is_wanted = |row: &&Row| {
             wanted.contains(&row.feature) && (functions || row.feature != Feature::Vfs)
         };
         for row in ROWS.iter().filter(is_wanted) {
-            // What a build does not have of calls, or that it has nothing of a
-            // feature, its note says (variant.rs): the kernel is not to blame.
+            // If this build of the programs lacks calls or a feature, the note of the build
+            // (variant.rs) says so; the kernel is not the cause.
             let of_feature = |other: &&Row| other.feature == row.feature;
             let of_calls = row.feature == Feature::Calls;
             if !is_built(row) && (of_calls || !ROWS.iter().filter(of_feature).any(is_built)) {
@@ -192,7 +191,7 @@ impl Hooks {
                 section(form.program).is_some_and(|section| fits(form.at, section, features))
             });
             match fitting {
-                // Several rows have it.
+                // Several rows can share a program.
                 Some(form) if hooks.has(form.program) => {}
                 Some(form) => hooks.chosen.push(Chosen {
                     program: form.program,
@@ -215,7 +214,7 @@ impl Hooks {
                     if row.required {
                         return Err(ProbeError::NoHook(name));
                     }
-                    hooks.miss(&name, row.without, "this kernel has no such place");
+                    hooks.miss(&name, row.without, "this kernel lacks the attach point");
                 }
             }
         }
@@ -245,7 +244,7 @@ impl Hooks {
         self.attached.iter().any(|(name, _)| *name == program)
     }
 
-    /// Notes that `name` is not there, what is missing without it, and why.
+    /// Notes that `name` is missing, with the consequences and the cause.
     pub(crate) fn miss(&mut self, name: &str, without: &str, why: &str) {
         let note = format!("{without} ({why})");
         if self.list.iter().any(|h| h.name == name && h.note == note) {
@@ -259,8 +258,8 @@ impl Hooks {
         });
     }
 
-    /// Attaches the programs that were chosen and loaded. What the kernel refuses
-    /// is noted; only without the required ones is it an error.
+    /// Attaches the chosen and loaded programs. If the kernel refuses an optional one, this is
+    /// noted; if it refuses a required one, this is an error.
     pub(crate) fn attach(
         &mut self,
         object: &mut Object,
@@ -297,7 +296,7 @@ impl Hooks {
         Ok(links)
     }
 
-    /// Asks the kernel how often it left a program out.
+    /// Reads from the kernel how often it skipped a program.
     pub(crate) fn count_skipped(&mut self, object: &Object) {
         for (name, at) in &self.attached {
             let program = object.progs().find(|program| program.name() == *name);
@@ -312,7 +311,7 @@ impl Chosen {
     fn note(&self) -> String {
         match (self.at, self.row.forms.last()) {
             (At::Classic, Some(usual)) => format!(
-                "instead of tp_btf/{}, runs of which this kernel leaves out; costs more",
+                "instead of tp_btf/{}, because this kernel skips runs of it; costs more",
                 usual.program
             ),
             _ => String::new(),
@@ -328,7 +327,7 @@ pub(crate) fn is_of(program: &str, feature: Feature) -> bool {
         .any(|form| form.program == program)
 }
 
-/// How a place is called: the section of its program, but for events of perf.
+/// Name of an attach point: the section of its program, or the perf event.
 fn place(at: At, section: &str) -> String {
     match at {
         At::Perf { event, .. } => format!("perf/{event}"),
@@ -354,8 +353,8 @@ fn fits(at: At, section: &str, features: &Features) -> bool {
     }
 }
 
-/// Whether the place belongs to a file system that the kernel does not have, or has not
-/// loaded: nothing of it can be missing.
+/// Whether the attach point belongs to a file system that the kernel does not have or has not
+/// loaded. Then no data is missing without it.
 fn is_of_absent_file_system(place: &str) -> bool {
     let name = place.rsplit('/').next().unwrap_or_default();
     let file_system = match name.split('_').next() {
@@ -371,8 +370,8 @@ fn is_of_absent_file_system(place: &str) -> bool {
     })
 }
 
-/// Times that the kernel left the program `fd` out; 0 where it does not say
-/// (before 5.12; it left none out then).
+/// Number of runs of the program `fd` that the kernel skipped; 0 before 5.12, where the kernel
+/// reports no number and skips none.
 fn skipped(fd: i32) -> u64 {
     let mut info = libbpf_sys::bpf_prog_info::default();
     let mut bytes = size_of::<libbpf_sys::bpf_prog_info>() as u32;

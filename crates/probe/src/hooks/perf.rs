@@ -10,8 +10,7 @@ pub(super) fn is_there(config: u32) -> bool {
     open(config, 0).is_ok()
 }
 
-/// Runs `program` at every `config` on each of `cpus` processors; those that are
-/// not there are passed over.
+/// Runs `program` at every `config` on each of `cpus` CPUs; CPUs that are offline are skipped.
 ///
 /// # Errors
 /// When a processor refuses; the links of the others are in `links` then.
@@ -48,8 +47,7 @@ fn open(config: u32, cpu: i32) -> io::Result<OwnedFd> {
     open_event(libbpf_sys::PERF_TYPE_SOFTWARE, config, cpu, 1)
 }
 
-/// An event of all tasks on `cpu`, which tells of each `period`th occurrence; of none when
-/// that is 0, and only counts then.
+/// An event of all tasks on `cpu` that reports each `period`th occurrence; with 0 it only counts.
 pub(crate) fn open_event(kind: u32, config: u32, cpu: i32, period: u64) -> io::Result<OwnedFd> {
     let mut attr = libbpf_sys::perf_event_attr {
         type_: kind,

@@ -1,15 +1,15 @@
-//! Every place where programs hang, in the order in which they are attached:
-//! what is missing without it, and what the kernel must have for it.
+//! All attach points, in the order of attaching: what is missing without each, and what it needs
+//! from the kernel.
 
 use super::{Feature, NO_COUNTERS, NO_STACKS};
 
-/// A place that is hooked while recording.
+/// An attach point.
 pub(super) struct Row {
-    /// What the hook serves: it is loaded when that is wanted.
+    /// The feature that the hook belongs to.
     pub(super) feature: Feature,
-    /// Programs that can serve it; the first that fits the kernel is taken.
+    /// Programs for the hook; fathom takes the first that fits the kernel.
     pub(super) forms: &'static [Form],
-    /// What is missing without it.
+    /// The consequence if it is missing.
     pub(super) without: &'static str,
     /// Nothing can be recorded without it.
     pub(super) required: bool,
@@ -21,30 +21,30 @@ pub(super) struct Form {
     pub(super) at: At,
 }
 
-/// Where a program hangs.
+/// The kind of attach point.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum At {
-    /// On the tracepoint that its section names.
+    /// The tracepoint that the program's section names.
     Section,
-    /// The same on a classic tracepoint, only for kernels that would leave out
-    /// runs of the other form (`HAVE_CLASSIC` in `bpf/include/compat.h`).
+    /// The same as a classic tracepoint, only for kernels that skip runs of the other form
+    /// (`HAVE_CLASSIC` in `bpf/include/compat.h`).
     Classic,
-    /// On the BTF tracepoint that its section names, when that has this form.
+    /// The BTF tracepoint that the program's section names, if it has this form.
     Typed {
         arguments: usize,
         /// Name of the structure that the first of them points to.
         first: Option<&'static str>,
     },
-    /// On each occurrence of a software event of perf, on every CPU.
+    /// Each occurrence of a software event of perf, on every CPU.
     Perf {
-        /// The event as perf calls it.
+        /// Name of the event in perf.
         event: &'static str,
         /// Its number.
         config: u32,
     },
 }
 
-/// On a tracepoint that all kernels have in one form.
+/// A tracepoint that has the same form in all kernels.
 macro_rules! tracepoint {
     ($feature:ident, $program:literal, $without:expr) => {
         Row {
@@ -59,7 +59,7 @@ macro_rules! tracepoint {
     };
 }
 
-/// On a BTF tracepoint, or on the classic one.
+/// A BTF tracepoint, or the classic one.
 macro_rules! call_or_task {
     ($program:literal, $classic:literal, $required:literal, $without:expr) => {
         Row {
@@ -80,7 +80,7 @@ macro_rules! call_or_task {
     };
 }
 
-/// On a BTF tracepoint whose arguments differ between kernels.
+/// A BTF tracepoint whose arguments differ between kernels.
 macro_rules! typed {
     ($feature:ident, $without:expr, $($program:literal: $arguments:literal $first:expr),+) => {
         Row {
@@ -98,7 +98,7 @@ macro_rules! typed {
     };
 }
 
-/// On one of several places of which kernels have one or the other.
+/// One of several attach points, of which each kernel has one.
 macro_rules! either {
     ($feature:ident, $without:expr, $($program:literal),+) => {
         Row {
@@ -113,18 +113,17 @@ macro_rules! either {
     };
 }
 
-/// Where direct I/O begins: one place, or on older kernels one a file system.
+/// Start of direct I/O: one attach point, or one per file system in older kernels.
 macro_rules! direct {
     ($program:literal) => {
         either!(Fs, NO_DIRECT, "layer_dio_begin", $program)
     };
 }
 
-/// At the beginning or the end of a function, which may have other names in other
-/// kernels.
+/// Start or end of a function, whose name may differ between kernels.
 macro_rules! function {
     ($($program:literal),+ => $what:literal) => {
-        either!(Vfs, concat!($what, " is not told apart"), $($program),+)
+        either!(Vfs, concat!($what, " is not a separate slice"), $($program),+)
     };
 }
 
@@ -139,35 +138,31 @@ macro_rules! perf {
                     config: $config,
                 },
             }],
-            without: "page faults have no duration, and major and failed ones can't be told from \
-                      others",
+            without: "page faults have no duration, and major and failed faults are not distinguished \
+                      from others",
             required: false,
         }
     };
 }
 
-const NO_DIRECT: &str = "direct I/O of io_uring and AIO is put down to the call that submits it";
+const NO_DIRECT: &str = "direct I/O of io_uring and AIO is attributed to the submitting call";
 const NO_BEGIN: &str = "page faults have no duration and no access";
 
-/// Tasks first, so that no call is recorded of a task that is unknown.
+/// Tasks first, so that no call of an unknown task is recorded.
 pub(super) const ROWS: &[Row] = &[
-    // Its classic form does not tell which thread is renamed.
-    tracepoint!(
-        Calls,
-        "task_rename",
-        "names that threads give themselves are missing"
-    ),
-    // Its classic form does not tell which task moves.
+    // The classic form does not name the renamed thread.
+    tracepoint!(Calls, "task_rename", "new names of threads are missing"),
+    // The classic form does not name the task that moves.
     tracepoint!(
         Calls,
         "cgroup_attach_task",
-        "--cgroup and --container keep to the cgroup in which a task began"
+        "--cgroup and --container use the cgroup in which a task started"
     ),
     call_or_task!(
         "sched_process_exit",
         "sched_process_exit_classic",
         false,
-        "ends of threads and calls that they were in are missing"
+        "ends of threads, and calls in progress at those ends, are missing"
     ),
     call_or_task!(
         "sched_process_exec",
@@ -207,22 +202,22 @@ pub(super) const ROWS: &[Row] = &[
     ),
     typed!(
         Uring,
-        "operations of io_uring that the kernel refuses at once are not recorded",
+        "operations of io_uring that the kernel rejects at submission are not recorded",
         "uring_req_failed": 3 Some("io_uring_sqe")
     ),
     typed!(
         Uring,
-        "which operations of io_uring went through a worker thread is not known",
+        "whether a worker thread carried out an operation of io_uring is unknown",
         "uring_queue_async_work": 2 Some("io_kiocb")
     ),
     typed!(
         Uring,
-        "operations that complete while the ring of completions is full have no result",
+        "operations of io_uring that complete while the completion queue is full have no result",
         "uring_cqe_overflow": 5 None
     ),
     typed!(
         Aio,
-        "the end of direct I/O of AIO is when its completion was found, not exact",
+        "direct I/O of AIO ends when the program reads its completion, which may be later than the true end",
         "aio_dio_complete": 3 Some("kiocb")
     ),
     // Kernels for arm64 have a function instead of both.
@@ -231,7 +226,7 @@ pub(super) const ROWS: &[Row] = &[
     tracepoint!(
         Faults,
         "mm_filemap_map_pages",
-        "which pages a fault mapped along is missing"
+        "the pages that a fault mapped around it are missing"
     ),
     tracepoint!(
         Faults,
@@ -269,12 +264,12 @@ pub(super) const ROWS: &[Row] = &[
     tracepoint!(
         Fs,
         "layer_ext4_sync_enter",
-        "fsync in ext4 is not told apart"
+        "fsync in ext4 is not a separate slice"
     ),
     tracepoint!(
         Fs,
         "layer_ext4_sync_exit",
-        "fsync in ext4 is not told apart"
+        "fsync in ext4 is not a separate slice"
     ),
     direct!("operation_ext4_file_read_iter"),
     direct!("operation_ext4_file_write_iter"),
@@ -282,20 +277,24 @@ pub(super) const ROWS: &[Row] = &[
     direct!("operation_xfs_file_write_iter"),
     direct!("operation_btrfs_file_read_iter"),
     direct!("operation_btrfs_file_write_iter"),
-    tracepoint!(Fs, "layer_dio_complete", "direct I/O is not told apart"),
+    tracepoint!(
+        Fs,
+        "layer_dio_complete",
+        "direct I/O is not a separate slice"
+    ),
     tracepoint!(
         Fuse,
         "layer_fuse_send",
-        "requests to FUSE servers are not told apart"
+        "requests to FUSE servers are not separate slices"
     ),
     tracepoint!(
         Fuse,
         "layer_fuse_end",
-        "requests to FUSE servers are not told apart"
+        "requests to FUSE servers are not separate slices"
     ),
     typed!(
         Block,
-        "requests to devices have no cause",
+        "block requests have no cause",
         "layer_bio_queue": 1 Some("bio"),
         "layer_bio_queue_behind_queue": 2 Some("request_queue")
     ),
@@ -308,11 +307,11 @@ pub(super) const ROWS: &[Row] = &[
     tracepoint!(
         Block,
         "layer_rq_start",
-        "when the block layer had a request for the device is missing"
+        "the time at which the block layer made a request is missing"
     ),
     typed!(
         Block,
-        "when a request was queued is missing",
+        "the time at which a request was queued is missing",
         "layer_rq_insert": 1 Some("request"),
         "layer_rq_insert_behind_queue": 2 Some("request_queue")
     ),
@@ -324,70 +323,63 @@ pub(super) const ROWS: &[Row] = &[
     ),
     typed!(
         Block,
-        "requests that a device gave back count twice in its queue",
+        "requests that a device returned count twice in its queue",
         "layer_rq_requeue": 1 Some("request"),
         "layer_rq_requeue_behind_queue": 2 Some("request_queue")
     ),
     typed!(
         Block,
-        "requests that were merged may lend their times to others",
+        "merged requests may give their times to other requests",
         "layer_rq_merge": 1 Some("request"),
         "layer_rq_merge_behind_queue": 2 Some("request_queue")
     ),
     tracepoint!(
         Block,
         "layer_rq_complete",
-        "requests to devices are not recorded"
+        "block requests are not recorded"
     ),
     either!(
         Block,
-        "who made pages dirty that are written back is not known",
+        "the cause of write-back is unknown",
         "layer_dirty_folio",
         "layer_dirty_page"
     ),
     tracepoint!(
         Block,
         "layer_handle_start",
-        "whose changes a journal of ext4 commits is not known"
+        "the cause of ext4's journal commits is unknown"
     ),
     tracepoint!(
         Block,
         "layer_start_commit",
-        "whose changes a journal of ext4 commits is not known"
+        "the cause of ext4's journal commits is unknown"
     ),
     tracepoint!(
         Block,
         "layer_end_commit",
-        "whose changes a journal of ext4 commits is not known"
+        "the cause of ext4's journal commits is unknown"
     ),
-    tracepoint!(Irq, "layer_irq_entry", "interrupts of devices are missing"),
-    tracepoint!(Irq, "layer_irq_exit", "interrupts of devices are missing"),
+    tracepoint!(Irq, "layer_irq_entry", "device interrupts are missing"),
+    tracepoint!(Irq, "layer_irq_exit", "device interrupts are missing"),
     tracepoint!(Irq, "layer_softirq_entry", "softirqs are missing"),
     tracepoint!(Irq, "layer_softirq_exit", "softirqs are missing"),
-    // Elsewhere these are interrupts like those of devices.
+    // On other architectures these are device interrupts.
+    //
     #[cfg(target_arch = "x86_64")]
-    tracepoint!(
-        Irq,
-        "layer_timer_entry",
-        "interrupts of the timer are missing"
-    ),
+    tracepoint!(Irq, "layer_timer_entry", "timer interrupts are missing"),
     #[cfg(target_arch = "x86_64")]
-    tracepoint!(
-        Irq,
-        "layer_timer_exit",
-        "interrupts of the timer are missing"
-    ),
+    tracepoint!(Irq, "layer_timer_exit", "timer interrupts are missing"),
     #[cfg(target_arch = "x86_64")]
     tracepoint!(
         Irq,
         "layer_call_entry",
-        "interrupts by other processors are missing"
+        "interrupts by other CPUs are missing"
     ),
     #[cfg(target_arch = "x86_64")]
     tracepoint!(
         Irq,
         "layer_call_exit",
-        "interrupts by other processors are missing"
+        "interrupts by other CPUs are missing"
     ),
     tracepoint!(Sched, "layer_waking", "who woke a thread is missing"),
     typed!(

@@ -44,7 +44,7 @@ pub(crate) struct Stacks {
     objects: Objects,
     cache: Cache,
     numbers: HashMap<Vec<Place>, u32>,
-    /// Of these so many have been named.
+    /// Number of these that have names.
     named: usize,
 }
 
@@ -81,7 +81,7 @@ impl Stacks {
         }
     }
 
-    /// The number of the stack that a record tells of; 0 when nothing of it is known.
+    /// The number of the stack in a record; 0 if nothing is known about it.
     fn number_of(&mut self, record: &StackRecord, bytes: &[u8]) -> u32 {
         let places = self.places(record, bytes);
         if places.iter().all(|place| place.object.is_none()) {

@@ -37,8 +37,8 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    /// The object that is mapped as `link`, a file of `/proc/PID/map_files`, tells: the very file,
-    /// even when it has been removed or lies in a container.
+    /// The object behind `link`, a file of `/proc/PID/map_files`: the mapped file itself, even if
+    /// it has been removed or is in a container.
     pub(crate) fn of_mapping(&mut self, link: &Path, path: &str) -> Option<u32> {
         let meta = fs::metadata(link).ok().filter(fs::Metadata::is_file);
         let key = meta.map_or((0, 0, path.to_owned()), |meta| {

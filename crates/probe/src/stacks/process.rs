@@ -1,4 +1,4 @@
-//! What a process has mapped, and how its stacks are unwound.
+//! The mappings of a process, and the unwinding of its stacks.
 
 use std::fs;
 use std::path::PathBuf;

@@ -41,7 +41,7 @@ pub(crate) fn of(places: Vec<Place>, objects: &Objects) -> HashMap<Place, Vec<Fu
         let Some(path) = objects.get(object).and_then(|o| o.open_path()) else {
             continue;
         };
-        // The line of a call is that of the instruction before the one to which it returns.
+        // The line of a call belongs to the instruction before its return address.
         let calls: Vec<u64> = offsets.iter().map(|at| at.saturating_sub(1)).collect();
         let source = Source::Elf(Elf::new(path));
         // The file may be anything: a panic in its reader must not be ours.
@@ -82,7 +82,7 @@ fn functions(symbol: &Symbolized) -> Vec<Function> {
     // From the outside in: each has the line at which the next one was inlined.
     let outer = Function {
         name: name.to_string(),
-        // That of the return address. Functions in several pieces have no beginning.
+        // The line of the return address. Functions in several pieces have no start.
         offset: i64::try_from(*offset)
             .ok()
             .filter(|_| *addr != 0)

@@ -1,26 +1,27 @@
--- What the rules of the diagnosis found, the worst first: made when a query names it, by one
--- pass over the calls and what is stored below them, or taken from such a pass that was made
--- before; always by the rules of the fathom that answers. `fathom diagnose` shows the same with its examples; docs/rules has a page for each rule.
+-- The findings of the diagnosis, the worst first. A query that names this table runs the rules in
+-- one pass over the session, or uses the cached result of an earlier pass by the same version of
+-- the rules. `fathom diagnose` shows the same findings with examples; docs/rules has one page per
+-- rule.
 --
 -- rule: Id of the rule.
--- severity: low, medium or high.
--- correctness: Whether data may be lost, wrong or not read; else time is lost.
--- confidence: high, or low: column caveats says why.
--- cost_ns: What the run would have saved without it, nanoseconds; null where time is not the
---   matter.
--- title: What happens, in one sentence with the numbers.
--- subject: Process, thread and file that it is about, in words.
--- pid: Process; null when it is about several.
--- tid: Thread; null when it is about several.
+-- severity: low, medium, or high.
+-- correctness: Whether data may be lost, wrong, or unread; otherwise the finding is about time.
+-- confidence: high, or low: column caveats gives the reason.
+-- cost_ns: Estimated time that the run would save without it, nanoseconds; null for findings that
+--   are not about time.
+-- title: The finding in one sentence, with its numbers.
+-- subject: The process, thread, and file, in words.
+-- pid: Process; null if it concerns several.
+-- tid: Thread; null if it concerns several.
 -- comm: Name of the thread.
 -- file_id: The file, in table files.
 -- path: Path of the file or directory.
--- evidence: The numbers that it rests on, a JSON object.
--- examples: Numbers of requests (rid) that show it.
--- advice: What to do instead, and when not to.
+-- evidence: The numbers behind it, a JSON object.
+-- examples: Ids (rid) of example requests.
+-- advice: How to fix it, and when not to.
 -- query: SQL that lists all such calls.
--- page: Page of the rule, relative to the documentation.
--- caveats: What weakens it, one a line; null when nothing does.
+-- page: Documentation page of the rule, relative to docs/.
+-- caveats: Reasons for low confidence, one per line; null if there are none.
 CREATE TABLE findings (
     rule VARCHAR,
     severity VARCHAR,

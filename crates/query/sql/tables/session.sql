@@ -1,39 +1,39 @@
--- One row: what the session says of itself.
+-- One row: properties and totals of the session.
 --
 -- id: Random id of the session.
--- state: complete, or recording: being written, or its recorder was killed.
--- command: Command that was traced, quoted for a shell; null when running targets were.
--- target: What was recorded, in words.
--- exit_status: Exit status of the command; null when it is not known.
+-- state: complete, or recording: in progress, or its recorder was killed.
+-- command: Recorded command, quoted for a shell; null if running processes were recorded.
+-- target: The recorded target, in words.
+-- exit_status: Exit status of the command; null if unknown.
 -- host: Name of the machine.
 -- kernel: Release and version of its kernel.
 -- arch: Architecture.
 -- distribution: Name of the distribution.
--- cpus: Processors online.
+-- cpus: CPUs online.
 -- memory_bytes: Memory.
--- start_time: When the recording began, UTC.
--- end_time: When it ended, UTC; null when the state is recording.
--- started_at_ns: When it began, CLOCK_MONOTONIC nanoseconds.
--- ended_at_ns: When it ended, CLOCK_MONOTONIC nanoseconds; null when the state is recording.
+-- start_time: Start of the recording, UTC.
+-- end_time: End of the recording, UTC; null if the state is recording.
+-- started_at_ns: Start of the recording, CLOCK_MONOTONIC nanoseconds.
+-- ended_at_ns: End of the recording, CLOCK_MONOTONIC nanoseconds; null if the state is recording.
 -- duration_ns: From started_at_ns to ended_at_ns.
--- seen: Calls that passed the filters in the kernel: stored and lost ones, and those in
---   table counters, those dropped by --keep, and those that a killed recorder had not stored.
---   While the session is recorded, those that have arrived in it.
+-- seen: Calls that passed the filters in the kernel: stored calls, lost calls, calls in table
+--   counters, calls dropped by --keep, and calls that a killed recorder had not stored. In a
+--   session in progress, the calls that have been stored or lost so far.
 -- stored: Rows written to table syscalls.
 -- lost: Calls in table losses.
--- compat: Calls by 32-bit programs, where those are not recorded (arm64); not in seen.
--- detail: counters, raw, fds or full.
--- calls: Selection of calls as given, separated by commas.
--- content: none, hash or plain: what was kept of the bytes that calls moved.
--- content_max_bytes: Bytes of a call that were taken for it at most; null when none were.
--- filters: Filters as on the command line, separated by blanks.
--- ring_mib: Memory of the slot ring of one CPU, MiB.
--- probe_ns_per_call: Nanoseconds that the probes take a call; null when not measured.
--- recorder_cpu_ns: CPU time of the recorder; null when not measured.
--- target_cpu_ns: CPU time of the recorded program; null when not known.
--- recorder_peak_rss_bytes: Peak of the recorder's resident memory; null when not measured.
--- recorder_limit_bytes: What that stays below whatever is recorded; null when not known.
--- fathom_version: Version of the fathom that wrote it.
+-- compat: Calls by 32-bit programs if they are not recorded (arm64); not included in seen.
+-- detail: counters, raw, fds, or full.
+-- calls: The value of --syscalls, separated by commas.
+-- content: none, hash, or plain: the content stored per call.
+-- content_max_bytes: Maximum number of content bytes per call; null without content.
+-- filters: Filters as on the command line, separated by spaces.
+-- ring_mib: Memory of the slot ring per CPU, MiB.
+-- probe_ns_per_call: Probe overhead per call, nanoseconds; null if not measured.
+-- recorder_cpu_ns: CPU time of the recorder; null if not measured.
+-- target_cpu_ns: CPU time of the recorded program; null if unknown.
+-- recorder_peak_rss_bytes: Peak of the recorder's resident memory; null if not measured.
+-- recorder_limit_bytes: Upper limit of the recorder's memory; null if unknown.
+-- fathom_version: Version of the fathom that wrote the session.
 CREATE TABLE session (
     id VARCHAR,
     state VARCHAR,

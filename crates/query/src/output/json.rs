@@ -34,7 +34,7 @@ pub(super) fn write_lines(
     })
 }
 
-/// Gives each row to `push`, which adds it to a text; tells it which is the first.
+/// Passes each row to `push`, which appends it to a text, and whether it is the first one.
 fn objects(
     rows: &mut dyn Batches,
     out: &mut dyn Write,

@@ -106,13 +106,12 @@ pub fn write<W: Write + Send>(
     }
 }
 
-/// The same for a caller that wants to know how many rows are done: `observe` is
-/// told after each batch.
+/// The same for a caller that shows progress: `observe` receives the number of rows after each
+/// batch.
 ///
 /// # Errors
 ///
-/// Those of [`write`], with the rows until then, and a reader that closes its
-/// end is one.
+/// The errors of [`write`], with the rows until then; a closed output is also an error.
 pub fn write_observed<W: Write + Send>(
     rows: impl Batches,
     format: Format,
@@ -141,7 +140,7 @@ pub fn write_observed<W: Write + Send>(
     }
 }
 
-/// Rows, of which an observer is told how many were read.
+/// Rows with an observer that receives the number of rows read.
 struct Observed<'a, B> {
     rows: B,
     count: u64,

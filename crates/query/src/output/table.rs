@@ -18,7 +18,7 @@ const MIN_TEXT: usize = 12;
 const GAP: &str = "  ";
 const NULL: &str = "NULL";
 
-/// What is shown in one field.
+/// The text of a field.
 enum Cell {
     Null,
     Text(String),
@@ -75,7 +75,7 @@ fn push_cells(batch: &RecordBatch, rows: &mut Vec<Vec<Cell>>) -> Result<(), Quer
                 Cell::Null
             } else {
                 cell(column, row, &mut value)?;
-                // Text that reads like null is told apart by quotes.
+                // Quotes distinguish text that looks like null.
                 Cell::Text(match value.as_str() {
                     NULL => format!("'{NULL}'"),
                     text => escape::text(text).into_owned(),

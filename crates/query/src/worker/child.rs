@@ -19,13 +19,13 @@ use crate::{Db, Limits, QueryError};
 /// Tries of a statement on a session that is being recorded: parts may be merged while it reads
 /// them.
 const TRIES: u32 = 6;
-/// How often a recording is followed before it is opened anew: the database remembers the footers
-/// of parts that were merged since, too.
+/// Number of times that a recording is followed before it is opened again: the database also
+/// remembers the footers of parts that were merged since.
 const FOLLOWED: u32 = 200;
 /// Between tries.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What went wrong in a way that ends the worker.
+/// An error that ends the worker.
 type Broken = Box<dyn std::error::Error + Send + Sync>;
 
 /// Runs a worker on standard input and output until the parent has gone. The process confines
@@ -55,7 +55,7 @@ pub fn serve() -> Result<(), Broken> {
     let confined = match confine::confine(dir) {
         Ok(confined) => confined,
         Err(e) => {
-            let why = format!("it cannot give up what it may do: {e}");
+            let why = format!("it cannot drop its privileges: {e}");
             return tell(&mut output, FAILED, &Failure::Other(why));
         }
     };
@@ -98,7 +98,7 @@ fn tell(output: &mut File, tag: u8, value: &impl serde::Serialize) -> Result<(),
     let mut json = serde_json::to_vec(value)?;
     // A text as long as that is the user's own statement.
     if json.len() > frames::MOST {
-        json = serde_json::to_vec(&Failure::Other("its error has too long a text".into()))?;
+        json = serde_json::to_vec(&Failure::Other("its error message is too long".into()))?;
     }
     Ok(frames::write(output, tag, &json)?)
 }

@@ -1,5 +1,5 @@
-//! What a worker does to itself before it opens anything: from then on it can read its session,
-//! compute, and answer its parent. Nothing of that can be undone.
+//! The confinement of a worker before it opens anything: afterwards it can read its session,
+//! compute, and answer its parent. The confinement cannot be undone.
 //!
 //! Where the kernel lacks a part (Landlock before Linux 5.13, seccomp in some emulators), the
 //! others hold, and so do the checks of module `guard`.
@@ -42,13 +42,13 @@ const SLACK_SECONDS: u64 = 2;
 pub(super) struct Confined {
     /// `/proc/self/status`, which can no longer be opened.
     status: File,
-    /// What may be read besides the session: kept open, as a file in /proc is another one once it
-    /// was forgotten and looked up again.
+    /// Files that it may read besides the session: kept open, because a file in /proc becomes
+    /// another one after it was forgotten and looked up again.
     _readable: Vec<PathFd>,
 }
 
-/// What DuckDB reads as it starts, and gives up if it is there and cannot be read: which limits
-/// the process has.
+/// The file that DuckDB reads at its start, and whose read error it does not tolerate: the limits
+/// of the process.
 const LIMITS: [&str; 2] = ["/proc/self/cgroup", "/sys/fs/cgroup"];
 
 /// Confines this process, which must have one thread, to reading the session in `dir`.
@@ -343,7 +343,7 @@ fn refused_arguments() -> Result<Rules, seccompiler::BackendError> {
     let qword = |index, is, value: u64| Condition::new(index, Length::Qword, is, value);
     let own = u64::from(getpid().as_raw_nonzero().get().unsigned_abs());
     let writes = |index| {
-        // O_RDONLY is 0, so each of these says more.
+        // O_RDONLY is 0, so each of these bits has another meaning.
         let bits = [
             libc::O_WRONLY,
             libc::O_RDWR,
@@ -428,7 +428,7 @@ mod tests {
             .and_then(Ruleset::create)
             .is_ok();
         let confined = confine(dir).unwrap();
-        // What it needs.
+        // The calls that it needs.
         assert_eq!(fs::read_to_string(&file).unwrap(), "text");
         assert_eq!(fs::read_dir(dir).unwrap().count(), 1);
         assert_eq!(std::thread::spawn(|| 1).join().unwrap(), 1);

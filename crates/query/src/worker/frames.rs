@@ -1,4 +1,4 @@
-//! What goes through the pipes between a worker and its parent.
+//! The frames in the pipes between a worker and its parent.
 
 use std::io::{self, Read, Write};
 

@@ -29,7 +29,7 @@ pub use parent::{Killer, Program, Worker};
 /// The argument with which a program becomes a worker: it must call [`serve`] and do nothing else.
 pub const ARGUMENT: &str = "sql-worker";
 
-/// What the child is asked to do.
+/// A request to the child.
 #[derive(Debug, Serialize, Deserialize)]
 enum Ask {
     /// Open a session. Comes first, and once.
@@ -53,7 +53,7 @@ pub struct Statement {
     /// Rows of table `findings`, for a statement that names it
     /// ([`crate::names_findings`]).
     pub findings: Option<Vec<FindingRow>>,
-    /// Whether the session may have changed since the worker opened it or was last told.
+    /// Whether the session may have changed since the worker opened it or last refreshed it.
     pub refresh: bool,
 }
 
@@ -135,7 +135,7 @@ impl From<QueryError> for Failure {
 }
 
 impl Failure {
-    /// The failure as the parent tells it.
+    /// The error that the parent returns.
     fn into_error(self, limits: &Limits) -> QueryError {
         match self {
             Self::NotASelect(why) => QueryError::NotASelect(why),

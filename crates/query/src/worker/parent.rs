@@ -84,7 +84,7 @@ impl Worker {
             .args(&program.arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // What libraries say as they give up is no text for users.
+            // Last messages of failing libraries are not for users.
             .stderr(Stdio::null())
             // Signals of the terminal are for the parent, which decides what becomes of the query.
             .process_group(0)
@@ -96,7 +96,7 @@ impl Worker {
             child.kill().ok();
             child.wait().ok();
             return Err(QueryError::Worker(
-                "it cannot be watched: the kernel gave no descriptor of it".into(),
+                "it cannot be supervised: the kernel returned no descriptor for it".into(),
             ));
         };
         Ok(Self {
@@ -114,7 +114,7 @@ impl Worker {
         })
     }
 
-    /// What kills it.
+    /// A handle that kills it.
     pub fn killer(&self) -> Killer {
         self.killer.clone()
     }
@@ -132,8 +132,8 @@ impl Worker {
     /// Opens the session in `dir`, the only one that it will ever see.
     ///
     /// # Errors
-    /// Those of [`crate::Db::open`]; [`QueryError::Worker`] when the session cannot be opened at all, or
-    /// the process ends.
+    /// The errors of [`crate::Db::open`]; [`QueryError::Worker`] if the session cannot be opened at
+    /// all, or the process ends.
     pub fn open(&mut self, dir: &Path) -> Result<(), QueryError> {
         let ask = Ask::Open {
             dir: dir.as_os_str().as_bytes().to_vec(),
@@ -155,8 +155,8 @@ impl Worker {
     /// Runs a statement, and gives `out` the bytes of its result as they come.
     ///
     /// # Errors
-    /// Those of [`crate::Db::query`] and [`crate::output::write`], [`QueryError::Interrupted`] after
-    /// [`Killer::kill`], [`QueryError::Died`] when the process ended for another reason, and
+    /// The errors of [`crate::Db::query`] and [`crate::output::write`], [`QueryError::Interrupted`]
+    /// after [`Killer::kill`], [`QueryError::Died`] if the process ended for another reason, and
     /// [`QueryError::Output`] with the error of `out`.
     pub fn query(
         &mut self,
@@ -182,7 +182,7 @@ impl Worker {
                 }
                 FAILED => {
                     let error = self.failure();
-                    // What ran out of memory may have left little of it.
+                    // A query that ran out of memory may have left little of it.
                     self.usable = !matches!(error, QueryError::Memory { .. });
                     return Err(error);
                 }
@@ -229,13 +229,13 @@ impl Worker {
     fn failure(&self) -> QueryError {
         match serde_json::from_slice::<Failure>(&self.payload) {
             Ok(failure) => failure.into_error(&self.limits),
-            Err(_) => QueryError::Worker("its answer makes no sense".into()),
+            Err(_) => QueryError::Worker("its answer is invalid".into()),
         }
     }
 
     fn nonsense(&mut self) -> QueryError {
         self.end();
-        QueryError::Worker("its answer makes no sense".into())
+        QueryError::Worker("its answer is invalid".into())
     }
 
     /// Why there is no more to read from it.
@@ -246,7 +246,7 @@ impl Worker {
         }
         let signal = status.and_then(|status| status.signal());
         match signal {
-            // Its processor time was used up before it could be told to stop.
+            // It used up its CPU time before it received the request to stop.
             Some(signal) if signal == Signal::XCPU.as_raw() => {
                 QueryError::TimeLimit(self.limits.time.unwrap_or_default())
             }
@@ -254,8 +254,8 @@ impl Worker {
                 signal,
                 limit_mib: self.limits.memory_bytes >> 20,
             },
-            Some(signal) => QueryError::Worker(format!("signal {signal} has ended it")),
-            None => QueryError::Worker("it has ended by itself".into()),
+            Some(signal) => QueryError::Worker(format!("it was ended by signal {signal}")),
+            None => QueryError::Worker("it exited".into()),
         }
     }
 
@@ -265,7 +265,7 @@ impl Worker {
         if let Ok(Some(status)) = self.child.try_wait() {
             return Some(status);
         }
-        // One that has closed its end is about to end by itself, with a status that tells why.
+        // A worker that has closed its end is about to exit, with a status that gives the reason.
         let closed = {
             let mut fds = [PollFd::new(&self.output, PollFlags::empty())];
             let now = Timespec::default();

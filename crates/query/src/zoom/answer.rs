@@ -60,9 +60,10 @@ pub(super) fn batch(
     };
     match request.by {
         By::Nothing => {}
-        By::Syscall | By::Class | By::Layer => {
+        By::Syscall | By::Class | By::Purpose | By::Layer => {
             let name = match request.by {
                 By::Class => "class",
+                By::Purpose => "purpose",
                 By::Layer => "layer",
                 _ => "syscall",
             };
@@ -137,6 +138,9 @@ pub(super) fn batch(
         false,
         Arc::new(BooleanArray::from_iter(at_least)),
     );
+    if request.busy {
+        add("busy_ns", false, numbers(&|r| r.2.busy_ns));
+    }
     if request.latency {
         let item = Field::new("item", DataType::Int64, false);
         let mut lists =

@@ -25,7 +25,7 @@ pub(super) struct Row {
     /// Beginning, CLOCK_MONOTONIC nanoseconds.
     pub(super) time: i64,
     pub(super) key: u32,
-    /// What it took, nanoseconds; less than 0 counts as 0.
+    /// Duration, nanoseconds; negative values count as 0.
     pub(super) took_ns: i64,
     pub(super) failed: bool,
     /// Less than 0 counts as 0.
@@ -39,7 +39,7 @@ pub(super) struct Buckets {
     from: i64,
     shift: u8,
     places: HashMap<(u32, u32), usize>,
-    /// What was looked for last.
+    /// The last key looked up.
     last: ((u32, u32), usize),
     entries: Vec<Entry>,
     /// Of each entry, if asked for.
@@ -95,7 +95,7 @@ impl Buckets {
         }
     }
 
-    /// What there is of a key in the bucket that begins at `time`.
+    /// The sums of a key in the bucket that starts at `time`.
     pub(super) fn get(&self, time: i64, key: u32) -> Option<(&Entry, &Latency)> {
         self.at(*self.places.get(&(self.bucket(time), key))?)
     }

@@ -5,7 +5,7 @@ use fathom_pyramid::{Cells, Key, LATENCY_BUCKETS, Latency, Sum};
 use hashbrown::{HashMap, HashSet};
 
 use super::filter::passes;
-use super::{By, Filter, Request, TOP, class_key};
+use super::{By, Filter, Request, TOP, class_key, purpose_key};
 
 /// Places of the dimensions in the pyramid of table `syscalls`.
 const SYSCALL: usize = 0;
@@ -29,7 +29,7 @@ pub(super) fn dimension(request: &Request) -> Option<usize> {
     }
     let by = match request.by {
         By::Nothing => None,
-        By::Syscall | By::Class => Some(SYSCALL),
+        By::Syscall | By::Class | By::Purpose => Some(SYSCALL),
         By::Thread | By::Process => Some(THREAD),
         By::File => Some(FILE),
         // Of another table.
@@ -87,11 +87,13 @@ pub(super) struct Total {
     pub(super) sum: Sum,
     pub(super) bytes: Bytes,
     pub(super) faults: Faults,
+    /// Time within the bucket, nanoseconds.
+    pub(super) busy_ns: u64,
     /// Empty unless asked for.
     pub(super) latency: Vec<u64>,
 }
 
-/// What was added: line, bucket, sums.
+/// The gathered sums: line, bucket, sums.
 struct Added {
     line: u32,
     bucket: u32,
@@ -117,11 +119,14 @@ pub(super) struct Gather<'a> {
     added: Vec<Added>,
     /// Of the same, if asked for.
     latencies: Vec<Latency>,
+    /// Time that counts in another bucket than the one where its call began: line, bucket,
+    /// nanoseconds more, or less.
+    moved: Vec<(u32, u32, i64)>,
     /// How many rests a bucket has: the pyramid's buckets may be narrower.
     rests: HashMap<u32, u32>,
     /// Whether calls that pass the filter may be in a rest.
     missed: bool,
-    /// Whether all that was added told which way its bytes went.
+    /// Whether all gathered sums distinguish reads from writes.
     directions: bool,
     /// Lines and buckets whose longest may be longer.
     longer: HashSet<(u32, u32)>,
@@ -142,6 +147,7 @@ impl<'a> Gather<'a> {
             times: Vec::new(),
             added: Vec::new(),
             latencies: Vec::new(),
+            moved: Vec::new(),
             rests: HashMap::new(),
             missed: false,
             directions: true,
@@ -196,14 +202,14 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Counts the rests of a block. The times of those that hold nothing of the keys that
-    /// have a cell beside them, in order.
+    /// Counts the rests of a block. Returns, in order, the times of rests without data of keys that
+    /// have a cell of their own.
     fn rests_in(&mut self, cells: &Cells, is_rest: &[bool], window: (i64, i64)) -> Vec<i64> {
         let mut without_kept = Vec::new();
         if !is_rest.contains(&true) {
             return without_kept;
         }
-        // What is asked about is made of several keys otherwise, some of which may be in it.
+        // Otherwise the requested key combines several keys, some of which may be in it.
         let one_key = matches!(self.request.by, By::Syscall | By::Thread | By::File);
         for (time, key, ..) in cells.in_window(window) {
             if is_rest.get(key) == Some(&true) {
@@ -217,9 +223,9 @@ impl<'a> Gather<'a> {
         without_kept
     }
 
-    /// Whether a block has rests with calls that pass the filter. A rest that is not cut
-    /// has nothing of the keys beside it: where all that are asked for are there, it has
-    /// none of theirs.
+    /// Whether a block has rests with calls that match the filter. A rest that is not cut contains
+    /// no data of keys with their own cells: if all requested keys have cells, it contains none of
+    /// them.
     fn may_miss(
         &self,
         cells: &Cells,
@@ -288,6 +294,44 @@ impl<'a> Gather<'a> {
         if self.request.latency {
             self.latencies
                 .push(latency.copied().unwrap_or([0; LATENCY_BUCKETS]));
+        }
+    }
+
+    /// Counts time of a key in the buckets that `intervals` are in, up to `end`, rather than where
+    /// it began: `began` is the beginning of what took the time. Of a `length` of the intervals all
+    /// in all, `time` nanoseconds are counted, which is less than 0 to take some away.
+    pub(super) fn spread(
+        &mut self,
+        key: &Key,
+        began: i64,
+        (length, time): (i64, i64),
+        intervals: &[(i64, i64)],
+        end: i64,
+    ) {
+        let line = self.line_of(key);
+        let width = 1i64 << self.shift;
+        let share =
+            |ns: i64| (i128::from(ns) * i128::from(time) / i128::from(length.max(1))) as i64;
+        let mut more = 0;
+        for (from, to) in intervals {
+            let (mut at, until) = ((*from).max(self.from), (*to).min(end));
+            while at < until {
+                let bucket = (at - self.from) >> self.shift;
+                let next = (self.from + (bucket + 1) * width).min(until);
+                let ns = share(next - at);
+                more += ns;
+                self.moved.push((line, bucket as u32, ns));
+                at = next;
+            }
+        }
+        // Where it began in the window, all of it was added there.
+        if began >= self.from {
+            let bucket = ((began - self.from) >> self.shift) as u32;
+            self.moved.push((line, bucket, -time));
+            more -= time;
+        }
+        if let Some(total) = self.times.get_mut(line as usize) {
+            *total = total.saturating_add_signed(more);
         }
     }
 
@@ -362,6 +406,7 @@ impl<'a> Gather<'a> {
             (By::Nothing, _) => Key::Null,
             (_, Key::Rest { .. }) => return REST,
             (By::Class, key) => class_key(key),
+            (By::Purpose, key) => purpose_key(key),
             (By::Process, Key::Int(pair)) => Key::Int(pair >> 32),
             (_, key) => key.clone(),
         };
@@ -402,6 +447,27 @@ impl<'a> Gather<'a> {
                 total.latency.resize(LATENCY_BUCKETS, 0);
                 for (mine, theirs) in total.latency.iter_mut().zip(latency) {
                     *mine += u64::from(*theirs);
+                }
+            }
+        }
+        if self.request.busy {
+            // What began in a bucket, and what lasts into it less what lasts beyond it: signed,
+            // because a key's call may have been added to a rest.
+            let mut busy: HashMap<(usize, u32), i64> = HashMap::new();
+            for (place, line) in lines.iter().enumerate() {
+                for (bucket, (total, _)) in line {
+                    let ns = i64::try_from(total.sum.time_ns).unwrap_or(i64::MAX);
+                    busy.insert((place, *bucket), ns);
+                }
+            }
+            for (line, bucket, ns) in &self.moved {
+                let place = places.get(*line as usize).copied().unwrap_or(top);
+                let entry = busy.entry((place, *bucket)).or_default();
+                *entry = entry.saturating_add(*ns);
+            }
+            for ((place, bucket), ns) in busy {
+                if let (Ok(ns @ 1..), Some(line)) = (u64::try_from(ns), lines.get_mut(place)) {
+                    line.entry(bucket).or_default().0.busy_ns = ns;
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! Sums by layer: of the visits in table `slices`, and of the calls that have none.
 //!
-//! All time of a call below which nothing was seen is that of layer `syscall`. What such
-//! calls took is what all calls took, less the whole of those that have visits, bucket by
-//! bucket: a call and the visit that stands for the whole of it begin at the same time.
+//! The whole time of a call without visits belongs to layer `syscall`. The time of such calls is
+//! the time of all calls minus the durations of calls with visits, bucket by bucket: a call and the
+//! visit that stands for the whole of it start at the same time.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use fathom_pyramid::{Key, LATENCY_BUCKETS, Latency, Sum};
 use super::buckets::{Buckets, Entry, NO_LATENCY, Numbers, Row};
 use super::gather::{Bytes, Gather, Total};
 use super::summed::{Answers, inside, paths};
-use super::{By, Filter, Gathered, MAX_ROWS, Request, Zoom, align, rows};
+use super::{By, Filter, Gathered, MAX_ROWS, Request, Zoom, align, busy, rows};
 use crate::QueryError;
 
 const SYSCALL: &str = "syscall";
@@ -39,7 +39,7 @@ pub(super) fn gather<'a>(
                 Answers::Wider(wider) => Some(wider),
                 _ => None,
             };
-        // Which visits are of calls that pass only the rows tell.
+        // Only rows show which visits belong to matching calls.
         match filtered {
             true => None,
             false => of(LAYER).max(of(REQUEST)),
@@ -52,6 +52,7 @@ pub(super) fn gather<'a>(
     let of_calls = Request {
         by: By::Nothing,
         latency: true,
+        busy: false,
         ..request.clone()
     };
     let calls = zoom.gather(&of_calls, window, shift)?;
@@ -83,6 +84,9 @@ pub(super) fn gather<'a>(
             gather.longest_may_be_longer(time, &syscall);
         }
     }
+    if request.busy {
+        busy::spread_visits(zoom, request, (window, shift), &mut gather, &syscall)?;
+    }
     Ok(Gathered {
         gather,
         shift,
@@ -104,7 +108,7 @@ struct Visits {
     syscall: u32,
     /// By layer, what visits took themselves.
     own: Buckets,
-    /// What calls with visits took.
+    /// The time of calls with visits.
     wholes: Buckets,
 }
 
@@ -137,7 +141,7 @@ impl Visits {
         let filter = request.filter.sql();
         let blocks = match filter {
             None => self.blocks(zoom, window, shift, max_rows),
-            // Which visits are of calls that pass only the rows tell.
+            // Only rows show which visits belong to matching calls.
             Some(_) => None,
         };
         let parts = match blocks {
@@ -175,8 +179,8 @@ impl Visits {
         Ok(answered)
     }
 
-    /// Adds what the pyramid's blocks have, and tells how many these are. `None` when it does not
-    /// answer for both sums, or is damaged, which was not noticed until now.
+    /// Adds the pyramid's blocks and returns their number. `None` if the pyramid does not cover
+    /// both sums, or is damaged, which was not noticed until now.
     fn blocks(
         &mut self,
         zoom: &Zoom,
@@ -229,7 +233,7 @@ struct Without {
     most_ns: u64,
 }
 
-/// All calls of a bucket less those that have visits.
+/// All calls of a bucket minus the calls with visits.
 fn without(total: &Total, wholes: Option<(&Entry, &Latency)>) -> Without {
     let (whole, histogram) = wholes.map_or((Sum::default(), &NO_LATENCY), |(e, l)| (e.sum, l));
     let all = &total.sum;
@@ -240,7 +244,7 @@ fn without(total: &Total, wholes: Option<(&Entry, &Latency)>) -> Without {
     let (least, most) = match latency.iter().rposition(|n| *n > 0) {
         None => (0, 0),
         Some(_) if all.max_ns > whole.max_ns => (all.max_ns, all.max_ns),
-        // The longest call of all has visits: of the others their histogram tells.
+        // The longest call of all has visits: the histogram of the others limits their maximum.
         Some(bucket) => {
             let end = 2u64.checked_shl(bucket as u32).unwrap_or(u64::MAX);
             let least = if bucket == 0 { 0 } else { end / 2 };

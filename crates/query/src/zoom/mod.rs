@@ -8,6 +8,7 @@
 
 mod answer;
 mod buckets;
+mod busy;
 mod filter;
 mod gather;
 mod layers;
@@ -18,6 +19,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
+use fathom_model::kind::Purpose;
 use fathom_model::tables::FAULTS;
 use fathom_pyramid::{Key, SLICES, SYSCALLS};
 use fathom_session::Session;
@@ -45,23 +47,24 @@ pub enum By {
     Nothing,
     Syscall,
     Class,
+    /// What calls do to stored data: [`fathom_model::kind::Purpose`].
+    Purpose,
     Thread,
     Process,
     /// File. Rows have the page faults on its mappings besides, which are no calls: `faults`
     /// (their number) and `fault_ns` (the time that they took). The pyramid does not hold them:
     /// they are always summed up from the rows of table `faults`.
     File,
-    /// Layer. Rows are about its visits: `calls` is their number and `total_ns` the time
-    /// that they took themselves. A call below which nothing was seen is one visit of layer
-    /// `syscall`. Errors and bytes are those of calls, and stand with `syscall`.
+    /// Layer. Rows concern its visits: `calls` is their number and `total_ns` the time in the layer
+    /// itself. A call without visits below it is one visit of layer `syscall`. Errors and bytes of
+    /// calls count with `syscall`.
     Layer,
 }
 
-/// What is asked.
+/// The request.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// Beginning of the window, CLOCK_MONOTONIC nanoseconds; `None` for that of
-    /// the calls.
+    /// Start of the window, CLOCK_MONOTONIC nanoseconds; `None` for the first call.
     pub from_ns: Option<i64>,
     /// Its end, not in it.
     pub to_ns: Option<i64>,
@@ -69,13 +72,16 @@ pub struct Request {
     pub pixels: u32,
     /// By what to split.
     pub by: By,
-    /// What to leave out.
+    /// The filter.
     pub filter: Filter,
     /// Most keys, those with the most time in the window; the others share rows.
     /// `None` for 20.
     pub top: Option<usize>,
     /// Whether to add latency histograms.
     pub latency: bool,
+    /// Whether to add `busy_ns`: the time that calls (by layer: visits) took within each bucket.
+    /// The calls in progress then have rows in all buckets that they last through.
+    pub busy: bool,
     /// Rows that are read at most to have buckets as narrow as asked for where the
     /// pyramid's are wider; above that the answer's are wider. `None` for half
     /// a million, 0 for the pyramid alone.
@@ -98,8 +104,8 @@ pub struct Answer {
     pub parts: usize,
     /// Parts of table `faults` whose rows were read.
     pub fault_parts: usize,
-    /// Whether the rows of each key have all its calls. Otherwise some are in the rest:
-    /// where a key has a row, that one is `at_least`; where it has none, nothing tells.
+    /// Whether the rows of each key contain all its calls. Otherwise some are in the rest: a row of
+    /// such a key is `at_least`; a missing row has no mark.
     pub exact: bool,
     /// One row a bucket and key with calls in it, ordered by key (those with most
     /// time first) and time: `ts_ns` (beginning of the bucket), the columns of the
@@ -108,7 +114,8 @@ pub struct Answer {
     /// file, which does not tell them apart), `total_ns`, `max_ns`, by file `faults` and
     /// `fault_ns`, `at_least` (some of the key's calls may be in the
     /// rest; by layer, that `max_ns` may be more), `latency` (list, entry b counts durations from 2^b to below 2^(b+1)
-    /// ns; if asked for).
+    /// ns; if asked for), `busy_ns` (time within the bucket, whenever the calls began; if asked
+    /// for). Calls shorter than a quarter of a bucket count in the bucket in which they begin.
     pub rows: RecordBatch,
 }
 
@@ -121,7 +128,7 @@ pub struct Zoom {
     names: answer::Names,
 }
 
-/// What was gathered for an answer.
+/// The data gathered for an answer.
 struct Gathered<'a> {
     gather: Gather<'a>,
     /// The buckets' shift, and the window in whole buckets.
@@ -132,23 +139,21 @@ struct Gathered<'a> {
 }
 
 impl Zoom {
-    /// Opens `session` as it is now; for one that is being recorded, open it anew
-    /// to see more.
+    /// Opens `session` in its current state; to see more of a session in progress, open it again.
     ///
     /// # Errors
-    /// Those of [`Db::open`]. A damaged pyramid is no error:
-    /// [`Zoom::problem`] tells, and the rows answer.
+    /// The errors of [`Db::open`]. A damaged pyramid is not an error: [`Zoom::problem`] reports it,
+    /// and sums come from the rows.
     pub fn open(session: &Session, limits: Limits) -> Result<Self, QueryError> {
         Self::of(session, Db::open(session, limits)?, None)
     }
 
-    /// The same recording at a later moment, still going on: `before` is the session that
-    /// this was opened with, and `session` that one [refreshed](Session::refresh). Only parts
-    /// that are new are looked at. What was opened before stays usable; its tables have the
-    /// new rows, too.
+    /// The same recording later, still in progress: `before` is the session that this was opened
+    /// with, and `session` is its [refreshed](Session::refresh) state. Reads only new parts. The
+    /// previous connection stays usable; its tables also have the new rows.
     ///
     /// # Errors
-    /// Those of [`Zoom::open`]: open it anew then.
+    /// The errors of [`Zoom::open`]: open it again then.
     pub fn follow(&self, before: &Session, session: &Session) -> Result<Self, QueryError> {
         Self::of(session, self.db.follow(before, session)?, Some(self))
     }
@@ -168,7 +173,7 @@ impl Zoom {
     /// The same on another connection, for a query at the same time.
     ///
     /// # Errors
-    /// Those of [`Db::try_clone`].
+    /// The errors of [`Db::try_clone`].
     pub fn try_clone(&self) -> Result<Self, QueryError> {
         Ok(Self {
             db: self.db.try_clone()?,
@@ -215,14 +220,17 @@ impl Zoom {
     /// Sums over a window.
     ///
     /// # Errors
-    /// Those of [`Db::query`]; [`QueryError::Table`] when a part was merged into
-    /// another since: open the session anew.
+    /// The errors of [`Db::query`]; [`QueryError::Table`] if a part was merged into another since:
+    /// open the session again.
     pub fn query(&self, request: &Request) -> Result<Answer, QueryError> {
         let (window, asked) = self.buckets(request);
         let mut gathered = match request.by {
             By::Layer => layers::gather(self, request, window, asked)?,
             _ => self.gather(request, window, asked)?,
         };
+        if request.busy && request.by != By::Layer {
+            busy::spread_calls(self, request, &mut gathered)?;
+        }
         let fault_parts = match request.by {
             By::File => self.add_faults(request, &mut gathered)?,
             _ => 0,
@@ -340,11 +348,11 @@ impl Zoom {
         })
     }
 
-    /// Rows of table `syscalls` from `window` on, ordered by time, at most `limit`.
-    /// Only the parts that the window is in are read, and of these the row groups.
+    /// Rows of table `syscalls` from `window` on, ordered by time, at most `limit`. Reads only
+    /// parts and row groups that overlap the window.
     ///
     /// # Errors
-    /// Those of [`Zoom::query`].
+    /// The errors of [`Zoom::query`].
     pub fn events(
         &self,
         window_ns: Range<i64>,
@@ -357,8 +365,8 @@ impl Zoom {
             .run(&rows::events(&self.db, &paths, window, filter, limit)?)
     }
 
-    /// What stands behind FROM for the calls that began in a window: the parts of
-    /// table `syscalls` that have some, and so some others, too.
+    /// The source after FROM for the calls that started in a window: the parts of table `syscalls`
+    /// that contain some of them, and therefore other calls, too.
     ///
     /// # Errors
     /// When the path of a part cannot be given to the database.
@@ -417,6 +425,18 @@ impl Zoom {
 fn align((from, to): (i64, i64), shift: u8) -> (i64, i64) {
     let up = ((to - 1) >> shift) + 1;
     (from >> shift << shift, up << shift)
+}
+
+/// The name of a call's purpose as a key.
+fn purpose_key(syscall: &Key) -> Key {
+    let Key::Text(name) = syscall else {
+        return syscall.clone();
+    };
+    let purpose = fathom_model::syscalls::SYSCALLS
+        .iter()
+        .find(|s| s.name == &**name)
+        .map_or(Purpose::Other, |s| s.kind.purpose());
+    Key::Text(Arc::from(purpose.name()))
 }
 
 /// The name of a class as a key.

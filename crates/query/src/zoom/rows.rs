@@ -97,13 +97,8 @@ pub(super) fn sums(
     request: &Request,
     mut each: impl FnMut(i64, &Key, (&Sum, Bytes), &Latency),
 ) -> Result<(), QueryError> {
-    let keys = match request.by {
-        By::Syscall | By::Class => ", syscall",
-        By::Thread | By::Process => ", pid, tid",
-        By::File => ", file_id",
-        By::Nothing | By::Layer => "",
-    };
-    // Which way bytes go is told for each name of a call, not for each row.
+    let keys = key_columns(request.by);
+    // The direction of bytes is looked up per call name, not per row.
     let sql = format!(
         "SELECT ts_ns, dur_ns, bytes, errno IS NOT NULL, call_reads(syscall), \
          call_writes(syscall){keys} FROM {} WHERE {}",
@@ -136,6 +131,86 @@ pub(super) fn sums(
         each(entry.time, &key, (&entry.sum, entry.bytes), latency);
     }
     Ok(())
+}
+
+/// Gives `each` the calls of `source` that a condition holds for: beginning, duration, key.
+pub(super) fn long_calls(
+    db: &Db,
+    source: &str,
+    by: By,
+    condition: &str,
+    mut each: impl FnMut(i64, i64, &Key),
+) -> Result<(), QueryError> {
+    // The keys are in the same columns as in `sums`.
+    let sql = format!(
+        "SELECT ts_ns, dur_ns, NULL, NULL, NULL, NULL{} FROM {source} WHERE {condition}",
+        key_columns(by)
+    );
+    let mut known = Known::default();
+    let mut rows = db.run(&sql)?;
+    while let Some(batch) = rows.next_batch()? {
+        let (time, took) = (wide(&batch, 0)?, wide(&batch, 1)?);
+        let keys = Keys::new(by, &batch)?;
+        for row in 0..batch.num_rows() {
+            let key = keys.of(row, &mut known);
+            each(time.value(row), value(took, row), &known.key(key));
+        }
+    }
+    Ok(())
+}
+
+/// A visit of a layer that is spread over buckets.
+#[derive(Debug)]
+pub(super) struct LongVisit {
+    pub(super) rid: i64,
+    pub(super) begin: i64,
+    pub(super) dur_ns: i64,
+    pub(super) self_ns: i64,
+    pub(super) depth: i32,
+    pub(super) layer: Key,
+}
+
+/// Adds the visits in `parts` that a condition holds for.
+pub(super) fn long_visits(
+    db: &Db,
+    parts: &[PathBuf],
+    condition: &str,
+    out: &mut Vec<LongVisit>,
+) -> Result<(), QueryError> {
+    let sql = format!(
+        "SELECT rid, ts_ns, dur_ns, self_ns, depth, layer FROM {} WHERE {condition}",
+        source(db, parts)?
+    );
+    let mut layers = Numbers::<Arc<str>>::default();
+    let mut rows = db.run(&sql)?;
+    while let Some(batch) = rows.next_batch()? {
+        let (rid, begin, took) = (wide(&batch, 0)?, wide(&batch, 1)?, wide(&batch, 2)?);
+        let (own, depth) = (wide(&batch, 3)?, narrow(&batch, 4)?);
+        for (row, layer) in texts(&batch, 5)?.iter().enumerate() {
+            let number = layers.of(layer.unwrap_or_default(), |name| Arc::from(name));
+            out.push(LongVisit {
+                rid: value(rid, row),
+                begin: begin.value(row),
+                dur_ns: value(took, row),
+                self_ns: value(own, row),
+                depth: depth.value(row),
+                layer: layers
+                    .key(number)
+                    .map_or(Key::Null, |name| Key::Text(name.clone())),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The columns of a key, to be appended to others.
+fn key_columns(by: By) -> &'static str {
+    match by {
+        By::Syscall | By::Class | By::Purpose => ", syscall",
+        By::Thread | By::Process => ", pid, tid",
+        By::File => ", file_id",
+        By::Nothing | By::Layer => "",
+    }
 }
 
 /// Gives `each` the page faults of a window that pass the filter: the beginning of the bucket,
@@ -205,7 +280,7 @@ impl<'a> Keys<'a> {
     /// Those in the columns from the seventh on.
     fn new(by: By, batch: &'a RecordBatch) -> Result<Self, QueryError> {
         Ok(match by {
-            By::Syscall | By::Class => Keys::Names(texts(batch, 6)?),
+            By::Syscall | By::Class | By::Purpose => Keys::Names(texts(batch, 6)?),
             By::Thread | By::Process => Keys::Pairs(narrow(batch, 6)?, narrow(batch, 7)?),
             By::File => Keys::Numbers(wide(batch, 6)?),
             By::Nothing | By::Layer => Keys::None,
@@ -235,13 +310,13 @@ pub(super) struct Visit<'a> {
     /// Beginning, CLOCK_MONOTONIC nanoseconds.
     pub(super) time: i64,
     pub(super) layer: &'a str,
-    /// What it took without those in it, nanoseconds.
+    /// Duration without nested visits, nanoseconds.
     pub(super) self_ns: i64,
     /// All that it took, if it stands for the whole of a request, nanoseconds.
     pub(super) whole_ns: Option<i64>,
 }
 
-/// Gives `each` the visits that begin in a window. With `calls`, parts and a condition, only
+/// Passes the visits that start in a window to `each`. With `calls`, parts and a condition, only
 /// visits of these calls.
 pub(super) fn visits(
     db: &Db,

@@ -33,7 +33,7 @@ pub(super) struct Summed {
     pub(super) problem: Option<String>,
 }
 
-/// What answers for a window.
+/// The sources of sums for a window.
 pub(super) enum Answers {
     /// These blocks, and the rows of parts that no segment has.
     Blocks(Plan),
@@ -70,7 +70,7 @@ impl Summed {
         self.parts.iter().map(|part| &**part)
     }
 
-    /// Those that are in no pyramid.
+    /// Parts that no pyramid covers.
     pub(super) fn uncovered(&self) -> Box<dyn Iterator<Item = &PartTimes> + '_> {
         match self.pyramid.as_deref() {
             Some((_, cover)) => Box::new(
@@ -87,8 +87,8 @@ impl Summed {
         self.pyramid.as_deref().map(|(pyramid, _)| pyramid)
     }
 
-    /// What answers for a window that is made of whole buckets of 2^`shift` ns, when at most
-    /// `max_rows` rows may be read.
+    /// The sources for a window of whole buckets of 2^`shift` ns, if at most `max_rows` rows may be
+    /// read.
     pub(super) fn answers(
         &self,
         dimension: usize,
@@ -108,8 +108,8 @@ impl Summed {
     }
 }
 
-/// The parts of a table as they are in `session` now, and how many of them were looked at. Of
-/// those that are `known` nothing is read.
+/// The parts of a table in the current `session`, and how many of them were examined. `known` parts
+/// are not read again.
 pub(super) fn parts_of(
     table: &'static str,
     session: &Session,

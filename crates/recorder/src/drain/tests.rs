@@ -6,7 +6,9 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-use fathom_model::abi::{CallRecord, NO_OFFSET, NO_SIZE, RECORD_CALL, ShedKey, ShedValue};
+use fathom_model::abi::{
+    CallRecord, NO_OFFSET, NO_SIZE, RECORD_CALL, ShedKey, ShedValue, TailControl,
+};
 use fathom_model::meta::{Hook, Records, Save, State};
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::Syscall;
@@ -125,6 +127,10 @@ impl RecordSource for Script {
         Ok(())
     }
 
+    fn set_tail(&self, _: &TailControl) -> Result<(), ProbeError> {
+        Ok(())
+    }
+
     fn records(&self) -> Records {
         Records::default()
     }
@@ -235,7 +241,7 @@ fn record_in(
         None,
         meta,
         (Instant::now(), options.duration),
-        plan.probe.counters,
+        (plan.probe.counters, None),
     );
     let mut reports = Reports::default();
     Recorded {

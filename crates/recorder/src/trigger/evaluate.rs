@@ -1,4 +1,4 @@
-//! What a condition says of a row: true, false, or as in SQL neither.
+//! The value of a condition for a row: true, false, or, as in SQL, neither.
 
 use std::cmp::Ordering;
 
@@ -98,7 +98,7 @@ fn order(left: &Found<'_>, right: &Found<'_>) -> Option<Ordering> {
 /// SQL's LIKE: `%` stands for any text, `_` for one character.
 fn like(text: &[u8], pattern: &[u8]) -> bool {
     let (mut t, mut p) = (0, 0);
-    // Where the last % stands, and what it has taken so far.
+    // The position of the last %, and the number of characters it has matched so far.
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {

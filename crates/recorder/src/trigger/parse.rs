@@ -11,7 +11,7 @@ const MAX_DEPTH: usize = 100;
 /// How long they may be, in bytes.
 const MAX_BYTES: usize = 64 << 10;
 
-/// What is wrong with a condition.
+/// The error of a condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at character {at}: {reason}")]
 pub(crate) struct ConditionError {
@@ -28,7 +28,7 @@ impl ConditionError {
     }
 }
 
-/// A condition. Places are those of columns in the table.
+/// A condition. Places are indices of columns in the table.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     All(Vec<Node>),
@@ -122,7 +122,7 @@ impl Parser {
         self.words.get(self.at).unwrap_or(END)
     }
 
-    /// What was found instead of what was expected.
+    /// The unexpected token.
     fn wrong(&self, expected: &str) -> ConditionError {
         let word = self.here();
         let found = match &word.kind {
@@ -262,7 +262,7 @@ impl Parser {
         match (other.is_text(), value.is_text()) {
             (Some(true), Some(false)) => Err(ConditionError::new(
                 at,
-                "a number cannot be compared with text; text stands in single quotes",
+                "a number cannot be compared with text; write text in single quotes",
             )),
             (Some(false), Some(true)) => Err(ConditionError::new(
                 at,

@@ -58,7 +58,8 @@ fn batch() -> Batch {
     rows.into_batch(strings)
 }
 
-/// What the condition says of both rows: t, f, or - for neither.
+/// The value of the condition for both rows: t, f, or - for neither.
+///
 fn says(text: &str) -> String {
     let condition = Condition::parse(text, &SYSCALLS).unwrap();
     let batch = batch();

@@ -18,10 +18,6 @@ pub(super) fn section(out: &mut String, report: &Report) {
     if let Some(reason) = &findings.left_out {
         let _ = writeln!(out, "<p class=\"dim\">{}</p>", esc(reason));
     } else {
-        if !findings.summary.sentences.is_empty() {
-            let summary = findings.summary.sentences.join(" ");
-            let _ = writeln!(out, "<p>{}</p>", esc(&summary));
-        }
         let _ = writeln!(
             out,
             "<p class=\"dim\">{}{} rules checked, {} skipped (not observable)</p>",

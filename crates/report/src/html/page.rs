@@ -45,6 +45,7 @@ pub fn to_html(report: &Report) -> String {
         esc(&what)
     );
     head(&mut out, report, &what);
+    why(&mut out, report);
     tiles(&mut out, report);
     super::findings::section(&mut out, report);
     timeline(&mut out, report);
@@ -90,13 +91,22 @@ fn head(out: &mut String, report: &Report, what: &str) {
         bytes(signed(session.memory_bytes)),
         esc(&session.distribution)
     );
-    if !report.problems.is_empty() {
+    if !report.problems.is_empty() || !report.limits.is_empty() {
         out.push_str("<ul class=\"problems\">\n");
-        for problem in &report.problems {
+        for problem in report.problems.iter().chain(&report.limits) {
             let _ = writeln!(out, "<li>{}</li>", esc(problem));
         }
         out.push_str("</ul>\n");
     }
+}
+
+/// Where the time went.
+fn why(out: &mut String, report: &Report) {
+    out.push_str("<section>\n<h2>Why</h2>\n");
+    for sentence in &report.why.sentences {
+        let _ = writeln!(out, "<p>{}</p>", esc(&sentence.text()));
+    }
+    out.push_str("</section>\n");
 }
 
 fn signed(n: u64) -> i64 {

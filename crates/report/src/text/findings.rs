@@ -1,6 +1,6 @@
 //! The findings of a report.
 
-use fathom_diagnose::{Severity, Summary};
+use fathom_diagnose::Severity;
 use fathom_model::units::count;
 use fathom_query::escape::{self, shell_words, wrap};
 
@@ -10,10 +10,13 @@ use super::Page;
 const LABEL: usize = 8;
 
 impl Page<'_> {
-    fn sentences(&mut self, summary: &Summary) {
-        let text = summary.sentences.join(" ");
-        for line in wrap(&escape::text(&text), self.width - 2) {
-            self.line(&format!("  {line}"));
+    /// How bad a finding is, in a column of its own.
+    pub(super) fn severity(&self, severity: Severity) -> String {
+        let label = format!("{:<LABEL$}", severity.name());
+        match severity {
+            Severity::High => self.style.bad(&label),
+            Severity::Medium => self.style.bold(&label),
+            Severity::Low => self.style.dim(&label),
         }
     }
 
@@ -37,7 +40,6 @@ impl Page<'_> {
         };
         if findings.count == 0 {
             self.title("Findings", &looked);
-            self.sentences(&findings.summary);
             let none = self.style.good("No findings");
             self.line(&format!("  {none}"));
             return;
@@ -51,15 +53,8 @@ impl Page<'_> {
             ),
         };
         self.title("Findings", &note);
-        self.sentences(&findings.summary);
         for finding in &findings.top {
-            let name = finding.severity.name();
-            let label = format!("{name:<LABEL$}");
-            let label = match finding.severity {
-                Severity::High => self.style.bad(&label),
-                Severity::Medium => self.style.bold(&label),
-                Severity::Low => self.style.dim(&label),
-            };
+            let label = self.severity(finding.severity);
             let text = format!("{}: {}", finding.rule, finding.title);
             let text = escape::text(&text);
             for (i, line) in wrap(&text, self.width - LABEL - 2).iter().enumerate() {

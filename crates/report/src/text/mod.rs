@@ -5,11 +5,14 @@ mod diff;
 mod findings;
 mod layers;
 mod mapped;
+mod screen;
+mod story;
 mod style;
 mod table;
 
 pub use self::diagnosis::diagnosis_to_text;
 pub use self::diff::diff_to_text;
+pub use self::story::story_to_text;
 use fathom_query::escape::{self, shell_words, shorten, wrap};
 
 use self::style::Style;
@@ -32,18 +35,20 @@ fn blank_zero(n: i64, format: fn(i64) -> String) -> String {
     if n == 0 { "·".into() } else { format(n) }
 }
 
-/// The report as text, at most `width` characters wide (80 at least), with
-/// colors when `color` is set. Nothing that the recorded program controls
-/// reaches the terminal unescaped.
+/// The report on one screen of text, at most `width` characters wide (80 at least), with colors
+/// when `color` is set. Nothing that the recorded program controls reaches the terminal unescaped.
+pub fn to_screen(report: &Report, width: usize, color: bool) -> String {
+    let mut page = Page::new(report, width, color);
+    page.screen();
+    page.out
+}
+
+/// The whole report as text, otherwise like [`to_screen`].
 pub fn to_text(report: &Report, width: usize, color: bool) -> String {
-    let mut page = Page {
-        out: String::new(),
-        width: width.clamp(MIN_WIDTH, MAX_WIDTH),
-        style: Style { color },
-        report,
-    };
+    let mut page = Page::new(report, width, color);
     page.head();
     page.problems();
+    page.why();
     page.findings();
     page.timeline();
     page.calls();
@@ -64,6 +69,17 @@ struct Page<'a> {
     width: usize,
     style: Style,
     report: &'a Report,
+}
+
+impl<'a> Page<'a> {
+    fn new(report: &'a Report, width: usize, color: bool) -> Self {
+        Self {
+            out: String::new(),
+            width: width.clamp(MIN_WIDTH, MAX_WIDTH),
+            style: Style { color },
+            report,
+        }
+    }
 }
 
 impl Page<'_> {
@@ -136,11 +152,13 @@ impl Page<'_> {
     }
 
     fn problems(&mut self) {
-        if self.report.problems.is_empty() {
+        let problems = self.report.problems.iter();
+        let problems: Vec<&String> = problems.chain(&self.report.limits).collect();
+        if problems.is_empty() {
             return;
         }
         self.out.push('\n');
-        for problem in &self.report.problems {
+        for problem in problems {
             let text = escape::text(problem);
             let lines = wrap(&text, self.width.saturating_sub(2));
             for (i, line) in lines.iter().enumerate() {

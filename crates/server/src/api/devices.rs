@@ -1,4 +1,4 @@
-//! `GET /sessions/ID/devices` and `/devices/NAME`: requests to devices.
+//! `GET /sessions/ID/devices`, `/devices/NAME` and `/devices/NAME/at_once`: requests to devices.
 
 use arrow::array::Array;
 use axum::extract::{Path, State};
@@ -15,7 +15,7 @@ use crate::view::Reader;
 
 /// Powers of two in a histogram.
 const BUCKETS: usize = 40;
-/// Who is named of those that made requests.
+/// The processes to list.
 const WHO: usize = 10;
 
 /// A device.
@@ -23,8 +23,8 @@ const WHO: usize = 10;
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Device {
     pub name: String,
-    /// Requests that were completed in the window, of everybody on the machine; with a
-    /// filter those that the chosen calls caused.
+    /// Requests completed in the window, of all programs on the machine; with a filter, requests
+    /// caused by matching calls.
     pub requests: f64,
     /// Of which a recorded request caused.
     pub recorded: f64,
@@ -42,7 +42,7 @@ pub(crate) struct Device {
     /// Requests that the device had when it got one, which counts.
     pub mean_depth: Option<f64>,
     pub max_depth: Option<f64>,
-    /// Who submitted them, most time in the device first.
+    /// Submitting threads, by time in the device.
     pub who: Vec<DeviceUser>,
 }
 
@@ -223,6 +223,60 @@ fn over_time(
         bucket_ns: width,
         from: window.from - start,
         to: window.to - start,
+    })
+}
+
+/// `GET /sessions/ID/devices/NAME/at_once`.
+pub(crate) async fn at_once(
+    State(app): State<Shared>,
+    Path((id, name)): Path<(String, String)>,
+    Params(selection): Params<SelectionParams>,
+) -> Result<ArrowAnswer, ApiError> {
+    let selection = selection.parse()?;
+    let query = move |reader: &Reader, _: &Stop| waiting(reader, &selection, &name);
+    app.jobs.query(id, Lane::Quick, query).await
+}
+
+/// How many requests of each name were in a device, and waited for it, at once: the time of each
+/// is divided among the buckets that it overlaps.
+fn waiting(reader: &Reader, selection: &Selection, name: &str) -> Result<ArrowAnswer, ApiError> {
+    let start = reader.started_at_ns();
+    let window = selection.window(start, reader.span());
+    let width = window.bucket_ns(selection.pixels);
+    let (from, to) = (window.from, window.to);
+    let causes = caused_by(reader, selection, "rid", None, to)?;
+    let part = |waits: bool, begin: &str, end: &str| {
+        format!(
+            "SELECT coalesce(comm, '') AS comm, {waits} AS waits, greatest({begin}, {from}) AS a, \
+             least({end}, {to}) AS z FROM block WHERE device = {device} AND {end} > {from} \
+             AND {begin} < {to}{causes}",
+            device = sql_string(name),
+        )
+    };
+    let rows = collect(reader.db().run(&format!(
+        "WITH r AS ({in_device} UNION ALL {in_queue}), \
+         o AS (SELECT *, unnest(range((a - {from}) // {width}, (z - {from}) // {width} + 1)) AS b \
+         FROM r), \
+         n AS (SELECT comm, waits, b, least(z, {from} + (b + 1) * {width}) \
+         - greatest(a, {from} + b * {width}) AS ns FROM o) \
+         SELECT b::DOUBLE AS bucket, comm AS key, \
+         (coalesce(sum(ns) FILTER (NOT waits), 0) / {width})::DOUBLE AS device, \
+         (coalesce(sum(ns) FILTER (waits), 0) / {width})::DOUBLE AS queue \
+         FROM n GROUP BY ALL ORDER BY ALL",
+        in_device = part(false, "issued_at_ns", "completed_at_ns"),
+        in_queue = part(true, "queued_at_ns", "issued_at_ns"),
+    ))?)?;
+    let mut columns = Columns::default();
+    let time_of = |bucket: f64| (from - start) as f64 + bucket * width as f64;
+    columns.numbers("t", numbers(&rows, "bucket")?.iter().flatten().map(time_of));
+    columns.texts("key", texts(&rows, "key")?.iter());
+    for name in ["device", "queue"] {
+        columns.optional_numbers(name, numbers(&rows, name)?.iter());
+    }
+    columns.answer(&DeviceMeta {
+        bucket_ns: width,
+        from: from - start,
+        to: to - start,
     })
 }
 

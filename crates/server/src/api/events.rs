@@ -39,7 +39,7 @@ pub(crate) struct EventsMeta {
     pub offset: u64,
 }
 
-/// What is asked.
+/// The request.
 struct Page {
     sort: &'static str,
     descending: bool,

@@ -31,7 +31,7 @@ pub(crate) struct LayersParams {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct LayersMeta {
-    /// What the rows are.
+    /// Kinds of rows.
     pub mode: LayersMode,
     /// The window; with `windows` in whole buckets.
     pub from: i64,
@@ -42,7 +42,7 @@ pub(crate) struct LayersMeta {
     pub total: f64,
 }
 
-/// What the rows of an answer are.
+/// The kind of the rows of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -84,13 +84,13 @@ pub(crate) async fn layers(
     app.jobs.query(id, Lane::Quick, query).await
 }
 
-/// Sums over time. Time counts where the visit of a layer began.
+/// Time of layers within each bucket.
 fn of_windows(reader: &Reader, selection: &Selection) -> Result<ArrowAnswer, ApiError> {
     let start = reader.started_at_ns();
-    let sums = super::tiles::sums(reader, selection, By::Layer, MOST_LAYERS, false)?;
+    let sums = super::tiles::sums(reader, selection, By::Layer, MOST_LAYERS, false, true)?;
     let time = numbers(&sums.rows, "ts_ns")?;
     let layer = texts(&sums.rows, "layer")?;
-    let own = numbers(&sums.rows, "total_ns")?;
+    let own = numbers(&sums.rows, "busy_ns")?;
     let mut rows: Vec<(i64, &str, f64)> = (0..sums.rows.num_rows())
         .map(|i| (time.value(i) as i64, layer.value(i), own.value(i)))
         .filter(|row| row.2 > 0.0)

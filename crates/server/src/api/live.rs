@@ -27,7 +27,7 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 /// How often it is looked whether the recorder is still there.
 const ALIVE: Duration = Duration::from_millis(500);
 
-/// What a session holds now.
+/// The current totals of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct LiveState {
@@ -60,7 +60,7 @@ pub(crate) async fn follow(
             let told = Instant::now();
             while told.elapsed() < SIGN_OF_LIFE {
                 match state(&app, &id).await {
-                    // session.json is written again for what nobody sees, too.
+                    // session.json is also rewritten for invisible changes.
                     Ok(state) if state == (now, rows) => {}
                     Ok(state) => {
                         (now, rows) = state;
@@ -103,7 +103,7 @@ impl hyper::body::Body for Lines {
     }
 }
 
-/// What is told, and the rows of all tables.
+/// The line to send, and the number of rows in all tables.
 async fn state(app: &Shared, id: &str) -> Result<(LiveState, u64), ApiError> {
     let view = app.jobs.look(id.to_string()).await?;
     let start = view.started_at_ns();

@@ -3,11 +3,17 @@
 mod cache;
 mod compare;
 mod devices;
+mod difference;
+mod errors;
 mod events;
 mod findings;
+mod flame;
+mod glance;
 mod layers;
 mod live;
+mod meanwhile;
 mod offsets;
+mod panels;
 mod place;
 mod request;
 mod schema;
@@ -19,7 +25,9 @@ mod tiles;
 mod timeline;
 mod top;
 mod visits;
+mod why;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
@@ -34,17 +42,19 @@ use crate::job::Jobs;
 use crate::library::Library;
 use crate::workers::Workers;
 
-/// What every address needs.
+/// State that every address needs.
 pub(crate) struct App {
     pub jobs: Jobs,
     pub library: Arc<Library>,
     pub summaries: summaries::Summaries,
     pub diagnoses: Diagnoses,
     pub workers: Workers,
+    /// Directory with panels that a team keeps.
+    pub panels: Option<PathBuf>,
 }
 
 impl App {
-    pub fn new(library: Library) -> Self {
+    pub fn new(library: Library, panels: Option<PathBuf>) -> Self {
         let library = Arc::new(library);
         Self {
             jobs: Jobs::new(library.clone()),
@@ -52,6 +62,7 @@ impl App {
             summaries: summaries::Summaries::default(),
             diagnoses: Diagnoses::default(),
             workers: Workers::default(),
+            panels,
         }
     }
 }
@@ -68,20 +79,28 @@ pub(crate) fn routes(app: Shared) -> Router {
         .route("/visits", get(visits::visits))
         .route("/threads", get(threads::threads))
         .route("/top", get(top::top))
+        .route("/errors", get(errors::errors))
         .route("/events", get(events::events))
+        .route("/flame", get(flame::flame))
+        .route("/difference", get(difference::difference))
+        .route("/glance", get(glance::glance))
         .route("/requests/{rid}", get(request::request))
+        .route("/requests/{rid}/meanwhile", get(meanwhile::meanwhile))
         .route("/offsets", get(offsets::offsets))
         .route("/layers", get(layers::layers))
         .route("/devices", get(devices::devices))
         .route("/devices/{name}", get(devices::device))
+        .route("/devices/{name}/at_once", get(devices::at_once))
         .route("/cache", get(cache::cache))
         .route("/findings", get(findings::findings))
+        .route("/why", get(why::story))
         .route("/sql", post(sql::sql))
         .route("/schema", get(schema::schema));
     Router::new()
         .route("/sessions", get(sessions::list))
         .nest("/sessions/{id}", sessions)
         .route("/compare", get(compare::compare))
+        .route("/panels", get(panels::panels))
         .fallback(unknown)
         .method_not_allowed_fallback(unknown)
         .with_state(app)
@@ -108,8 +127,8 @@ pub(crate) mod types {
     use ts_rs::TS;
 
     use super::{
-        cache, devices, events, layers, live, offsets, request, schema, sessions, sql, threads,
-        tiles, timeline, top, visits,
+        cache, devices, difference, errors, events, flame, glance, layers, live, meanwhile,
+        offsets, panels, request, schema, sessions, sql, threads, tiles, timeline, top, visits,
     };
 
     pub(crate) fn declarations() -> Vec<String> {
@@ -136,10 +155,24 @@ pub(crate) mod types {
             threads::Threads::decl(),
             top::TopMeta::decl(),
             events::EventsMeta::decl(),
+            errors::ErrorsMeta::decl(),
+            flame::FlameMeta::decl(),
+            difference::BoxSide::decl(),
+            difference::BoxShare::decl(),
+            difference::BoxDimension::decl(),
+            difference::LongCall::decl(),
+            difference::DifferenceAnswer::decl(),
+            glance::PurposeLine::decl(),
+            glance::Worst::decl(),
+            glance::Glance::decl(),
             request::Neighbors::decl(),
             request::Ahead::decl(),
             request::BlockRequest::decl(),
             request::RequestAnswer::decl(),
+            meanwhile::Owner::decl(),
+            meanwhile::MeanwhileDevice::decl(),
+            meanwhile::MeanwhileThread::decl(),
+            meanwhile::Meanwhile::decl(),
             offsets::OffsetsMode::decl(),
             offsets::OffsetsMeta::decl(),
             layers::LayersMode::decl(),
@@ -148,10 +181,13 @@ pub(crate) mod types {
             devices::Device::decl(),
             devices::DeviceMeta::decl(),
             cache::CacheMeta::decl(),
+            panels::PanelFile::decl(),
             schema::RelationColumn::decl(),
             schema::Relation::decl(),
             sql::SqlRequest::decl(),
             sql::SqlMeta::decl(),
+            crate::share::Question::decl(),
+            crate::share::ShareRequest::decl(),
         ]
     }
 }

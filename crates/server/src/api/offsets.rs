@@ -15,6 +15,8 @@ use crate::view::Reader;
 
 /// Single calls and page faults in an answer at most.
 const MOST: f64 = 20_000.0;
+/// Files in an answer at most.
+const MOST_FILES: usize = 1000;
 /// Cells of a grid across and down at most.
 const MOST_CELLS: u32 = 4096;
 /// Offsets up to which a double is exact.
@@ -25,7 +27,7 @@ const INTERVALS: usize = 1 << 20;
 /// Parameters besides the window and the filter.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct OffsetsParams {
-    file: Option<i64>,
+    file: Option<String>,
     width: Option<u32>,
     height: Option<u32>,
     unique: Option<u8>,
@@ -33,7 +35,7 @@ pub(crate) struct OffsetsParams {
     high: Option<f64>,
 }
 
-/// What of a file is asked about, besides the window and the filter.
+/// The requested part of a file, besides the window and the filter.
 struct Asked {
     /// Cells of a grid across and down.
     cells: (u32, u32),
@@ -47,7 +49,7 @@ struct Asked {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct OffsetsMeta {
-    /// What the rows are.
+    /// Kinds of rows.
     pub mode: OffsetsMode,
     /// The window.
     pub from: i64,
@@ -64,17 +66,23 @@ pub(crate) struct OffsetsMeta {
     pub faults: f64,
     pub read_bytes: f64,
     pub written_bytes: f64,
-    /// Of these bytes each only once; null with unique=0.
+    /// Different bytes among them; null with unique=0.
     pub read_unique_bytes: Option<f64>,
     pub written_unique_bytes: Option<f64>,
     /// Share of the reads that began where the one before of the same thread ended; null with
     /// fewer than two of each thread, and in a grid with unique=0.
     pub read_sequential: Option<f64>,
+    /// Share of them that began there or further on.
+    pub read_forward: Option<f64>,
+    /// Passes that the reads make: each begins with a read that goes back to a lower offset.
+    pub read_passes: Option<f64>,
     /// The same of the writes.
     pub written_sequential: Option<f64>,
+    pub written_forward: Option<f64>,
+    pub written_passes: Option<f64>,
 }
 
-/// What the rows of an answer are.
+/// The kind of the rows of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -97,14 +105,11 @@ pub(crate) async fn offsets(
     Params(params): Params<OffsetsParams>,
 ) -> Result<ArrowAnswer, ApiError> {
     let mut selection = selection.parse()?;
-    let file = params
-        .file
-        .ok_or_else(|| ApiError::parameter("file", "the id of a file is needed"))?;
-    let asked = selection.filter.file.take();
-    selection.filter.file = Some(match asked {
-        Some(list) if !list.contains(&file) => Vec::new(),
-        _ => vec![file],
-    });
+    let mut files = chosen(params.file.as_deref().unwrap_or_default())?;
+    if let Some(list) = selection.filter.file.take() {
+        files.retain(|file| list.contains(file));
+    }
+    selection.filter.file = Some(files);
     let cells = |n: Option<u32>, usual| n.unwrap_or(usual).clamp(1, MOST_CELLS);
     let (width, height) = (cells(params.width, 1000), cells(params.height, 400));
     let asked = Asked {
@@ -114,6 +119,18 @@ pub(crate) async fn offsets(
     };
     let query = move |reader: &Reader, stop: &Stop| answer(reader, stop, &selection, &asked);
     app.jobs.query(id, Lane::Quick, query).await
+}
+
+/// The files that are asked about.
+fn chosen(list: &str) -> Result<Vec<i64>, ApiError> {
+    let problem =
+        || ApiError::parameter("file", format!("1 to {MOST_FILES} ids of files are needed"));
+    let files: Result<Vec<i64>, _> = list.split(',').map(str::parse).collect();
+    let files = files.map_err(|_| problem())?;
+    match files.len() {
+        1..=MOST_FILES => Ok(files),
+        _ => Err(problem()),
+    }
 }
 
 /// A part of a file, of both its ends.
@@ -140,13 +157,12 @@ fn answer(
     let window = selection.window(start, reader.span());
     let mut calls = Calls::of(reader, selection, window)?.and(MOVES);
     if let Some((low, high)) = asked.part {
-        // Those that touch it, wherever they begin.
+        // All that overlap it, wherever they start.
         calls.push_str(&format!(
             " AND file_offset < {high} AND file_offset + bytes > {low}"
         ));
     }
-    // By call, as what a call does with bytes is then told for each call's name and not
-    // for each row.
+    // By call, because the direction of bytes is then looked up per call name and not per row.
     let sums = collect(reader.db().run(&format!(
         "SELECT sum(n)::DOUBLE AS calls, coalesce(min(lo), 0)::DOUBLE AS lo, \
          coalesce(max(hi), 0)::DOUBLE AS hi, \
@@ -166,7 +182,7 @@ fn answer(
     ))?)?;
     let touch = |name: &str| Ok::<_, ApiError>(numbers(&touched, name)?.iter().flatten().next());
     let fault_count = touch("n")?.unwrap_or(0.0);
-    // Of both; without calls those of the faults alone.
+    // Of both; without calls, of the faults only.
     let end = |of_calls: &str, of_faults: Option<f64>, pick: fn(f64, f64) -> f64| {
         let of_calls = sum(of_calls)?;
         Ok::<_, ApiError>(match of_faults {
@@ -194,7 +210,11 @@ fn answer(
         read_unique_bytes: None,
         written_unique_bytes: None,
         read_sequential: None,
+        read_forward: None,
+        read_passes: None,
         written_sequential: None,
+        written_forward: None,
+        written_passes: None,
     };
     let single = meta.calls + meta.faults < MOST;
     if asked.unique {
@@ -203,7 +223,7 @@ fn answer(
     }
     if asked.unique || single {
         stop.check()?;
-        (meta.read_sequential, meta.written_sequential) = sequential(reader, &calls)?;
+        patterns(reader, &calls, &mut meta)?;
     }
     if single {
         return points(reader, &calls, &faults, &meta);
@@ -212,7 +232,7 @@ fn answer(
     grid(reader, &calls, &faults, window, &meta)
 }
 
-/// What stands behind FROM for the page faults on mappings of the file, with the condition.
+/// The source after FROM for page faults on mappings of the file, with the condition.
 fn faults(selection: &Selection, window: Window, part: Option<(i64, i64)>) -> String {
     let condition = selection.filter.for_faults(window.from);
     let condition = condition.unwrap_or("false".into());
@@ -225,19 +245,40 @@ fn faults(selection: &Selection, window: Window, part: Option<(i64, i64)>) -> St
     )
 }
 
-/// Share of the reads, and of the writes, that begin where the one before of the same thread
-/// and direction ended, in order of time.
-fn sequential(reader: &Reader, calls: &str) -> Result<(Option<f64>, Option<f64>), ApiError> {
+/// How the reads, and the writes, follow each other, per file and thread, in order of time.
+fn patterns(reader: &Reader, calls: &str, meta: &mut OffsetsMeta) -> Result<(), ApiError> {
     let rows = collect(reader.db().run(&format!(
-        "WITH moves AS (SELECT call_writes(syscall) AS writes, file_offset AS here, \
-         lag(file_offset + bytes) OVER (PARTITION BY tid, call_writes(syscall) ORDER BY ts_ns, rid) \
-         AS reached FROM {calls}) \
-         SELECT avg((here = reached)::INTEGER) FILTER (NOT writes) AS read, \
-         avg((here = reached)::INTEGER) FILTER (writes) AS written FROM moves \
-         WHERE reached IS NOT NULL"
+        "WITH moves AS (SELECT call_writes(syscall) AS writes, file_id, tid, file_offset AS here, \
+         lag(file_offset) OVER before AS began, lag(file_offset + bytes) OVER before AS reached \
+         FROM {calls} \
+         WINDOW before AS (PARTITION BY file_id, tid, call_writes(syscall) ORDER BY ts_ns, rid)) \
+         SELECT writes, avg((here = reached)::INTEGER) AS sequential, \
+         avg((here >= reached)::INTEGER) AS forward, \
+         count(DISTINCT (file_id, tid)) + count(*) FILTER (here < began) AS passes \
+         FROM moves GROUP BY writes HAVING count(reached) > 0"
     ))?)?;
-    let share = |name: &str| Ok::<_, ApiError>(numbers(&rows, name)?.iter().flatten().next());
-    Ok((share("read")?, share("written")?))
+    let writes = flags(&rows, "writes")?;
+    for (wanted, sequential, forward, passes) in [
+        (
+            false,
+            &mut meta.read_sequential,
+            &mut meta.read_forward,
+            &mut meta.read_passes,
+        ),
+        (
+            true,
+            &mut meta.written_sequential,
+            &mut meta.written_forward,
+            &mut meta.written_passes,
+        ),
+    ] {
+        if let Some(row) = (0..rows.num_rows()).find(|i| writes.value(*i) == wanted) {
+            *sequential = Some(numbers(&rows, "sequential")?.value(row));
+            *forward = Some(numbers(&rows, "forward")?.value(row));
+            *passes = Some(numbers(&rows, "passes")?.value(row));
+        }
+    }
+    Ok(())
 }
 
 fn points(
@@ -247,7 +288,7 @@ fn points(
     meta: &OffsetsMeta,
 ) -> Result<ArrowAnswer, ApiError> {
     let start = reader.started_at_ns();
-    // How many of a page's bytes a program used nothing tells.
+    // The number of bytes of a page that a program used is unknown.
     let rows = collect(reader.db().run(&format!(
         "SELECT ts_ns - {start} AS t, dur_ns AS dur, file_offset, bytes, \
          call_writes(syscall) AS write, false AS fault, tid, rid FROM {calls} \
@@ -285,7 +326,7 @@ fn grid(
         from = window.from,
         lo = meta.offset_from as i64,
     );
-    // What a call does is told for its name, and not for each row.
+    // The direction of bytes is looked up per call name, not per row.
     let rows = collect(reader.db().run(&format!(
         "SELECT x::DOUBLE AS x, y::DOUBLE AS y, \
          coalesce(sum(n) FILTER (reads), 0)::DOUBLE AS reads, \
@@ -395,6 +436,14 @@ mod tests {
             (Some(0.0), Some(f64::INFINITY)),
         ] {
             assert!(part(low, high).is_err(), "{low:?} {high:?}");
+        }
+    }
+
+    #[test]
+    fn files_are_ids() {
+        assert_eq!(chosen("3,7").unwrap(), [3, 7]);
+        for text in ["", "a", "1,", "1;2"] {
+            assert!(chosen(text).is_err(), "{text}");
         }
     }
 

@@ -47,7 +47,7 @@ pub(crate) struct RequestAnswer {
     pub irqs: Vec<Row>,
     /// Requests to devices that it caused or submitted.
     pub block: Vec<BlockRequest>,
-    /// What counters of perf say of it: a row, or none where they were not recorded.
+    /// Its perf counters: one row, or none if they were not recorded.
     #[cfg_attr(test, ts(type = "Row[]"))]
     pub counters: Vec<Row>,
     /// Calls of the thread before and after it, in order of time.
@@ -61,11 +61,11 @@ pub(crate) struct BlockRequest {
     /// Its row.
     #[cfg_attr(test, ts(type = "Row"))]
     pub row: Row,
-    /// The bios that it was made of, those of other requests too.
+    /// Its bios, including bios of other requests.
     #[cfg_attr(test, ts(type = "Row[]"))]
     pub bios: Vec<Row>,
-    /// What stood before it when it was queued; null when that was not seen, and of a request
-    /// with many.
+    /// Requests before it when it was queued; null if not observed, and for a request with many
+    /// block requests.
     pub ahead: Option<Ahead>,
 }
 
@@ -183,8 +183,8 @@ fn block(reader: &Reader, rid: i64) -> Result<Vec<BlockRequest>, ApiError> {
         .collect())
 }
 
-/// What stood before requests to devices when they were queued, by their ids: requests that had
-/// been queued before and had not been completed.
+/// Requests before block requests when they were queued, by their ids: requests that had been
+/// queued before and had not completed.
 fn ahead(reader: &Reader, ids: &[String]) -> Result<HashMap<i64, Ahead>, ApiError> {
     let rows = collect(reader.db().run(&format!(
         "WITH own AS (SELECT block_id, device, queued_at_ns FROM block \

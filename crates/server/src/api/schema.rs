@@ -15,7 +15,7 @@ pub(crate) struct Relation {
     pub name: String,
     /// Whether it is made of others.
     pub view: bool,
-    /// What a row is.
+    /// The meaning of a row.
     pub doc: String,
     /// Rows; null for a view.
     pub rows: Option<u64>,
@@ -31,7 +31,7 @@ pub(crate) struct RelationColumn {
     pub sql_type: String,
     /// Whether it may be null; of views that is not known.
     pub nullable: Option<bool>,
-    /// What it means.
+    /// The meaning of the column.
     pub doc: String,
 }
 

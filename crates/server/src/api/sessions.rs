@@ -21,7 +21,7 @@ pub(crate) struct SessionSummary {
     pub id: String,
     /// Command that was traced, quoted for a shell; null when running targets were.
     pub command: Option<String>,
-    /// What was recorded, in words: `-p 12`, `--all`; empty for a command.
+    /// The recorded target, in words: `-p 12`, `--all`; empty for a command.
     pub target: String,
     /// Name of the machine.
     pub host: String,
@@ -51,15 +51,15 @@ pub(crate) struct SessionSummary {
     pub error: Option<Problem>,
 }
 
-/// What a session is.
+/// The description of a session.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct SessionDescription {
     /// As in the list.
     #[serde(flatten)]
     pub summary: SessionSummary,
-    /// Beginning of the recording, CLOCK_MONOTONIC: what is to be subtracted from times
-    /// in tables to have those of the other addresses.
+    /// Start of the recording, CLOCK_MONOTONIC: subtract it from times in tables to get times as in
+    /// the other addresses.
     pub started_at_ns: i64,
     /// Times of the first and the last call; null without calls.
     pub span: Option<Span>,
@@ -67,11 +67,11 @@ pub(crate) struct SessionDescription {
     pub tables: Vec<TableRows>,
     /// Layers, and whether they were recorded.
     pub layers: Vec<LayerState>,
-    /// What was lost, by stage, layer and call.
+    /// Losses, by stage, layer, and call.
     pub losses: Vec<Loss>,
     /// Counts of all kinds.
     pub totals: Counted,
-    /// What is missing or damaged, a sentence each.
+    /// Missing or damaged data, one sentence each.
     pub problems: Vec<String>,
     /// Options of the recording, as given.
     pub options: OptionsGiven,
@@ -79,9 +79,9 @@ pub(crate) struct SessionDescription {
     pub machine: Machine,
     /// Hooks that are missing, and what for.
     pub missing_hooks: Vec<MissingHook>,
-    /// What the recording cost.
+    /// The cost of the recording.
     pub cost: RecordingCost,
-    /// What an imported log does not tell.
+    /// Data that an imported log lacks.
     pub not_observable: Vec<String>,
     /// Views for SQL.
     pub views: Vec<String>,
@@ -116,7 +116,7 @@ pub(crate) struct LayerState {
     pub reason: String,
 }
 
-/// What was lost alike.
+/// Losses of one kind.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Loss {
@@ -176,7 +176,7 @@ pub(crate) struct MissingHook {
     pub note: String,
 }
 
-/// What a recording cost.
+/// The cost of a recording.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct RecordingCost {
@@ -255,7 +255,7 @@ pub(crate) fn unreadable(id: &str, error: Problem) -> SessionSummary {
     }
 }
 
-/// The counts; of a session that is being recorded those of what can be seen.
+/// The counts; in a session in progress, of the visible rows.
 pub(crate) fn totals(session: &Session) -> Counted {
     let totals = &session.meta().totals;
     let stored = match session.is_live() {

@@ -19,7 +19,7 @@ const MOST: usize = 100_000;
 const MOST_BYTES: usize = 256 << 10;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is asked.
+/// The request.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct SqlRequest {
     /// One SELECT.
     pub sql: String,
-    /// Rows that are wanted at most: 10,000 unless told, never more than 100,000.
+    /// Maximum number of rows: 10,000 by default, never more than 100,000.
     pub max_rows: Option<usize>,
 }
 

@@ -20,7 +20,7 @@ const LONG: Duration = Duration::from_secs(3);
 /// How long for any one of them all the same.
 const SHORT: Duration = Duration::from_millis(100);
 
-/// What is left of a list's patience.
+/// The time left for a list.
 struct Patience(Instant);
 
 impl Default for Patience {
@@ -50,7 +50,7 @@ struct State {
 }
 
 impl Summaries {
-    /// Those of all sessions, in order of their names, as long as `wanted` says so.
+    /// The summaries of all sessions, ordered by name, while `wanted` returns true.
     pub fn all(
         &self,
         library: &Library,
@@ -66,7 +66,7 @@ impl Summaries {
         ids.iter().map(summary).collect()
     }
 
-    /// That of session `id`; what keeps it from being opened is its error.
+    /// The summary of session `id`; if it cannot be opened, with the error.
     fn of(&self, library: &Library, id: &str, patience: &Patience) -> SessionSummary {
         let summary = library.dir(id).and_then(|dir| self.find(id, dir, patience));
         summary.unwrap_or_else(|error| unreadable(id, error.problem))
@@ -100,7 +100,7 @@ impl Summaries {
             }
             // First: the list that gets the summary may be followed by another at once.
             drop(opening);
-            // Nobody waits any more where that fails.
+            // If that fails, the client has gone.
             sender.send(summary).ok();
         };
         let thread = std::thread::Builder::new().name("fathom-list".to_owned());

@@ -1,12 +1,13 @@
 //! `GET /sessions/ID/threads`: who made calls in a window.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use arrow::array::Array;
 use axum::extract::{Path, State};
 use fathom_query::zoom::By;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::timeline::{begun_before, begun_in};
 use super::{Json, Shared};
 use crate::columns::{collect, flags, numbers, texts};
 use crate::error::ApiError;
@@ -30,6 +31,8 @@ pub(crate) struct ThreadRow {
     pub comm: Option<String>,
     /// Name of the process.
     pub process: Option<String>,
+    /// The nearest process above its own that has calls in the window, too; null when there is none.
+    pub parent: Option<i32>,
     /// Calls in the window.
     pub calls: f64,
     /// Sum of their durations.
@@ -52,18 +55,27 @@ pub(crate) struct Threads {
     pub exact: bool,
 }
 
+/// Parameters besides the window and the filter.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct ThreadsParams {
+    /// 1: threads in a call that began before the window, too.
+    under_way: Option<u8>,
+}
+
 /// `GET /sessions/ID/threads`.
 pub(crate) async fn threads(
     State(app): State<Shared>,
     Path(id): Path<String>,
     Params(selection): Params<SelectionParams>,
+    Params(params): Params<ThreadsParams>,
 ) -> Result<Json<Threads>, ApiError> {
     let mut selection = selection.parse()?;
     selection.pixels = 1;
+    let under_way = params.under_way == Some(1);
     let query = move |reader: &Reader, _: &crate::job::Stop| {
         let (mut threads, exact) = match of_pyramid(reader, &selection)? {
             Some(answer) => answer,
-            None => (of_rows(reader, &selection)?, true),
+            None => (of_rows(reader, &selection, under_way)?, true),
         };
         let order = |t: &ThreadRow| (-t.time_ns, t.pid, t.tid);
         threads.sort_by(|a, b| {
@@ -74,6 +86,7 @@ pub(crate) async fn threads(
         let total = threads.len();
         threads.truncate(MOST);
         name(reader, &mut threads)?;
+        place(reader, &mut threads)?;
         Ok(Threads {
             threads,
             total,
@@ -104,7 +117,7 @@ fn of_pyramid(
         // The more buckets, the more threads have cells of their own.
         selection.pixels = 256;
     }
-    let answer = super::tiles::sums(reader, &selection, By::Thread, usize::MAX, false)?;
+    let answer = super::tiles::sums(reader, &selection, By::Thread, usize::MAX, false, false)?;
     let rows = &answer.rows;
     let rest = flags(rows, "rest")?;
     let exact = whole && rest.true_count() == 0;
@@ -132,16 +145,22 @@ fn of_pyramid(
     Ok(Some((threads.into_values().collect(), exact)))
 }
 
-fn of_rows(reader: &Reader, selection: &Selection) -> Result<Vec<ThreadRow>, ApiError> {
+fn of_rows(
+    reader: &Reader,
+    selection: &Selection,
+    under_way: bool,
+) -> Result<Vec<ThreadRow>, ApiError> {
     let window = selection.window(reader.started_at_ns(), reader.span());
-    let source = reader.zoom.calls_in(window.from..window.to)?;
-    let mut conditions = window.sql("ts_ns");
-    if let Some(more) = selection.filter.for_calls(window.from).sql() {
-        conditions = format!("{conditions} AND {more}");
+    let select = "SELECT pid, tid, true AS counts, dur_ns FROM";
+    let mut selects = vec![begun_in(reader, selection, window, select)?];
+    if under_way {
+        let select = "SELECT pid, tid, false AS counts, 0 AS dur_ns FROM";
+        selects.extend(begun_before(reader, selection, window, select)?);
     }
     let rows = collect(reader.db().run(&format!(
-        "SELECT pid, tid, count(*)::DOUBLE AS calls, coalesce(sum(dur_ns), 0)::DOUBLE AS time_ns \
-         FROM {source} WHERE {conditions} GROUP BY pid, tid"
+        "SELECT pid, tid, count(*) FILTER (counts)::DOUBLE AS calls, \
+         coalesce(sum(dur_ns), 0)::DOUBLE AS time_ns FROM ({}) GROUP BY pid, tid",
+        selects.join(" UNION ALL ")
     ))?)?;
     let (pid, tid) = (numbers(&rows, "pid")?, numbers(&rows, "tid")?);
     let (calls, time) = (numbers(&rows, "calls")?, numbers(&rows, "time_ns")?);
@@ -190,4 +209,52 @@ fn name(reader: &Reader, threads: &mut [ThreadRow]) -> Result<(), ApiError> {
         thread.process = process.and_then(|i| name(*i));
     }
     Ok(())
+}
+
+/// Adds the processes above those of the threads. Some in between may have no calls.
+fn place(reader: &Reader, threads: &mut [ThreadRow]) -> Result<(), ApiError> {
+    let rows = collect(reader.db().run(
+        "SELECT tid, arg_max(ppid, started_at_ns) AS ppid FROM processes \
+         WHERE tid = pid AND ppid IS NOT NULL GROUP BY tid",
+    )?)?;
+    let (pid, ppid) = (numbers(&rows, "tid")?, numbers(&rows, "ppid")?);
+    let above: HashMap<i32, i32> = (0..rows.num_rows())
+        .map(|i| (pid.value(i) as i32, ppid.value(i) as i32))
+        .collect();
+    let shown: HashSet<i32> = threads.iter().filter_map(|t| t.pid).collect();
+    for thread in threads {
+        thread.parent = thread.pid.and_then(|pid| nearest(pid, &above, &shown));
+    }
+    Ok(())
+}
+
+/// The nearest process above `pid` that is shown.
+fn nearest(pid: i32, above: &HashMap<i32, i32>, shown: &HashSet<i32>) -> Option<i32> {
+    let mut at = pid;
+    // Numbers are given again: a chain of them may be a circle.
+    for _ in 0..above.len() {
+        at = *above.get(&at)?;
+        if at == pid {
+            return None;
+        }
+        if shown.contains(&at) {
+            return Some(at);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_without_calls_are_skipped() {
+        let above = HashMap::from([(5, 4), (4, 3), (3, 1), (8, 9), (9, 8)]);
+        let shown = HashSet::from([1, 3, 5, 8]);
+        assert_eq!(nearest(5, &above, &shown), Some(3));
+        assert_eq!(nearest(3, &above, &shown), Some(1));
+        assert_eq!(nearest(1, &above, &shown), None);
+        assert_eq!(nearest(8, &above, &shown), None, "a circle");
+    }
 }

@@ -24,6 +24,7 @@ pub(crate) struct TilesParams {
     by: Option<String>,
     top: Option<usize>,
     latency: Option<u8>,
+    busy: Option<u8>,
 }
 
 /// Description of an answer.
@@ -39,14 +40,14 @@ pub(crate) struct TilesMeta {
     /// Whether each key's rows have all its calls: otherwise some are in the rest, of keys
     /// whose row is `at_least` and of such as have no row in that bucket.
     pub exact: bool,
-    /// What answered.
+    /// The source of the answer.
     pub source: TilesSource,
     /// Whether the buckets are wider than asked for, as narrower ones would need too
     /// many rows.
     pub coarser: bool,
 }
 
-/// What sums were made of.
+/// The sources of the sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -65,12 +66,13 @@ pub(crate) fn by(name: Option<&str>) -> Result<By, ApiError> {
         "none" => By::Nothing,
         "syscall" => By::Syscall,
         "class" => By::Class,
+        "purpose" => By::Purpose,
         "thread" => By::Thread,
         "process" => By::Process,
         "file" => By::File,
         "layer" => By::Layer,
         _ => {
-            let takes = "it is one of none, syscall, class, thread, process, file, layer";
+            let takes = "it is one of none, syscall, class, purpose, thread, process, file, layer";
             return Err(ApiError::parameter("by", takes));
         }
     })
@@ -87,9 +89,10 @@ pub(crate) async fn tiles(
     let by = by(params.by.as_deref())?;
     let top = params.top.unwrap_or(12).min(MAX_KEYS);
     let latency = params.latency.unwrap_or(0) != 0;
+    let busy = params.busy.unwrap_or(0) != 0;
     let query = move |reader: &Reader, _: &crate::job::Stop| {
-        let answer = sums(reader, &selection, by, top, latency)?;
-        answer_of(reader, &answer, by, latency)
+        let answer = sums(reader, &selection, by, top, latency, busy)?;
+        answer_of(reader, &answer, by, latency, busy)
     };
     app.jobs.query(id, Lane::Quick, query).await
 }
@@ -101,9 +104,10 @@ pub(crate) fn sums(
     by: By,
     top: usize,
     latency: bool,
+    busy: bool,
 ) -> Result<Answer, ApiError> {
     let window = selection.window(reader.started_at_ns(), reader.span());
-    // Visits of layers may be those of calls that began before the window.
+    // Visits of layers may belong to calls that started before the window.
     let calls_from = match by {
         By::Layer => 0,
         _ => window.from,
@@ -116,6 +120,7 @@ pub(crate) fn sums(
         filter: selection.filter.for_calls(calls_from),
         top: Some(top),
         latency,
+        busy,
         max_rows: Some(MAX_ROWS),
     };
     Ok(reader.zoom.query(&request)?)
@@ -138,12 +143,13 @@ pub(crate) fn meta(reader: &Reader, answer: &Answer) -> Result<TilesMeta, ApiErr
     })
 }
 
-/// The column that tells keys apart, and the one with their names.
+/// The key column, and the column with names of keys.
 pub(crate) fn key_columns(by: By) -> Option<(&'static str, &'static str)> {
     match by {
         By::Nothing => None,
         By::Syscall => Some(("syscall", "syscall")),
         By::Class => Some(("class", "class")),
+        By::Purpose => Some(("purpose", "purpose")),
         By::Thread => Some(("tid", "comm")),
         By::Process => Some(("pid", "comm")),
         By::File => Some(("file_id", "path")),
@@ -156,6 +162,7 @@ fn answer_of(
     answer: &Answer,
     by: By,
     latency: bool,
+    busy: bool,
 ) -> Result<ArrowAnswer, ApiError> {
     let rows = &answer.rows;
     let start = reader.started_at_ns();
@@ -181,6 +188,9 @@ fn answer_of(
         for name in ["faults", "fault_ns"] {
             columns.optional_numbers(name, numbers(rows, name)?.iter());
         }
+    }
+    if busy {
+        columns.optional_numbers("busy_ns", numbers(rows, "busy_ns")?.iter());
     }
     if latency {
         let lists = latencies(rows)?;

@@ -20,8 +20,8 @@ const MOST: usize = 20_000;
 const MOST_LANES: usize = 500;
 /// Rows that may be read to have buckets narrower than the pyramid's.
 const MAX_ROWS: u64 = 1 << 20;
-/// Calls that began so long before the window are looked for only among those that
-/// took at least that long, and so on: files hold the longest duration of each part.
+/// Calls that started this long before the window are searched only among calls that took at least
+/// this long, and so on: files contain the longest duration of each part.
 const LONGER_NS: [i64; 4] = [1_000_000, 100_000_000, 10_000_000_000, 1_000_000_000_000];
 
 /// Parameters besides the window and the filter.
@@ -34,7 +34,7 @@ pub(crate) struct TimelineParams {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct TimelineMeta {
-    /// What the rows are.
+    /// Kinds of rows.
     pub mode: TimelineMode,
     /// The window, or with `density` the buckets that it is in.
     pub from: i64,
@@ -45,12 +45,12 @@ pub(crate) struct TimelineMeta {
     pub exact: bool,
 }
 
-/// What the rows of an answer are.
+/// The kind of the rows of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) enum TimelineMode {
-    /// Single calls: all that took place in the window, also those that began before.
+    /// Single calls: all that took place in the window, including calls that started before it.
     Events,
     /// Sums of the calls that began in a bucket.
     Density,
@@ -87,7 +87,7 @@ pub(crate) async fn timeline(
     app.jobs.query(id, Lane::Quick, query).await
 }
 
-/// The lanes that are wanted, of those that the filter lets pass.
+/// The requested lanes that match the filter.
 pub(super) fn chosen(lanes: &str, filter: Option<&[i32]>) -> Result<Vec<i32>, ApiError> {
     let mut chosen = Vec::new();
     for lane in lanes.split(',').filter(|lane| !lane.is_empty()) {
@@ -126,6 +126,7 @@ fn density(reader: &Reader, selection: &Selection, window: Window) -> Result<Den
         filter: selection.filter.for_calls(window.from),
         top: Some(MOST_LANES),
         latency: false,
+        busy: false,
         max_rows: Some(MAX_ROWS),
     };
     let answer = reader.zoom.query(&request)?;
@@ -243,7 +244,7 @@ pub(super) fn begun_in(
     ))
 }
 
-/// Those that began before it and were still under way, as some statements.
+/// Calls that started before it and were still in progress, as several statements.
 pub(super) fn begun_before(
     reader: &Reader,
     selection: &Selection,
@@ -255,7 +256,7 @@ pub(super) fn begun_before(
     let mut selects = Vec::new();
     let mut least = 0;
     for most in LONGER_NS.into_iter().chain([i64::MAX]) {
-        // Those that began from `most` to `least` before the window.
+        // Calls that started from `most` to `least` before the window.
         let earliest = from.saturating_sub(most);
         let latest = from.saturating_sub(least);
         if let Some(source) = reader.zoom.long_calls_in(earliest..latest, least)? {
@@ -276,8 +277,8 @@ fn filter_sql(selection: &Selection) -> String {
     }
 }
 
-/// How far down each call stands, so that calls of a lane that overlap lie below each
-/// other: `calls` are lane, begin and duration, in order of lane and begin.
+/// The depth of each call, so that overlapping calls of a lane are drawn below each other: `calls`
+/// are lane, start, and duration, ordered by lane and start.
 fn depths(calls: impl Iterator<Item = (i64, f64, f64)>) -> Vec<u32> {
     // Ends of the last calls at each depth of a lane.
     let mut ends: HashMap<i64, Vec<f64>> = HashMap::new();

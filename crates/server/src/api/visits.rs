@@ -27,7 +27,7 @@ pub(crate) struct VisitsParams {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct VisitsMeta {
-    /// What the rows are.
+    /// Kinds of rows.
     pub mode: VisitsMode,
     /// The window.
     pub from: i64,
@@ -36,12 +36,12 @@ pub(crate) struct VisitsMeta {
     pub bucket_ns: i64,
 }
 
-/// What the rows of an answer are.
+/// The kind of the rows of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) enum VisitsMode {
-    /// Single visits: all that took place in the window, also those that began before it.
+    /// Single visits: all that took place in the window, including visits that started before it.
     Visits,
     /// The layers' own time, by bucket.
     Sums,
@@ -92,7 +92,7 @@ struct Below {
 impl Below {
     fn of(reader: &Reader, selection: &Selection, window: Window) -> Result<Self, ApiError> {
         let from = window.from;
-        // The request itself, at depth 0, is what stands above.
+        // The request itself, at depth 0, is the row above.
         let visit = "SELECT tid, rid, layer, name, ts_ns, dur_ns, self_ns FROM slices";
         let begun = begun_in(reader, selection, window, "SELECT rid, tid FROM")?;
         let before = begun_before(reader, selection, window, "SELECT rid, tid, ts_ns FROM")?;
@@ -141,8 +141,8 @@ impl Below {
             .map(Some)
     }
 
-    /// The own time of each layer by thread and bucket, and how many visits that is.
-    /// What began before the window counts in its first bucket, for what was left of it.
+    /// The own time of each layer by thread and bucket, and the number of visits. A visit that
+    /// started before the window counts in the first bucket, with its remaining time.
     fn sums(
         &self,
         reader: &Reader,

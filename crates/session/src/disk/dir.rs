@@ -1,10 +1,10 @@
 //! Directories by descriptor.
 //!
-//! Another user may own the directory above a session, or have made what lies under its name:
-//! what a path leads to can change between two looks. So a session that is written is opened
-//! once, looked at through its descriptor, and everything in it is reached from there, with no
-//! symbolic link followed. Files are made for their owner alone (mode 0600) and never exist
-//! with more; nothing but regular files is opened, and no pipe is waited for.
+//! Another user may own the directory above a session, or have created the entry with its name, so
+//! the target of a path can change between two checks. Therefore a session that is written is
+//! opened once and checked through its descriptor, and everything in it is reached from there
+//! without following symbolic links. Files are created for their owner alone (mode 0600) and never
+//! exist with wider permissions; only regular files are opened, so no open waits for a pipe.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -28,7 +28,7 @@ const SAFE: OFlags = OFlags::CLOEXEC
     .union(OFlags::NOCTTY)
     .union(OFlags::NONBLOCK);
 
-/// An open directory: that of a session, or one in it.
+/// An open directory: a session's, or one inside it.
 #[derive(Clone, Debug)]
 pub(crate) struct Dir {
     fd: Arc<OwnedFd>,
@@ -38,7 +38,7 @@ pub(crate) struct Dir {
 }
 
 impl Dir {
-    /// Opens a directory to read it, whoever owns it.
+    /// Opens a directory for reading, with any owner.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Self::at(CWD, path, path, OFlags::empty())
     }
@@ -56,8 +56,8 @@ impl Dir {
         Ok(dir)
     }
 
-    /// The directory `path`, made if it is not there, and whether it was made. What is made in
-    /// it belongs to and is for those whom `access` names.
+    /// The directory `path`, created if it does not exist, and whether it was created. New entries
+    /// in it belong to the users of `access`.
     pub(crate) fn create(path: &Path, access: Access) -> Result<(Self, bool), SessionError> {
         let plain: PathBuf = path.components().collect();
         let made = match mkdirat(CWD, &plain, Mode::RWXU) {
@@ -123,7 +123,7 @@ impl Dir {
         Ok(fstat(&*self.fd)?)
     }
 
-    /// What `name` is, itself and not what a link leads to; `None` when it is not there.
+    /// The type of `name` itself, without following links; `None` if it does not exist.
     pub(crate) fn kind(&self, name: impl AsRef<OsStr>) -> io::Result<Option<FileType>> {
         Ok(self
             .stat(name)?
@@ -259,7 +259,7 @@ impl AsFd for Dir {
 /// pipe not waited for.
 ///
 /// # Errors
-/// Those of open(2); [`ErrorKind::InvalidInput`] when it is no regular file.
+/// The errors of open(2); [`ErrorKind::InvalidInput`] if it is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     regular(CWD, path, OFlags::RDONLY)
 }
@@ -268,7 +268,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// names, too. Under sudo it belongs to the user who called that.
 ///
 /// # Errors
-/// Those of open(2), [`ErrorKind::AlreadyExists`] among them, and of chown(2).
+/// The errors of open(2), including [`ErrorKind::AlreadyExists`], and of chown(2).
 pub fn create_private(path: &Path, share: Share) -> io::Result<File> {
     new_file(CWD, path, &Access::new(share))
 }
@@ -284,7 +284,7 @@ fn regular(parent: impl AsFd, name: &Path, flags: OFlags) -> io::Result<File> {
     let wrong = || io::Error::new(ErrorKind::InvalidInput, "it is no regular file");
     let fd = match openat(parent, name, flags | OFlags::NOFOLLOW | SAFE, Mode::empty()) {
         Ok(fd) => fd,
-        // A symbolic link; a socket, or a pipe that nobody reads.
+        // A symbolic link; a socket, or a pipe without a reader.
         Err(Errno::LOOP | Errno::NXIO | Errno::ISDIR) => return Err(wrong()),
         Err(e) => return Err(e.into()),
     };
@@ -374,7 +374,7 @@ mod tests {
             assert_eq!(exists.kind(), ErrorKind::AlreadyExists, "{name}: {exists}");
         }
         assert!(dir.open_to_write("pipe").is_err());
-        // What lies there is replaced, and what it leads to stays.
+        // The entry itself is replaced; the target of a link stays.
         drop(dir.create_anew("link").unwrap());
         assert!(std::fs::read("/etc/passwd").unwrap().len() > 1);
         assert_eq!(dir.kind("link").unwrap(), Some(FileType::RegularFile));
@@ -396,7 +396,7 @@ mod tests {
             assert_eq!(mode(&path), dir_mode);
             assert_eq!(mode(&path.join("file")), file_mode);
             assert_eq!(mode(&path.join("folder")), dir_mode);
-            // Who opens it later goes by what it is.
+            // Later opens depend on its type.
             let again = Dir::open_own(&path).unwrap();
             drop(again.create_file("later").unwrap());
             assert_eq!(mode(&path.join("later")), file_mode);

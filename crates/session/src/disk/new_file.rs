@@ -27,7 +27,7 @@ impl NewFile {
     /// Begins the file that is to be `path`. Returns it and where to write.
     ///
     /// # Errors
-    /// Those of open(2) and chown(2).
+    /// The errors of open(2) and chown(2).
     pub fn begin(path: &Path) -> io::Result<(Self, File)> {
         let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
         let parent = match path.parent() {
@@ -62,7 +62,7 @@ impl NewFile {
     /// Gives the file its name; a link of that name is replaced and not followed.
     ///
     /// # Errors
-    /// Those of rename(2).
+    /// The errors of rename(2).
     pub fn finish(mut self) -> io::Result<()> {
         self.dir
             .rename_into(&self.temporary, &self.dir, &self.name)?;
@@ -74,7 +74,7 @@ impl NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         if !self.named {
-            // The error that is told is the one that made it stay unfinished.
+            // The reported error is the one that left it unfinished.
             let _ = self.dir.remove(&self.temporary);
         }
     }

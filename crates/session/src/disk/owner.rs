@@ -1,4 +1,4 @@
-//! Who the files of a session belong to, and who may read them.
+//! Owner of a session's files, and read access.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -7,7 +7,7 @@ use rustix::fs::{Gid, Mode, Stat, Uid, fchmod, fchown, fstat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-/// Who may read a session besides its owner.
+/// Read access to a session besides its owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Share {
     /// No other user: directories have mode 0700, files 0600.
@@ -93,7 +93,7 @@ impl Access {
             self.mode & 0o666
         };
         let private = if directory { 0o700 } else { 0o600 };
-        // What the kernel has done by itself already, for most files.
+        // The kernel has already done this for most files.
         if self.uid == geteuid().as_raw() && self.gid.is_none() && wanted == private {
             return Ok(());
         }

@@ -58,7 +58,7 @@ impl From<io::Error> for Wrong {
     }
 }
 
-/// What a part is written to whose checksums are put in at the end.
+/// The output of a part; its checksums are filled in at the end.
 pub(crate) trait Sink: Write + Send {
     /// Writes over bytes that have been written.
     fn overwrite(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
@@ -100,8 +100,8 @@ impl<W: Sink> Hashed<W> {
         }
     }
 
-    /// What comes behind all that was written: the checksums, of which the second one is not
-    /// known before [`Hashed::finish`].
+    /// The bytes after all others: the checksums. The second one is unknown before
+    /// [`Hashed::finish`].
     pub(crate) fn checksums(&mut self) -> [u8; LENGTH] {
         let first = self.hash.finish();
         self.hash = XxHash64::with_seed(0);
@@ -143,7 +143,7 @@ pub(crate) struct Checksums {
 }
 
 impl Checksums {
-    /// Those of a file of `length` bytes.
+    /// The checksums of a file of `length` bytes.
     pub(crate) fn read(file: &File, length: u64) -> Result<Self, Wrong> {
         let mut tail = [0; 4];
         let Some(tail_at) = length.checked_sub(TAIL) else {
@@ -176,8 +176,8 @@ impl Checksums {
         }
     }
 
-    /// Checks that all bytes before them are those that were written; returns whether the file
-    /// was read for that, as this process had not done so before.
+    /// Checks all bytes before the checksums; returns whether the file was read for that, because
+    /// this process had not checked it before.
     pub(crate) fn check_rows(&self, file: &File) -> Result<bool, Wrong> {
         let identity = Identity::of(&file.metadata()?);
         if identity.is_some_and(|identity| lock(&PASSED).contains(&identity)) {
@@ -218,8 +218,8 @@ fn hash_range(hash: &mut XxHash64, file: &File, from: u64, to: u64) -> io::Resul
 /// The files whose rows have passed.
 static PASSED: LazyLock<Mutex<HashSet<Identity>>> = LazyLock::new(Mutex::default);
 
-/// What changes when a file is replaced or written to: device, inode, size, time of change of
-/// the contents and of the inode.
+/// Properties that change when a file is replaced or written to: device, inode, size, and time of
+/// change of the contents and of the inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Identity {
     file: (u64, u64, u64),

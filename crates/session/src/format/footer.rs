@@ -147,7 +147,7 @@ fn validate(table: &Table, metadata: &ParquetMetaData, data: Range<u64>) -> Resu
             let inside = matches!((start, end), (Ok(start), Ok(end))
                 if data.start <= start && start <= end && end <= data.end);
             if !inside {
-                return Err("its data lies outside of the file".to_owned());
+                return Err("its data is outside of the file".to_owned());
             }
         }
     }

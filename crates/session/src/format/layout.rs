@@ -10,12 +10,12 @@ pub(crate) const META_TEMPORARY: &str = "session.json.tmp";
 pub(crate) const LOCK_FILE: &str = ".lock";
 /// Room on disk that is kept for the end.
 pub(crate) const RESERVE_FILE: &str = ".reserve";
-/// Where the pyramid of a table is made anew.
+/// Temporary file for rebuilding the pyramid of a table.
 pub(crate) const PYRAMID_TEMPORARY: &str = "pyramid.tmp";
-/// What the rules have found, so far while it is recorded; and where that is prepared.
+/// The findings, during a recording the ones so far; and the temporary file for them.
 pub(crate) const FINDINGS_FILE: &str = "findings.json";
 pub(crate) const FINDINGS_TEMPORARY: &str = "findings.json.tmp";
-/// Files that fathom puts beside the tables' folders.
+/// Files that fathom writes next to the tables' folders.
 pub(crate) const TOP_FILES: [&str; 9] = [
     META_FILE,
     META_TEMPORARY,
@@ -34,9 +34,8 @@ const SUFFIX: &str = ".parquet";
 /// match it.
 const TEMPORARY: &str = ".tmp";
 
-/// The parts `first` to `last` of a table: one that was written as it is, or
-/// several that were merged. A part whose range lies within another's is what
-/// that one was merged from.
+/// The parts `first` to `last` of a table: one part as it was written, or several merged ones. A
+/// part whose range is inside another's is a source of that merged part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PartRange {
     /// Number of the first part.

@@ -25,7 +25,7 @@ pub(crate) struct RecorderLock {
 }
 
 impl RecorderLock {
-    /// Takes the lock of the session in `dir`. What another user has put in its place is
+    /// Takes the lock of the session in `dir`. An entry that another user has put in its place is
     /// refused.
     pub(crate) fn acquire(dir: &Dir) -> Result<Self, SessionError> {
         let path = dir.path().join(LOCK_FILE);

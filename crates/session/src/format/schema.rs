@@ -17,7 +17,7 @@ use crate::error::SessionError;
 /// start of the recording.
 pub(crate) const SESSION_KEY: &str = "fathom.session";
 
-/// What the parts of a table have in common.
+/// The properties that the parts of a table share.
 #[derive(Clone)]
 pub(crate) struct TableSchema {
     pub(crate) table: &'static Table,
@@ -79,8 +79,7 @@ pub(crate) fn all(dir: &Path, meta: &SessionMeta) -> Result<Vec<TableSchema>, Se
         .map_err(SessionError::parquet(dir))
 }
 
-/// What goes into the footers of the first part of each table and of merged
-/// parts.
+/// The contents of the footers of each table's first part and of merged parts.
 fn for_footers(meta: &SessionMeta) -> String {
     let mut start = meta.clone();
     start.state = State::Recording;

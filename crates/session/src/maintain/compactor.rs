@@ -84,7 +84,7 @@ pub(crate) fn run(shared: &Arc<Shared>, merges: bool, interval: Duration) {
         }
     }
     for thread in closing {
-        // What became of a copy it has noted itself.
+        // The snapshot has noted its own result.
         let _ = thread.join();
     }
 }

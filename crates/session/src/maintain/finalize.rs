@@ -1,5 +1,4 @@
-//! What makes a closed session of parts: each key once, and totals that agree
-//! with the tables.
+//! Turns parts into a closed session: each key once, and totals that agree with the tables.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
@@ -18,9 +17,8 @@ use crate::maintain::compact;
 use crate::write::catalog::index_of;
 use crate::write::storage::Storage;
 
-/// Merges small parts of a session that nobody writes, and brings the totals of
-/// `meta` up to what the tables have. `parts` and `schemas` are in the order of
-/// [`TABLES`].
+/// Merges small parts of a session without a writer, and updates the totals of `meta` from the
+/// tables. `parts` and `schemas` are in the order of [`TABLES`].
 pub(crate) fn finalize(
     storage: &Storage,
     schemas: &[TableSchema],
@@ -78,8 +76,8 @@ pub(crate) fn rows_of(parts: &[Vec<PartInfo>]) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// The counts of a table, so that they add up: what was seen and is nowhere is
-/// missing. `seen` may be that of a moment before.
+/// The counts of a table, made consistent: events that were seen but are in no table are missing.
+/// `seen` may be slightly out of date.
 fn balance(said: &Counts, stored: u64, lost: u64) -> Counts {
     let known = stored + lost + said.expired;
     Counts {
@@ -91,7 +89,8 @@ fn balance(said: &Counts, stored: u64, lost: u64) -> Counts {
     }
 }
 
-/// What [`sums`] calls calls, and what is neither a call nor a page fault nor write-back.
+/// The rows that [`sums`] counts as calls, and rows that are neither calls, page faults, nor
+/// write-back.
 const CALLS: &str = "";
 const OTHERS: &str = "other";
 

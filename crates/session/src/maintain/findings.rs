@@ -1,5 +1,5 @@
-//! The file with what rules have found, beside the tables; and what tells whether it is
-//! about the session as it is now.
+//! The file with findings next to the tables, and the check whether they belong to the session's
+//! current state.
 
 use std::hash::Hasher;
 use std::io::{self, ErrorKind, Read};
@@ -18,8 +18,8 @@ use crate::write::storage::write_whole;
 /// More than findings ever take: there is a limit to how many each rule has.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// Puts findings beside the tables of the session in `dir`: the file is there as a whole, or
-/// as it was before.
+/// Writes findings next to the tables of the session in `dir`: the file is either complete or
+/// unchanged.
 ///
 /// # Errors
 /// [`SessionError::Io`] when it cannot be written, [`SessionError::Foreign`] when the session is
@@ -34,7 +34,7 @@ pub fn write_findings(dir: &Path, json: &[u8]) -> Result<(), SessionError> {
     write_whole(&dir, FINDINGS_TEMPORARY, FINDINGS_FILE, json, false)
 }
 
-/// What lies there; `None` when nothing does. It may be anything.
+/// The contents of the file; `None` without one. They may be anything.
 ///
 /// # Errors
 /// [`SessionError::Io`] when it is no regular file, too large, or cannot be read.

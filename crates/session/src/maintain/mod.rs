@@ -1,4 +1,4 @@
-//! What is done with the parts of a session that are there.
+//! Maintenance of a session's existing parts.
 
 pub(crate) mod compact;
 pub(crate) mod compactor;

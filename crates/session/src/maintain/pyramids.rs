@@ -20,8 +20,8 @@ use crate::write::storage::Storage;
 const DECODED_ROWS: u64 = BATCH_ROWS as u64;
 
 impl Session {
-    /// Makes the pyramids of all tables anew from their parts and replaces the
-    /// files. Takes about a second for ten million rows.
+    /// Rebuilds the pyramids of all tables from their parts and replaces the files. Takes about a
+    /// second per ten million rows.
     ///
     /// # Errors
     /// [`SessionError::Busy`] while the session is recorded, which keeps its
@@ -51,7 +51,7 @@ impl Session {
                 .map_err(SessionError::io("create", &path))
         });
         if built.is_err() {
-            // Gives the room back; nobody reads it.
+            // Frees the space; the file has no reader.
             let _ = dir.remove(PYRAMID_TEMPORARY);
         }
         built
@@ -85,9 +85,8 @@ impl Session {
             next = part.range.last + 1;
             let parquet = open_regular(&path).map_err(SessionError::io("open", &path))?;
             let reader = SerializedFileReader::new(parquet).map_err(failed())?;
-            // A merged part has the numbers of all its parts: segments may end at
-            // any of them, since only those that end with parts are looked at from
-            // outside.
+            // A merged part has the numbers of all its parts: segments may end at any of them,
+            // because readers use only segments that end with parts.
             let numbers = part.range.last - part.range.first + 1;
             let (mut number, mut rows) = (part.range.first, 0u64);
             for i in 0..reader.num_row_groups() {

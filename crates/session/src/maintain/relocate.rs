@@ -11,7 +11,7 @@ use crate::disk::dir::Dir;
 use crate::error::SessionError;
 use crate::write::create;
 
-/// Moves a session that nobody writes, to another file system too. `to` must not exist.
+/// Moves a session without a writer, also to another file system. `to` must not exist.
 ///
 /// # Errors
 /// [`SessionError::Exists`], [`SessionError::Foreign`] when the session is another user's,

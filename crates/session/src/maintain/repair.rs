@@ -1,8 +1,8 @@
 //! Repairing a session: afterwards it is closed, every file that looks like a part
 //! is one that counts, and what could not be saved is said.
 //!
-//! Nothing is deleted whose rows are not elsewhere: what cannot be used is moved
-//! aside, into a folder of the session that nobody reads.
+//! Rows are deleted only if the session has them elsewhere: unusable files move to a folder of the
+//! session that no reader reads.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -31,11 +31,11 @@ use crate::write::storage::Storage;
 /// Folder in a session for what is moved aside.
 const ASIDE: &str = "set-aside";
 
-/// What a session needed.
+/// The repairs of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
-    /// What was found and what is done about it, a sentence each; empty for a
-    /// session that needs nothing. Names of files are escaped.
+    /// Problems and their repairs, one sentence each; empty for an intact session. Names of files
+    /// are escaped.
     pub found: Vec<String>,
     /// Rows that were or will be in no part that counts are named in one of
     /// these sentences.
@@ -46,13 +46,13 @@ pub struct Repair {
 ///
 /// # Errors
 /// [`SessionError::Busy`] while it is recorded, [`SessionError::NotASession`],
-/// [`SessionError::Damaged`] when neither `session.json` nor a part tells what it
-/// is, [`SessionError::OtherVersion`], [`SessionError::NotReplaceable`] when something in
-/// it leads elsewhere, [`SessionError::Foreign`] when it is another user's, unless `write` is not
-/// set, [`SessionError::Io`].
+/// [`SessionError::Damaged`] if neither `session.json` nor a part contains the metadata,
+/// [`SessionError::OtherVersion`], [`SessionError::NotReplaceable`] if something in it leads
+/// elsewhere, [`SessionError::Foreign`] if it belongs to another user, unless `write` is not set,
+/// [`SessionError::Io`].
 pub fn repair(dir: &Path, write: bool) -> Result<Repair, SessionError> {
     let folder = if write {
-        // What is missing is said as readers say it.
+        // Missing data is reported in the same words as by readers.
         open_dir(dir)?;
         Dir::open_own(dir)?
     } else {
@@ -91,7 +91,7 @@ struct Work {
     repair: Repair,
 }
 
-/// What is in the folder of a table.
+/// The contents of a table's folder.
 #[derive(Default)]
 struct Contents {
     /// Whole parts, each once, in order.
@@ -121,16 +121,19 @@ impl Work {
             None => {}
             Some(SessionError::Damaged { reason, .. }) => {
                 self.set_aside(&folder, META_FILE.as_ref(), META_FILE, reason)?;
-                self.found("session.json is written again from what the parts say".into());
+                self.found("session.json is rebuilt from the parts".into());
             }
-            Some(_) => self.found("session.json is missing: written again from the parts".into()),
+            Some(_) => self.found("session.json is missing: rebuilt from the parts".into()),
         }
         let schemas = schema::all(&dir, meta)?;
         let mut tables = Vec::with_capacity(TABLES.len());
         for (table, schema) in TABLES.iter().zip(&schemas) {
             let mut contents = self.repair_table(table)?;
             if contents.parts.is_empty() {
-                self.found(format!("table {} has no part: an empty one", table.name));
+                self.found(format!(
+                    "table {} has no part: added an empty one",
+                    table.name
+                ));
                 if self.write {
                     let range = PartRange::single(contents.largest.map_or(0, |n| n + 1));
                     let path = self.storage.table_dir(table.name);
@@ -155,7 +158,7 @@ impl Work {
             parts.iter().map(|p| p.rows).sum()
         };
         if !unfinished && self.repair.found.is_empty() && stored(&tables) != meta.totals.stored {
-            self.found("the totals are not those of the tables: counted again".into());
+            self.found("the totals differ from the tables: counted again".into());
         }
         if !unfinished {
             self.missing_rows(&tables, meta);
@@ -167,7 +170,7 @@ impl Work {
         finalize::finalize(&self.storage, &schemas, &mut tables, meta, true)?;
         if meta.totals.missing > missing {
             let text = format!(
-                "{} calls that had been seen are in no table",
+                "{} calls that the kernel had seen are in no table",
                 meta.totals.missing
             );
             self.repair.lost.push(text);
@@ -175,15 +178,15 @@ impl Work {
         meta.state = State::Complete;
         meta.history.repairs.append(&mut self.repair.lost.clone());
         if unfinished && self.repair.lost.is_empty() {
-            let text = "the recorder had ended without closing the session; of calls of its last \
-                        second nobody knows";
+            let text = "the recorder ended without closing the session; calls of its last \
+                    second may be missing";
             meta.history.repairs.push(text.into());
         }
         self.storage.write_meta(meta, true)
     }
 
-    /// Rows that a table had when the session was closed and that are in none of its parts;
-    /// those of calls are counted with the totals.
+    /// Rows that a table had when the session was closed and that none of its parts contains; calls
+    /// are counted with the totals.
     fn missing_rows(&mut self, tables: &[Vec<PartInfo>], meta: &SessionMeta) {
         for (name, now) in finalize::rows_of(tables) {
             let said = meta.rows.get(&name).copied().unwrap_or(now);
@@ -214,7 +217,7 @@ impl Work {
             Some(_) => {
                 return Err(SessionError::NotReplaceable {
                     path,
-                    reason: "it is no directory",
+                    reason: "it is not a directory",
                 });
             }
         };
@@ -225,7 +228,12 @@ impl Work {
                 Some(range) => drop(ranges.insert((range.first, u64::MAX - range.last), range)),
                 None if name.to_str().is_some_and(is_temporary) => unfinished.push(name),
                 None if name.as_bytes().ends_with(b".parquet") => {
-                    self.set_aside(&dir, &name, table.name, "it is not a part of fathom's")?;
+                    self.set_aside(
+                        &dir,
+                        &name,
+                        table.name,
+                        "it is not a part written by fathom",
+                    )?;
                 }
                 None => {}
             }
@@ -260,7 +268,7 @@ impl Work {
                 continue;
             };
             self.found(format!(
-                "{}/{range} was whole but had no name yet: it has",
+                "{}/{range} was complete but not published: published",
                 table.name
             ));
             if self.write {
@@ -271,8 +279,8 @@ impl Work {
         Ok(())
     }
 
-    /// Of `ranges`, in order, the parts to keep: as a reader would choose, but by
-    /// all that is in them. What is left over goes.
+    /// The parts of `ranges`, in order, to keep: chosen like a reader does, but by their whole
+    /// contents. The others are removed.
     fn choose(
         &mut self,
         table: &'static Table,
@@ -322,7 +330,7 @@ impl Work {
         for part in parts {
             if part.range.first > next && self.write && meta.history.repairs.is_empty() {
                 let text = format!(
-                    "{}: of parts {next} to {} there is none that can be read",
+                    "{}: none of the parts {next} to {} can be read",
                     table.name,
                     part.range.first - 1
                 );
@@ -351,7 +359,7 @@ impl Work {
         Ok(())
     }
 
-    /// Moves a file out of the way, under a name that tells where it was.
+    /// Moves a file out of the way, under a name that contains its original place.
     fn set_aside(
         &mut self,
         dir: &Dir,

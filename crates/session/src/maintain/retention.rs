@@ -62,7 +62,7 @@ pub(crate) fn plan(table: &Table, parts: &TableParts, keep: &Keep) -> Option<Ran
         };
         let run = parts.parts.iter().skip(from).take(compact::FAN_IN);
         let length = run.take_while(fits).count();
-        // What comes next would not fit: the run will not grow any more.
+        // The next parts would not fit: the run cannot grow any more.
         let closed = from + length < parts.parts.len();
         if length > 1 && closed {
             return Some(from..from + length);
@@ -125,8 +125,7 @@ pub(crate) fn expire(shared: &Shared, keep: &Keep) -> Result<(), SessionError> {
     if let Some(ended_at_ns) = dropped.ended_at_ns {
         shared.set_complete_from(ended_at_ns);
     }
-    // First it is said that the rows have gone: after a kill in between, nobody
-    // takes rows that are missing for lost.
+    // Record the expiry first: after a kill in between, expired rows do not look lost.
     shared.write_meta_if_changed();
     for (i, range) in dropped.parts {
         shared.storage.remove_part(TABLES[i].name, range)?;

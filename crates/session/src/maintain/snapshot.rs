@@ -1,9 +1,8 @@
 //! Copies of a session that is being recorded.
 //!
-//! The parts are linked, not copied, where the file system can do that: a save
-//! takes next to no time and room, and the copy stays when the recording drops
-//! its parts. What a closed session has besides (each key once, totals) is made
-//! afterwards, on a thread of its own, from the copy.
+//! The parts are linked instead of copied if the file system supports it: a snapshot then takes
+//! almost no time and space, and it stays when the recording drops its parts. The rest of a closed
+//! session (each key once, totals) is made afterwards from the copy, in a separate thread.
 
 use std::io;
 
@@ -44,13 +43,13 @@ pub(crate) fn link(shared: &Shared, pending: &PendingSave) -> Result<Copy, Sessi
     meta.clock.end_realtime_ns = Some(request.realtime_ns);
     meta.history.saves.clear();
     meta.history.saved_because = request.because.clone();
-    // What the kernel saw since the last row came is not of this copy.
+    // Calls after the last row do not belong to this snapshot.
     meta.totals.seen = 0;
     meta.totals.faults.seen = 0;
     meta.totals.writeback.seen = 0;
     storage.write_meta(&meta, false)?;
-    // The tables of requests come first, those that they refer to last: what a
-    // request refers to was written before it.
+    // The tables of requests come first, the tables that they refer to last: a row that a request
+    // refers to was written before the request.
     let mut parts = Vec::with_capacity(TABLES.len());
     for (i, (table, next)) in TABLES.iter().zip(&pending.next).enumerate() {
         let (from, to) = (
@@ -103,7 +102,7 @@ impl Copy {
     }
 }
 
-/// What `session.json` says of a copy.
+/// The metadata of a snapshot.
 pub(crate) fn outcome(request: &SaveRequest, result: Result<(), SessionError>) -> Save {
     Save {
         path: request.to.to_string_lossy().into_owned(),

@@ -44,11 +44,10 @@ impl std::fmt::Debug for Batches<'_> {
 }
 
 impl Session {
-    /// All rows of a table, in the order in which they were written and in batches
-    /// of bounded size; those of calls in the order in which they ended, as long as the columns
-    /// that tell are read (`ts_ns`, `dur_ns`). With `columns`, only these are read and the others are
-    /// empty. Of tables with a key all versions of a row come, the one that counts
-    /// last.
+    /// All rows of a table, in the order in which they were written, in batches of bounded size;
+    /// calls in the order in which they ended, if the columns `ts_ns` and `dur_ns` are read. With
+    /// `columns`, only these are read and the others are empty. For tables with a key, all versions
+    /// of a row are returned, the valid one last.
     ///
     /// An item is [`SessionError::Io`] or [`SessionError::Parquet`] when a part cannot
     /// be read to its end; nothing comes behind it.

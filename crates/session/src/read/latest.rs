@@ -22,7 +22,7 @@ pub fn on_latest<T, E>(
     mut work: impl FnMut(&Session) -> Result<T, E>,
 ) -> Result<T, E> {
     for _ in 1..TRIES {
-        // Of a session that nobody writes an error is its own.
+        // In a session without a writer, an error is its own.
         let live = session.is_live();
         let before: Vec<_> = TABLES.iter().map(|t| session.parts(t.name)).collect();
         match work(session) {

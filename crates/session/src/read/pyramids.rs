@@ -8,9 +8,9 @@ use crate::disk::dir::Dir;
 use crate::read::session::Session;
 
 impl Session {
-    /// The pyramid of a table and what of it holds for the parts that were there
-    /// when the session was opened or last refreshed. `None` for a session without
-    /// one. What is `known` of it from a moment before is not read again.
+    /// The pyramid of a table, as far as it is valid for the parts that existed when the session
+    /// was opened or last refreshed. `None` for a session without one. The part that is `known`
+    /// from before is not read again.
     ///
     /// # Errors
     /// When the file cannot be read, is damaged or of a later version: the

@@ -42,11 +42,10 @@ impl Session {
     /// checksums, unless this process has done so before.
     ///
     /// # Errors
-    /// [`SessionError::NotASession`], [`SessionError::Damaged`] and
-    /// [`SessionError::OtherVersion`] about `session.json`; [`SessionError::Io`].
-    /// Damaged parts are no error: they are left out and named by
-    /// [`Session::problems`]. Nor is a `session.json` that is missing or damaged as
-    /// long as a part tells what it said at the start.
+    /// [`SessionError::NotASession`], [`SessionError::Damaged`], and [`SessionError::OtherVersion`]
+    /// about `session.json`; [`SessionError::Io`]. Damaged parts are not an error: they are left
+    /// out and named by [`Session::problems`]. A missing or damaged `session.json` is not an error
+    /// either, as long as a part contains the metadata from the start.
     pub fn open(dir: &Path) -> Result<Self, SessionError> {
         Self::open_checking(dir, Check::Whole)
     }
@@ -55,7 +54,7 @@ impl Session {
     /// the parts only the footers are read and compared with their checksums.
     ///
     /// # Errors
-    /// Those of [`Session::open`].
+    /// The errors of [`Session::open`].
     pub fn glance(dir: &Path) -> Result<Self, SessionError> {
         Self::open_checking(dir, Check::Footer)
     }
@@ -83,7 +82,7 @@ impl Session {
     /// time without a recorder all are.
     ///
     /// # Errors
-    /// Those of [`Session::open`].
+    /// The errors of [`Session::open`].
     pub fn refresh(&mut self) -> Result<(), SessionError> {
         let folder = open_dir(&self.dir)?;
         (self.meta, self.rebuilt) = find_meta(&folder)?;
@@ -101,8 +100,8 @@ impl Session {
         &self.dir
     }
 
-    /// What the session says of itself. While it is recorded, and after its
-    /// recorder was killed, the totals are those of a moment before.
+    /// The metadata of the session. During the recording, and after its recorder was killed, the
+    /// totals may be slightly out of date.
     pub fn meta(&self) -> &SessionMeta {
         &self.meta
     }
@@ -151,8 +150,7 @@ impl Session {
             .fold(0, u64::saturating_add)
     }
 
-    /// What is missing or damaged, a sentence each. The names of files in them
-    /// are escaped.
+    /// Missing or damaged data, one sentence each. The names of files are escaped.
     pub fn problems(&self) -> &[String] {
         &self.problems
     }
@@ -181,8 +179,8 @@ impl Session {
         self.missing_folders(folder);
         if let Some(reason) = &self.rebuilt {
             self.problems.push(format!(
-                "{reason}: shown is what the session said of itself at its start; `fathom repair` \
-                 writes the file again"
+                "{reason}: using the metadata from the start of the session; `fathom repair` \
+                 rebuilds the file"
             ));
             let stored = self.rows(SYSCALLS.name);
             (self.meta.totals.seen, self.meta.totals.stored) = (stored, stored);
@@ -200,7 +198,7 @@ impl Session {
         if self.meta.state == State::Recording {
             let missing = match seen.saturating_sub(stored) {
                 0 => String::new(),
-                n => format!("; of the calls counted until then {n} were not stored"),
+                n => format!("; {n} of the calls counted until then were not stored"),
             };
             self.problems.push(format!(
                 "the recorder ended without closing the session: calls of about the last second \
@@ -208,7 +206,7 @@ impl Session {
             ));
         } else if stored != said {
             self.problems.push(format!(
-                "table syscalls has {stored} rows in readable parts, {said} were stored"
+                "table syscalls has {stored} rows in readable parts, but {said} were stored"
             ));
         }
         if self.meta.state == State::Complete {
@@ -217,14 +215,13 @@ impl Session {
         Ok(())
     }
 
-    /// Tables other than that of the calls that have not the rows that they had when the session
-    /// was closed.
+    /// Tables, other than the calls', that lack rows that they had when the session was closed.
     fn missing_rows(&mut self) {
         for table in TABLES.iter().filter(|table| table.name != SYSCALLS.name) {
             let stored = self.rows(table.name);
             match self.meta.rows.get(table.name) {
                 Some(said) if *said != stored => self.problems.push(format!(
-                    "table {} has {stored} rows in readable parts, {said} were stored",
+                    "table {} has {stored} rows in readable parts, but {said} were stored",
                     table.name
                 )),
                 _ => {}
@@ -232,7 +229,7 @@ impl Session {
         }
     }
 
-    /// Tables without a folder: somebody has removed them.
+    /// Tables whose folder has been removed.
     fn missing_folders(&mut self, folder: &Dir) {
         let missing: Vec<&str> = TABLES
             .iter()
@@ -247,7 +244,7 @@ impl Session {
             _ => ("tables", "they count"),
         };
         self.problems.push(format!(
-            "there is no folder for {tables} {}: the session is not complete; {they} as empty",
+            "no folder for {tables} {}: the session is incomplete; {they} as empty",
             missing.join(", ")
         ));
     }
@@ -293,12 +290,12 @@ impl Session {
         let failed = || SessionError::io("read", &folder.path().join(table.name));
         let mut found = BTreeMap::new();
         let dir = match folder.kind(table.name).map_err(failed())? {
-            // [`Session::scan`] tells of all folders that are missing at once.
+            // [`Session::scan`] reports all missing folders at once.
             None => return Ok(Vec::new()),
             Some(FileType::Directory) => folder.dir(table.name).map_err(failed())?,
             Some(_) => {
                 self.problems.push(format!(
-                    "{} is no folder, and where it leads is not followed: the table counts as empty",
+                    "{} is not a folder, and links are not followed: the table counts as empty",
                     table.name
                 ));
                 return Ok(Vec::new());
@@ -325,7 +322,7 @@ impl Session {
         if name.ends_with(".parquet") {
             let name = name.escape_debug();
             self.problems.push(format!(
-                "{}/{name} is not a part of fathom's: left out",
+                "{}/{name} is not a part written by fathom: left out",
                 table.name
             ));
         }
@@ -407,14 +404,14 @@ pub(crate) fn open_dir(dir: &Path) -> Result<Dir, SessionError> {
     };
     Dir::open(dir).map_err(|e| match e.kind() {
         ErrorKind::NotFound => not("it does not exist"),
-        ErrorKind::NotADirectory => not("it is no directory"),
+        ErrorKind::NotADirectory => not("it is not a directory"),
         ErrorKind::PermissionDenied => SessionError::not_shared(dir, e),
         _ => SessionError::io("open", dir)(e),
     })
 }
 
-/// What the session says of itself: in `session.json`, else in its parts, with the
-/// reason why these had to do.
+/// The metadata of the session: from `session.json`, otherwise from its parts, with the reason for
+/// that.
 fn find_meta(dir: &Dir) -> Result<(SessionMeta, Option<String>), SessionError> {
     let error = match meta::read(dir) {
         Ok(meta) => return Ok((meta, None)),

@@ -10,10 +10,10 @@ use crate::disk::dir::open_regular;
 use crate::error::SessionError;
 use crate::read::session::Session;
 
-/// What a column takes on disk.
+/// The disk space of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnSize {
-    /// Name of the table; that of the file for what belongs to none.
+    /// Name of the table, or of the file for data outside of tables.
     pub table: &'static str,
     /// Name of the column; empty for what belongs to none: footers, the file
     /// itself.
@@ -27,7 +27,7 @@ pub struct ColumnSize {
 }
 
 impl Session {
-    /// What each column takes, table by table: the largest first. Together with
+    /// The disk space of each column, table by table, the largest first. Together with
     /// `session.json` that is the whole session.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Making the directory of a new session, or clearing that of an old one.
+//! Creates the directory of a new session, or clears an old one.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,8 +12,8 @@ use crate::error::SessionError;
 use crate::format::layout::{LOCK_FILE, META_FILE, TOP_FILES, is_part_file};
 use crate::format::lock::RecorderLock;
 
-/// Prepares the directory `path` for those whom `access` names, and takes its lock. What is in it
-/// is refused, or with `force` removed if fathom wrote it.
+/// Prepares the directory `path` for the users of `access`, and takes its lock. A directory with
+/// contents is refused, or with `force` cleared if fathom wrote it.
 pub(crate) fn prepare(
     path: &Path,
     force: bool,
@@ -22,7 +22,7 @@ pub(crate) fn prepare(
     let (dir, made) = Dir::create(path, access)?;
     let prepared = prepare_in(&dir, force);
     if made && prepared.is_err() {
-        // Nothing is left behind; if that fails too, the error tells more.
+        // Nothing remains; if that fails too, `error` is more informative.
         let _ = dir.remove(LOCK_FILE);
         let _ = std::fs::remove_dir(path);
     }
@@ -95,7 +95,7 @@ fn check(dir: &Dir, names: &[OsString]) -> Result<(), SessionError> {
             }
             has_meta |= name == META_FILE;
         } else if kind != Some(FileType::Directory) {
-            return not(&path, "it is no directory");
+            return not(&path, "it is not a directory");
         }
     }
     // A recorder that is killed at once leaves its lock and nothing else.
@@ -118,7 +118,7 @@ fn clear(dir: &Dir, names: &[OsString]) -> Result<(), SessionError> {
                         .map_err(SessionError::io("remove", &path))?;
                 }
             }
-            // Made anew. It stays when somebody has put something else there.
+            // Created again. It stays if it contains files of another program.
             let _ = dir.remove_dir(name);
         } else if is_top_file(name) && name != LOCK_FILE {
             dir.remove(name)

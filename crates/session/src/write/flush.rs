@@ -14,12 +14,12 @@ use crate::write::shared::Shared;
 /// A part by its table and place.
 pub(crate) type Part = (&'static str, PartRange);
 
-/// Flushes the parts that come, until nobody can send any more.
+/// Flushes incoming parts until all senders are gone.
 pub(crate) fn run(shared: &Arc<Shared>, parts: &Receiver<Part>) {
     let mut failed = false;
     while let Ok(part) = parts.recv() {
         let mut tables = BTreeSet::new();
-        // Those that came meanwhile share the flush of their folder.
+        // Parts that arrived meanwhile share the flush of their folder.
         for (table, range) in std::iter::once(part).chain(parts.try_iter()) {
             tables.insert(table);
             match sync(shared, table, range) {

@@ -9,8 +9,8 @@ use fathom_model::layers::{Layer, Records, records};
 use fathom_model::tables::{FAULTS, LossRows, SLICES, SYSCALLS, Table, WRITEBACK};
 use fathom_model::{Batch, ColumnData, StrId, StringTable};
 
-/// Pairs of process and file that are told apart for each call; the rest is
-/// counted under -1, so that memory is bounded.
+/// Pairs of process and file that are counted separately per call; the rest is counted under -1, so
+/// that memory is bounded.
 const MAX_SPLITS: usize = 1 << 16;
 
 struct Loss {
@@ -46,7 +46,7 @@ pub(crate) struct RowCounts {
 /// Rows of table `slices`, which are of every layer.
 const SLICE: (&str, &str) = ("slice", "slices");
 
-/// What the rows of a table are called that has no column for it, and their layer.
+/// Name and layer for rows of a table without a column for it.
 fn named(table: &Table) -> Option<(&'static str, &'static str)> {
     if table.name == SLICES.name {
         return Some(SLICE);
@@ -152,8 +152,7 @@ impl WriteLosses {
         }
     }
 
-    /// All counts as rows of table `losses`; they replace those of earlier
-    /// calls, whose keys are equal.
+    /// All counts as rows of table `losses`; they replace rows of earlier calls with equal keys.
     pub(crate) fn snapshot(&mut self) -> Batch {
         self.changed = false;
         let mut table = StringTable::new();
@@ -184,7 +183,7 @@ impl WriteLosses {
 struct RowView<'a> {
     syscall: Option<&'a ColumnData>,
     errno: Option<&'a ColumnData>,
-    /// Of faults, and what it says of those that failed.
+    /// For faults, the kind of the ones that failed.
     kind: Option<&'a ColumnData>,
     failed: Option<StrId>,
     pid: Option<&'a ColumnData>,

@@ -1,4 +1,4 @@
-//! What a recorder does while rows come.
+//! The recorder's work while rows arrive.
 
 pub(crate) mod catalog;
 pub(crate) mod create;

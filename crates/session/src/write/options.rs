@@ -21,13 +21,12 @@ pub struct WriterOptions {
     pub compact: bool,
     /// Keep pyramids.
     pub pyramid: bool,
-    /// How often the thread that merges parts, and drops those that are not to be
-    /// kept, looks for work.
+    /// Interval at which the thread that merges parts and drops expired ones looks for work.
     pub compact_interval: Duration,
     /// Flush each part to the device once it is written: then a machine that
     /// dies loses what came after the last part, too, and no more.
     pub durable: bool,
-    /// Who may read the session besides its owner.
+    /// Read access to the session besides its owner.
     pub share: Share,
 }
 

@@ -133,7 +133,7 @@ impl LivePyramid {
             }
             Err(e) => {
                 self.trim_at *= 2;
-                // Gives the room back; nobody reads it.
+                // Frees the space; the file has no reader.
                 let _ = dir.remove(layout::PYRAMID_TEMPORARY);
                 Err(SessionError::io("write", &temporary)(e))
             }

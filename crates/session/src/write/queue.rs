@@ -45,7 +45,7 @@ enum Item {
     Save(SaveRequest),
 }
 
-/// What [`Queue::pop`] found.
+/// The result of [`Queue::pop`].
 pub(crate) enum NextItem {
     Batch(Batch),
     /// All that was appended before is to be saved.
@@ -140,7 +140,7 @@ impl Queue {
         self.filled.notify_all();
     }
 
-    /// Says that nobody takes batches any more.
+    /// Declares that no thread takes batches any more.
     pub(crate) fn die(&self, reason: String) {
         let mut state = lock(&self.state);
         state.dead.get_or_insert(reason);

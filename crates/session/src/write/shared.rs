@@ -1,4 +1,4 @@
-//! What the threads of a recorder share.
+//! State shared by the threads of a recorder.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,7 +37,7 @@ pub(crate) struct Shared {
     pub(crate) stop: AtomicBool,
     /// How much is kept; `None` for all.
     pub(crate) keep: Option<Keep>,
-    /// Copies to make, by the compactor, since nobody else removes parts.
+    /// Snapshots to make; the compactor makes them because only it removes parts.
     pub(crate) saves: Mutex<Vec<PendingSave>>,
     pub(crate) compactor: Mutex<Option<Thread>>,
     meta: Mutex<Meta>,
@@ -98,7 +98,7 @@ impl Shared {
         lock(&self.last_error).clone()
     }
 
-    /// What the session says of itself, with the counts of now.
+    /// The metadata of the session, with the current counts.
     pub(crate) fn meta(&self) -> SessionMeta {
         let mut meta = lock(&self.meta).meta.clone();
         meta.totals = self.complete_totals(&meta.totals);
@@ -129,7 +129,7 @@ impl Shared {
         lock(&self.meta).meta.totals = totals;
     }
 
-    /// Counts of the recorder with those of the writer.
+    /// The counts of the recorder plus the counts of the writer.
     pub(crate) fn complete_totals(&self, totals: &Totals) -> Totals {
         let rows = |table| {
             index_of(table).map_or((0, 0), |i| {

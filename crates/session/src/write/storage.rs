@@ -82,8 +82,7 @@ impl Storage {
         Ok(kept.map_or(dir.clone(), |kept| kept.get_or_init(|| dir).clone()))
     }
 
-    /// Opens a part to take its rows, which must be those that were written: what is made of
-    /// them gets checksums of its own.
+    /// Opens a part to take its rows, and verifies them: the output gets its own checksums.
     pub(crate) fn open_part(&self, table: &str, range: PartRange) -> Result<File, SessionError> {
         let path = self.part(table, range);
         let footer = footer::read(&self.table(table)?, &range.to_string());
@@ -154,7 +153,7 @@ impl Storage {
             .map_err(SessionError::io("remove", &self.part(table, range)))
     }
 
-    /// An empty file beside the tables' folders.
+    /// An empty file next to the tables' folders.
     pub(crate) fn create_beside(&self, name: &str) -> Result<(File, PathBuf), SessionError> {
         let path = self.dir().join(name);
         let file = self
@@ -222,9 +221,9 @@ impl Storage {
         let _ = self.dir.remove(RESERVE_FILE);
     }
 
-    /// Does `write`, and when the disk is full again and again with more of the reserve
-    /// released, down to `least` bytes. What `write` did not need goes back: otherwise
-    /// the rows that come next would take it, and nothing would be left for the end.
+    /// Runs `write`; if the disk is full, again and again with more of the reserve released, down
+    /// to `least` bytes. Unused space goes back: otherwise the next rows would take it, and nothing
+    /// would be left for the end.
     pub(crate) fn with_reserve<T>(
         &self,
         least: u64,
@@ -279,7 +278,7 @@ pub(crate) fn write_whole(
         dir.rename(temporary, name)
     };
     write().map_err(|e| {
-        // Gives the room back; if that fails too, `e` tells more.
+        // Frees the space; if that fails too, `e` is more informative.
         let _ = dir.remove(temporary);
         SessionError::io("write", &dir.path().join(name))(e)
     })

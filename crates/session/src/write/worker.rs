@@ -35,8 +35,8 @@ const META_INTERVAL: Duration = Duration::from_secs(1);
 const LOSS_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the reserve is filled up again.
 const RESERVE_INTERVAL: Duration = Duration::from_secs(10);
-/// Rows that come after a pause are written after this part of the interval, as those that follow
-/// at once belong in the same part; not later, so that who looks on need not wait.
+/// Rows that arrive after a pause are written after this fraction of the interval, because rows
+/// that follow at once belong in the same part; not later, so that a live view need not wait.
 const GATHER: u32 = 10;
 /// Most bytes of parts that wait for room on disk.
 const MAX_HELD_BYTES: usize = 8 << 20;
@@ -70,7 +70,7 @@ pub(crate) struct Worker {
     /// End of the latest request that came, CLOCK_MONOTONIC nanoseconds; of a
     /// ring only.
     ended_at_ns: i64,
-    /// What that was when the rows of a table began that are not written yet.
+    /// The same at the time of a table's first row that is not written yet.
     started_at_ns: Vec<i64>,
     /// Takes parts that are to be made durable.
     durable: Option<Sender<flush::Part>>,
@@ -398,7 +398,7 @@ fn latest_end(batch: &Batch) -> i64 {
     }
 }
 
-/// Wakes whoever waits for the queue, also when the thread panics.
+/// Wakes all threads that wait for the queue, also if the thread panics.
 struct Guard(Arc<Shared>);
 
 impl Drop for Guard {

@@ -50,7 +50,7 @@ pub fn stored(session: &Session, name: &str) -> Vec<Row> {
     parts.iter().flat_map(|part| file(part)).collect()
 }
 
-/// Every row of a table, in the order of writing: calls, which merging arranges, in that of
+/// Every row of a table, in the order of writing; calls, which merging rearranges, in the order of
 /// their numbers.
 pub fn table(session: &Session, name: &str) -> Vec<Row> {
     let mut rows = stored(session, name);

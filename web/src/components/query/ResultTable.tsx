@@ -2,23 +2,36 @@
 
 import { type KeyboardEvent, useMemo, useRef, useState } from "react";
 import type { Columns } from "../../api/arrow";
-import { visible } from "../../lib/format";
+import { duration, exactTime, visible } from "../../lib/format";
+import { Link } from "../link";
 import { Empty } from "../states";
 import { useSize } from "../useSize";
 import { contentHeight, scrollFor, sliceAt } from "../virtual";
 import { cellText, sortedRows, tsv, widths } from "./cells";
-import { isNumeric } from "./plot";
+import { isNumeric, isTime, unitOf } from "./plot";
 
 const ROW = 24;
+/** Longer texts are cut. */
+const LONGEST = 400;
+
+/** A value as people read it, where it is a time and that is wanted. */
+function shown(name: string, text: string, since: number | undefined): string {
+	if (since !== undefined && isTime(name)) return exactTime(Number(text) - since);
+	if (since !== undefined && unitOf(name) === "duration") return duration(Number(text));
+	return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
+}
 
 interface Props {
 	data: Columns;
 	/** A row that has a request was opened. */
 	onOpen?: (rid: number) => void;
 	say: (text: string) => void;
+	/** Times and durations as people read them: points in time since this one, the session's start on the clock of its
+	 * tables. Without it every value stands as it is. */
+	since?: number | undefined;
 }
 
-export function ResultTable({ data, onOpen, say }: Props) {
+export function ResultTable({ data, onOpen, say, since }: Props) {
 	const body = useRef<HTMLDivElement>(null);
 	const { height } = useSize(body);
 	const [scroll, setScroll] = useState(0);
@@ -63,8 +76,8 @@ export function ResultTable({ data, onOpen, say }: Props) {
 		event.stopPropagation();
 	};
 	if (data.names.length === 0) return <Empty title="No columns">The statement has no result.</Empty>;
-	const shown: number[] = [];
-	for (let i = slice.first; i < slice.end; i += 1) shown.push(i);
+	const rows: number[] = [];
+	for (let i = slice.first; i < slice.end; i += 1) rows.push(i);
 	const numeric = data.names.map((name) => isNumeric(data, name));
 	return (
 		// biome-ignore lint/a11y/useSemanticElements: a table of which few rows exist cannot be a table element
@@ -106,7 +119,7 @@ export function ResultTable({ data, onOpen, say }: Props) {
 			{data.rows === 0 ? <Empty title="No rows">The statement is right, and found nothing.</Empty> : null}
 			<div style={{ height: contentHeight(data.rows, ROW), minWidth: width, position: "relative" }}>
 				<div className="result-rows" style={{ transform: `translateY(${slice.top}px)` }}>
-					{shown.map((index) => {
+					{rows.map((index) => {
 						const row = order[index] ?? 0;
 						const on =
 							selected !== null &&
@@ -128,19 +141,25 @@ export function ResultTable({ data, onOpen, say }: Props) {
 							>
 								{data.names.map((name, i) => {
 									const text = cellText(data, name, row);
+									const number = numeric[i] ? " number" : "";
+									const rid = name === "rid" && text !== null ? Number(text) : Number.NaN;
 									return (
 										// biome-ignore lint/a11y/useSemanticElements: see above
 										// biome-ignore lint/a11y/useFocusableInteractive: the grid has the focus
 										<div
 											key={`${i} ${name}`}
 											role="gridcell"
-											className={text === null ? "faint" : numeric[i] ? "number" : "cut"}
+											className={text === null ? `faint${number}` : numeric[i] ? "number" : "cut"}
 											title={text === null ? "null" : visible(text)}
 										>
 											{text === null ? (
 												"null"
+											) : Number.isFinite(rid) ? (
+												<Link to={{ view: "request", rid }} title="Open this request">
+													{text}
+												</Link>
 											) : (
-												<bdi>{visible(text.length > 400 ? `${text.slice(0, 400)}…` : text)}</bdi>
+												<bdi>{visible(shown(name, text, numeric[i] ? since : undefined))}</bdi>
 											)}
 										</div>
 									);

@@ -1,6 +1,7 @@
 // Cells of a result: as texts, in an order, for the clipboard and for a file.
 
 import type { Columns } from "../../api/arrow";
+import { saveBlob } from "../save";
 import { isNumeric } from "./plot";
 
 export type CellColumns = Pick<Columns, "rows" | "names" | "f64" | "text" | "type" | "vector">;
@@ -87,9 +88,5 @@ export function csv(data: CellColumns): string {
 
 /** Offers a text as a file for download. */
 export function saveText(text: string, name: string, type: string): void {
-	const link = document.createElement("a");
-	link.href = URL.createObjectURL(new Blob([text], { type }));
-	link.download = name;
-	link.click();
-	setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+	saveBlob(new Blob([text], { type }), name);
 }

@@ -14,7 +14,7 @@ export function isNumeric(data: Pick<Columns, "type">, name: string): boolean {
 
 /** A column of points in time on the clock of the tables. */
 export function isTime(name: string): boolean {
-	return /(^|_)(ts|start|end|begin)_ns$|^(ts|t)$/.test(name);
+	return /(^|_)(ts|at|start|end|begin)_ns$|^(ts|t)$/.test(name);
 }
 
 /** What a column's values are, as its name tells. */

@@ -14,31 +14,31 @@ export function RequestCard({ rid }: { rid: number }) {
 	const answer = request.data;
 	const { view } = useRestedPage();
 	const step = (by: 1 | -1) => stepFrom(answer, by);
-	useShortcut([","], "The call of the thread before", "Selected call", () => step(-1));
-	useShortcut(["."], "The call of the thread after", "Selected call", () => step(1));
+	useShortcut([","], "Previous call of the thread", "Selected call", () => step(-1));
+	useShortcut(["."], "Next call of the thread", "Selected call", () => step(1));
 	useShortcut(["z"], "Zoom to it", "Selected call", () => {
 		if (answer) store.go({ window: windowAround(answer) });
 	});
 	return (
 		<div className="request-card">
 			<div className="request-card-bar">
-				<button type="button" className="button plain" title="The call before (,)" onClick={() => step(-1)}>
+				<button type="button" className="button plain" title="Previous call (,)" onClick={() => step(-1)}>
 					‹
 				</button>
-				<button type="button" className="button plain" title="The call after (.)" onClick={() => step(1)}>
+				<button type="button" className="button plain" title="Next call (.)" onClick={() => step(1)}>
 					›
 				</button>
 				{answer ? (
 					<Link
 						className="button plain"
 						to={{ view: "timeline", window: windowAround(answer), rid }}
-						title={view === "timeline" ? "Zoom to it (z)" : "See it among the calls around it"}
+						title={view === "timeline" ? "Zoom to it (z)" : "Show it among the calls around it"}
 					>
-						{view === "timeline" ? "Zoom to it" : "In the timeline"}
+						{view === "timeline" ? "Zoom to it" : "Show in Timeline"}
 					</Link>
 				) : null}
 				<Link className="button plain" to={{ view: "request", rid }}>
-					Whole page
+					Details
 				</Link>
 				<button
 					type="button"
@@ -63,14 +63,14 @@ export function RequestCard({ rid }: { rid: number }) {
 								<Facts row={data.row} />
 							</Section>
 							{data.waits.length > 0 ? (
-								<Section title="Off the CPU">
+								<Section title="Waits">
 									<div className="scroll-x">
 										<Waits rows={data.waits} from={from} />
 									</div>
 								</Section>
 							) : null}
 							{data.block.length > 0 ? (
-								<Section title="Requests to devices">
+								<Section title="Device requests">
 									<div className="scroll-x">
 										<Blocks blocks={data.block} from={from} />
 									</div>
@@ -81,7 +81,7 @@ export function RequestCard({ rid }: { rid: number }) {
 									<PageCache row={data.row} />
 								</Section>
 							) : null}
-							<Section title="Calls of the thread around it">
+							<Section title="Calls before and after">
 								<div className="scroll-x">
 									<Neighbors answer={data} />
 								</div>

@@ -34,20 +34,24 @@ const SHOWN_ELSEWHERE = new Set([
 ]);
 
 const NAMES: Readonly<Record<string, string>> = {
-	ret: "returned",
-	fd: "descriptor",
-	cpu: "processor",
-	file_id: "file",
-	size: "bytes asked for",
-	bytes: "bytes moved",
-	file_offset: "at byte",
+	ret: "return value",
+	fd: "file descriptor",
+	cpu: "CPU",
+	file_id: "file id",
+	size: "bytes requested",
+	bytes: "bytes transferred",
+	file_offset: "offset in the file",
 	path_arg: "path as passed",
 	path_arg2: "second path as passed",
 	args: "arguments",
-	api: "by",
-	op_flags: "of the operation",
+	api: "interface",
+	op_flags: "operation flags",
 	content_bytes: "bytes hashed or kept",
+	rid: "request id",
 };
+
+/** Numbers that identify something in the session's tables, for those who write SQL. */
+const IDS: readonly string[] = ["rid", "file_id", "fd"];
 
 /** Name, result, who, when and how long, in a few lines. */
 export function Head({ answer }: { answer: RequestAnswer }) {
@@ -75,7 +79,7 @@ export function Head({ answer }: { answer: RequestAnswer }) {
 				</div>
 			) : null}
 			<div className="quiet">
-				<Text of={text(row, "comm")} /> · thread {text(row, "tid")} of process {text(row, "pid") ?? "?"} · began{" "}
+				<Text of={text(row, "comm")} /> · process {text(row, "pid") ?? "?"}, thread {text(row, "tid")} · started at{" "}
 				{exactTime(t)}
 			</div>
 			<Only row={row} />
@@ -93,7 +97,7 @@ function Only({ row }: { row: Row }) {
 	];
 	return (
 		<div className="request-only">
-			<span className="faint">Show only</span>
+			<span className="faint">Filter by</span>
 			{choices.map(([member, column, name]) => {
 				const value = row[column];
 				if (typeof value !== "number" && typeof value !== "string") return null;
@@ -109,14 +113,27 @@ function Only({ row }: { row: Row }) {
 
 /** All columns of its row that say something. */
 export function Facts({ row }: { row: Row }) {
-	const shown = Object.keys(row).filter((name) => !SHOWN_ELSEWHERE.has(name) && row[name] !== null && row[name] !== "");
-	return (
+	const says = (name: string) => row[name] !== null && row[name] !== undefined && row[name] !== "";
+	// A system call is the usual way: only io_uring, AIO and others are worth a line.
+	const usual = (name: string) => name === "api" && row[name] === "syscall";
+	const shown = Object.keys(row).filter(
+		(name) => !SHOWN_ELSEWHERE.has(name) && !IDS.includes(name) && says(name) && !usual(name),
+	);
+	const list = (names: readonly string[]) => (
 		<dl className="facts">
-			{shown.map((name) => (
+			{names.map((name) => (
 				<Fact key={name} name={NAMES[name] ?? name.replaceAll("_", " ")} value={format(name, row[name] ?? null)} />
 			))}
-			<Fact name="request" value={String(row["rid"] ?? "")} />
 		</dl>
+	);
+	return (
+		<>
+			{list(shown)}
+			<details className="request-ids">
+				<summary className="faint">Ids for SQL</summary>
+				{list(IDS.filter(says))}
+			</details>
+		</>
 	);
 }
 
@@ -155,10 +172,10 @@ export function Waits({ rows, from }: { rows: readonly Row[]; from: number }) {
 		<table className="figures fitted">
 			<thead>
 				<tr>
-					<th className="number">After</th>
+					<th className="number">Start</th>
 					<th>Waited for</th>
-					<th className="number">Off the CPU</th>
-					<th className="number">Then for a CPU</th>
+					<th className="number">Waited</th>
+					<th className="number">Waited for CPU</th>
 					<th>Woken by</th>
 				</tr>
 			</thead>
@@ -187,10 +204,10 @@ export function Blocks({ blocks, from }: { blocks: RequestAnswer["block"]; from:
 		<table className="figures fitted">
 			<thead>
 				<tr>
-					<th className="number">After</th>
+					<th className="number">Start</th>
 					<th>Request</th>
 					<th className="number">Bytes</th>
-					<th className="number">Queued</th>
+					<th className="number">Waited</th>
 					<th className="number">In device</th>
 					<th className="number">Depth</th>
 					<th>Ahead of it</th>
@@ -296,10 +313,10 @@ export function Neighbors({ answer }: { answer: RequestAnswer }) {
 		<table className="figures fitted neighbors">
 			<thead>
 				<tr>
-					<th className="number">Began</th>
+					<th className="number">Start</th>
 					<th>Call</th>
-					<th className="number">Took</th>
-					<th className="number">Returned</th>
+					<th className="number">Duration</th>
+					<th className="number">Result</th>
 					<th>Path or arguments</th>
 				</tr>
 			</thead>

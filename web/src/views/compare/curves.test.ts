@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { distribution, overTime } from "./curves";
+import { OF, overTime, survival } from "./curves";
 
 function tiles(bucket: number, calls: number[], power: number) {
 	const meta: Record<string, number> = { bucket_ns: bucket, from: 1000, to: 1000 + bucket * calls.length };
@@ -22,20 +22,22 @@ function tiles(bucket: number, calls: number[], power: number) {
 
 describe("two sessions", () => {
 	it("begin together, in the buckets of the coarser one", () => {
-		const made = overTime(tiles(100, [1, 1, 1, 1, 1, 1], 10), tiles(200, [4, 4], 10));
+		const made = overTime(tiles(100, [1, 1, 1, 1, 1, 1], 10), tiles(200, [4, 4], 10), "calls");
 		expect(made.bucket).toBe(200);
 		expect([...made.t]).toEqual([0, 200, 400]);
-		expect([...made.calls[0]]).toEqual([2e9 / 200, 2e9 / 200, 2e9 / 200]);
-		expect([...made.calls[1]]).toEqual([4e9 / 200, 4e9 / 200, Number.NaN]);
+		expect([...made.values[0]]).toEqual([2e9 / 200, 2e9 / 200, 2e9 / 200]);
+		expect([...made.values[1]]).toEqual([4e9 / 200, 4e9 / 200, Number.NaN]);
+		const p99 = overTime(tiles(100, [1, 1], 10), tiles(200, [4], 12), "p99");
+		expect(p99.values.map((side) => Math.floor(Math.log2(side[0] ?? 0)))).toEqual([10, 12]);
 	});
-	it("have shares of their own calls", () => {
-		const made = distribution(tiles(100, [3, 1], 10), tiles(100, [10], 12));
-		expect(made.low).toBe(10);
-		expect([...made.shares[0]]).toEqual([1, 0, 0]);
-		expect([...made.shares[1]]).toEqual([0, 0, 1]);
+	it("have shares of their own calls that took so long", () => {
+		const made = survival(tiles(100, [3, 1], 10), tiles(100, [10], 12));
+		expect([...made.t]).toEqual([10, 11, 12, 13]);
+		expect([...made.values[0]]).toEqual([OF, Number.NaN, Number.NaN, Number.NaN]);
+		expect([...made.values[1]]).toEqual([OF, OF, OF, Number.NaN]);
 	});
-	it("without calls have empty shares", () => {
-		const made = distribution(tiles(100, [], 10), tiles(100, [], 10));
-		expect(made.shares[0]).toHaveLength(1);
+	it("without calls have no curve", () => {
+		const made = survival(tiles(100, [], 10), tiles(100, [], 10));
+		expect([...made.values[0]].every(Number.isNaN)).toBe(true);
 	});
 });

@@ -1,7 +1,8 @@
 // Two sessions, or groups of them, side by side: what differs by more than noise, and where.
 
-import { type Change, type Comparison, compare, comparePath } from "../../api/compare";
+import { type Change, type Comparison, compare, comparePath, type Figure } from "../../api/compare";
 import type { SessionSummary } from "../../api/types";
+import { FlameCompared } from "../../components/flame/Compared";
 import { Panel, Shown } from "../../components/panel";
 import { Empty, sentence } from "../../components/states";
 import { Text } from "../../components/text";
@@ -14,7 +15,18 @@ import { useTheme } from "../../state/theme";
 import { Curves } from "./plots";
 import { Side } from "./Sides";
 import { Mark, Tables } from "./tables";
-import { changeText, impact, METRICS, precise, shown, VERDICTS } from "./words";
+import {
+	changed,
+	changeText,
+	figureOf,
+	impact,
+	layerSentence,
+	METRICS,
+	movedCalls,
+	precise,
+	shown,
+	VERDICTS,
+} from "./words";
 import "./style.css";
 
 function ids(text: string | undefined): string[] {
@@ -68,10 +80,15 @@ export default function Compare() {
 					<Shown of={answer} height={120}>
 						{(data) => <Outcome comparison={data} />}
 					</Shown>
-					<Curves before={before[0] ?? ""} after={after[0] ?? ""} />
+					<Curves
+						before={before[0] ?? ""}
+						after={after[0] ?? ""}
+						syscalls={answer.data ? movedCalls(answer.data, 4).map((row) => row.name) : []}
+					/>
 					{answer.data ? (
 						<>
 							<Changes comparison={answer.data} />
+							<FlameCompared before={before[0] ?? ""} after={after[0] ?? ""} />
 							<Tables comparison={answer.data} />
 							<Findings comparison={answer.data} />
 						</>
@@ -87,30 +104,68 @@ export default function Compare() {
 }
 
 function Outcome({ comparison }: { comparison: Comparison }) {
+	const [before, after] = comparison.headline.duration_ns;
+	const layers = layerSentence(comparison);
+	const total = (metric: Figure["metric"]) => comparison.totals.filter((figure) => figure.metric === metric);
+	const calls = movedCalls(comparison, 3).flatMap((row) => {
+		const figure = figureOf(row, "p99");
+		return figure && (figure.before !== null || figure.after !== null) ? [{ name: row.name, figure }] : [];
+	});
+	const others = comparison.totals.filter((figure) => figure.metric !== "time");
 	return (
 		<section className={`outcome ${comparison.outcome}`} aria-label="Outcome">
 			<h2>
 				<Text of={comparison.headline.text} />
 			</h2>
+			{layers ? (
+				<p>
+					<Text of={layers} />
+				</p>
+			) : null}
 			<dl>
-				{comparison.totals.map((figure) => (
-					<div
-						key={figure.metric}
-						title={`${precise(figure.metric, figure.before)} → ${precise(figure.metric, figure.after)}: ${VERDICTS[figure.verdict]}${figure.why ? `, ${figure.why}` : ""}`}
-					>
-						<dt>{METRICS[figure.metric] ?? figure.metric}</dt>
-						<dd>
-							{shown(figure.metric, figure.before)} → {shown(figure.metric, figure.after)} <Mark figure={figure} />
-						</dd>
-					</div>
+				<div title={`${precise("time", before)} → ${precise("time", after)}`}>
+					<dt>Run time</dt>
+					<dd>
+						{duration(before)} → {duration(after)}{" "}
+						<span className="compare-mark">
+							{changed({ before, after, change: before > 0 ? after / before - 1 : null })}
+						</span>
+					</dd>
+				</div>
+				{total("time").map((figure) => (
+					<Total key={figure.metric} name={METRICS[figure.metric]} figure={figure} />
+				))}
+				{calls.map(({ name, figure }) => (
+					<Total key={name} name={`p99 of ${visible(name)}`} figure={figure} />
 				))}
 			</dl>
-			{[...comparison.notes, ...comparison.method.text].map((text) => (
-				<p key={text} className="quiet">
-					{sentence(visible(text))}.
-				</p>
-			))}
+			<details>
+				<summary className="quiet">All totals, and how differences were judged</summary>
+				<dl>
+					{others.map((figure) => (
+						<Total key={figure.metric} name={METRICS[figure.metric]} figure={figure} />
+					))}
+				</dl>
+				{[...comparison.notes, ...comparison.method.text].map((text) => (
+					<p key={text} className="quiet">
+						{sentence(visible(text))}.
+					</p>
+				))}
+			</details>
 		</section>
+	);
+}
+
+function Total({ name, figure }: { name: string; figure: Figure }) {
+	return (
+		<div
+			title={`${precise(figure.metric, figure.before)} → ${precise(figure.metric, figure.after)}: ${VERDICTS[figure.verdict]}${figure.why ? `, ${figure.why}` : ""}`}
+		>
+			<dt>{name}</dt>
+			<dd>
+				{shown(figure.metric, figure.before)} → {shown(figure.metric, figure.after)} <Mark figure={figure} />
+			</dd>
+		</div>
 	);
 }
 
@@ -126,11 +181,18 @@ function Changes({ comparison }: { comparison: Comparison }) {
 				changes={large}
 			/>
 			<ChangeList
-				title="Large, but not proven"
-				note="more runs on each side would show whether they are noise"
+				title="Large, but not provable with one run each"
+				note="record more runs of each side to see whether they are noise"
 				changes={unproven}
 			/>
-			<ChangeList title="Small changes" note={`${minor.length} beyond noise`} changes={minor} />
+			{minor.length > 0 ? (
+				<details className="compare-minor">
+					<summary className="quiet">
+						{minor.length} {minor.length === 1 ? "change" : "changes"} below 0.1 % of the whole
+					</summary>
+					<ChangeList title="Small changes" note="beyond noise, but too small to matter" changes={minor} />
+				</details>
+			) : null}
 		</>
 	);
 }

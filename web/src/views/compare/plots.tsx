@@ -2,101 +2,144 @@
 
 import { useMemo } from "react";
 import type { Columns } from "../../api/arrow";
-import { columns, sessionPath } from "../../api/session";
+import { columns, selectionText, sessionPath } from "../../api/session";
 import { Legend } from "../../components/legend";
 import { Panel, Shown } from "../../components/panel";
 import type { Axis } from "../../components/plotframe";
+import { Segmented } from "../../components/segmented";
 import { TimeChart } from "../../components/timechart";
 import { useTall } from "../../components/useTall";
 import { colorOf } from "../../lib/color";
-import { count, duration, exact, percent, time } from "../../lib/format";
+import { bytes, count, duration, exact, exactDuration, percent, time, visible } from "../../lib/format";
 import { ticks, timeStep } from "../../lib/scale";
 import { type Resource, useResource } from "../../state/resource";
 import { client } from "../../state/server";
+import { useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
-import { distribution, overTime } from "./curves";
+import { OF, type OverTimeOf, overTime, survival } from "./curves";
 
-export function Curves({ before, after }: { before: string; after: string }) {
+const OVER_TIME: readonly (readonly [OverTimeOf, string])[] = [
+	["max", "longest call"],
+	["p99", "p99"],
+	["calls", "calls/s"],
+	["bytes", "bytes/s"],
+];
+
+interface Props {
+	before: string;
+	after: string;
+	/** Names of the system calls whose time differs most. */
+	syscalls: readonly string[];
+}
+
+export function Curves({ before, after, syscalls }: Props) {
 	const theme = useTheme();
 	const height = useTall(190, 0.18);
-	const tiles = [useTiles(before), useTiles(after)] as const;
+	const [call, setCall] = useParam("call", "");
+	const [param, setOf] = useParam("over", "max");
+	const of = OVER_TIME.find(([id]) => id === param)?.[0] ?? "max";
+	const chosen = syscalls.includes(call) ? call : "";
+	const tiles = [useTiles(before, chosen), useTiles(after, chosen)] as const;
 	const data = [tiles[0].data, tiles[1].data] as const;
 	const both = useMemo(() => {
 		const [a, b] = data;
-		if (!a || !b) return null;
-		return { time: overTime(a, b), latency: distribution(a, b) };
-	}, [data[0], data[1]]);
-	const of = joined(tiles);
+		return a && b ? { time: overTime(a, b, of), survival: survival(a, b) } : null;
+	}, [data[0], data[1], of]);
+	const answer = joined(tiles);
 	const colors = [colorOf("series", "before", theme), colorOf("series", "after", theme)] as const;
-	const labels = ["before", "after"] as const;
+	const labels = [before, after].map((id) => visible(id.replace(/\.fathom$/, "")));
 	const legend = labels.map((label, i) => ({ label, color: colors[i] ?? "" }));
+	const series = (values: readonly Float64Array[]) =>
+		values.map((line, i) => ({
+			label: labels[i] ?? "",
+			color: colors[i] ?? "",
+			values: line,
+			style: "line" as const,
+		}));
+	const times = of === "max" || of === "p99";
+	const format = times ? duration : of === "bytes" ? bytes : count;
+	const what = chosen === "" ? "all calls" : chosen;
 	return (
-		<div className="compare-plots">
-			<Panel
-				title="Calls over time"
-				note="per second, both from their beginning"
-				head={<Legend entries={legend} />}
-				picture="compare-calls"
-			>
-				<Shown of={of} height={height}>
-					{() =>
-						both && (
-							<TimeChart
-								label="Calls per second over time, before and after"
-								span={both.time.span}
-								t={both.time.t}
-								bucket={both.time.bucket}
-								series={both.time.calls.map((values, i) => ({
-									label: labels[i] ?? "",
-									color: colors[i] ?? "",
-									values,
-									style: "line",
-								}))}
-								height={height}
-								format={count}
-								exact={(v) => `${exact(Math.round(v))}/s`}
-								axis={sinceStart(both.time.bucket)}
-							/>
-						)
-					}
-				</Shown>
-			</Panel>
-			<Panel
-				title="Latency"
-				note="share of the calls by duration, powers of two"
-				head={<Legend entries={legend} />}
-				picture="compare-latency"
-			>
-				<Shown of={of} height={height}>
-					{() =>
-						both && (
-							<TimeChart
-								label="Share of the calls by duration, before and after"
-								span={{ from: both.latency.low, to: both.latency.low + both.latency.t.length }}
-								t={both.latency.t}
-								bucket={1}
-								series={both.latency.shares.map((values, i) => ({
-									label: labels[i] ?? "",
-									color: colors[i] ?? "",
-									values,
-									style: "line",
-								}))}
-								height={height}
-								format={percent}
-								axis={POWERS}
-							/>
-						)
-					}
-				</Shown>
-			</Panel>
-		</div>
+		<>
+			<div className="compare-choice">
+				<Segmented
+					label="Calls in the plots"
+					value={chosen}
+					options={[["", "all calls"], ...syscalls.map((name) => [name, visible(name)] as const)]}
+					onChange={setCall}
+				/>
+			</div>
+			<div className="compare-plots">
+				<Panel
+					title="How long calls take"
+					note={`share of ${what} that take this long or longer`}
+					head={<Legend entries={legend} />}
+					picture="compare-survival"
+				>
+					<Shown of={answer} height={height}>
+						{() =>
+							both && (
+								<TimeChart
+									label={`Share of ${what} by duration or longer, before and after, both axes logarithmic`}
+									span={{ from: both.survival.t[0] ?? 0, to: both.survival.t.at(-1) ?? 1 }}
+									t={both.survival.t}
+									bucket={1}
+									series={series(both.survival.values)}
+									height={height}
+									format={(value) => share(value / OF)}
+									axis={POWERS}
+									log
+									loose
+								/>
+							)
+						}
+					</Shown>
+				</Panel>
+				<Panel
+					title="Over time"
+					note="both from their first call"
+					head={<Legend entries={legend} />}
+					end={<Segmented label="Figure" value={of} options={OVER_TIME} onChange={setOf} />}
+					picture="compare-time"
+				>
+					<Shown of={answer} height={height}>
+						{() =>
+							both && (
+								<TimeChart
+									label={`${OVER_TIME.find(([id]) => id === of)?.[1]} over time, before and after`}
+									span={both.time.span}
+									t={both.time.t}
+									bucket={both.time.bucket}
+									series={series(both.time.values)}
+									height={height}
+									format={format}
+									exact={(v) => (times ? exactDuration(v) : `${exact(Math.round(v))}/s`)}
+									binary={of === "bytes"}
+									log={times}
+									axis={sinceStart(both.time.bucket)}
+								/>
+							)
+						}
+					</Shown>
+				</Panel>
+			</div>
+		</>
 	);
+}
+
+/** A share of which the small ones matter most. */
+function share(value: number): string {
+	if (value > 0.999_999) return "100 %";
+	if (value >= 0.001) return percent(value);
+	return `${Number((value * 100).toPrecision(1))} %`;
 }
 
 const PIXELS = 200;
 
-function useTiles(id: string): Resource<Columns> {
-	const path = sessionPath(id, `/tiles?by=none&latency=1&pixels=${PIXELS}`);
+function useTiles(id: string, syscall: string): Resource<Columns> {
+	const filter = syscall === "" ? {} : { syscall: [syscall] };
+	const query = selectionText({ pixels: PIXELS, filter }, { by: "none", latency: 1 });
+	const path = sessionPath(id, `/tiles${query}`);
 	return useResource(path, (signal) => columns(client, path, signal));
 }
 
@@ -129,5 +172,5 @@ const POWERS: Axis = {
 		return made;
 	},
 	format: (value) => duration(2 ** value),
-	head: () => "share of the calls that took so long",
+	head: () => "share of the calls that take this long or longer",
 };

@@ -1,21 +1,21 @@
 // Comparisons in words and numbers.
 
-import type { Change, DiffRow, Figure, Metric, Verdict } from "../../api/compare";
+import type { Change, Comparison, DiffRow, Figure, Metric, Verdict } from "../../api/compare";
 import { bytes, count, duration, exact, exactDuration, percent } from "../../lib/format";
 
 export const METRICS: Readonly<Record<Metric, string>> = {
 	calls: "Calls",
 	errors: "Errors",
-	asked_bytes: "Bytes asked for",
-	bytes: "Bytes moved",
-	time: "Time",
+	asked_bytes: "Bytes requested",
+	bytes: "Bytes transferred",
+	time: "Time in calls",
 	p50: "p50",
 	p90: "p90",
 	p99: "p99",
 	p999: "p99.9",
 	tail: "Long calls",
-	first_call: "First call at",
-	last_call: "Last call until",
+	first_call: "Started",
+	last_call: "Ended",
 	findings: "Findings",
 };
 
@@ -106,4 +106,50 @@ export function changeText(change: Change): string {
 export function impact({ impact_ns }: Pick<Change, "impact_ns">): string {
 	if (impact_ns === null || Math.round(impact_ns) === 0) return "";
 	return `${impact_ns > 0 ? "+" : "−"}${duration(Math.abs(impact_ns))} of I/O time`;
+}
+
+/** What a visit of a layer is, to somebody who does not know the layers. */
+function layerWords(layer: string, name: string): string {
+	if (layer === "block") return `waiting in the queue of ${name}`;
+	if (layer === "device") return `in device ${name}`;
+	if (layer === "sched") {
+		if (name === "run queue") return "waiting for a CPU";
+		if (name === "io") return "waiting for I/O without a recorded request";
+		if (name === "interruptible" || name === "uninterruptible") return `sleeping (${name})`;
+		return `off the CPU (${name})`;
+	}
+	if (layer === "fs") return `in the file system (${name})`;
+	if (layer === "pagecache") return "in the page cache";
+	if (layer === "irq") return "in interrupts";
+	return `in layer ${layer} (${name})`;
+}
+
+/** The layers with the largest differences of time, in a sentence; empty when none is large. */
+export function layerSentence({ changes, unproven }: Pick<Comparison, "changes" | "unproven">): string {
+	const parts = [...changes, ...unproven].flatMap((change) => {
+		const found = /^layer (\S+) \((.+)\)$/.exec(change.subject);
+		const ns = change.impact_ns;
+		return found && change.metric === "time" && ns !== null
+			? [{ layer: found[1] ?? "", name: found[2] ?? "", ns }]
+			: [];
+	});
+	parts.sort((a, b) => Math.abs(b.ns) - Math.abs(a.ns));
+	const largest = Math.abs(parts[0]?.ns ?? 0);
+	const named = parts.filter((part) => Math.abs(part.ns) >= largest * 0.02).slice(0, 3);
+	const said = named.map(
+		({ layer, name, ns }) => `${ns > 0 ? "+" : "−"}${duration(Math.abs(ns))} ${layerWords(layer, name)}`,
+	);
+	return said.length === 0 ? "" : `Where the time went: ${said.join(", ")}.`;
+}
+
+/** The calls by name with the largest difference of time, the largest first. */
+export function movedCalls({ tables }: Pick<Comparison, "tables">, most: number): DiffRow[] {
+	const difference = (row: DiffRow) => {
+		const time = figureOf(row, "time");
+		return Math.abs((time?.after ?? 0) - (time?.before ?? 0));
+	};
+	return [...tables.syscalls]
+		.filter((row) => difference(row) > 0)
+		.sort((a, b) => difference(b) - difference(a))
+		.slice(0, most);
 }

@@ -36,8 +36,8 @@ export function Cache() {
 	const rate = (values: Float64Array) => (made ? perSecond(values, made.grid.bucket) : values);
 	const series: PlotSeries[] = made
 		? [
-				{ label: "in memory", color: colors.hits, values: rate(made.hits), style: "stack" },
-				{ label: "not, and read", color: colors.misses, values: rate(made.misses), style: "stack" },
+				{ label: "hits", color: colors.hits, values: rate(made.hits), style: "stack" },
+				{ label: "misses", color: colors.misses, values: rate(made.misses), style: "stack" },
 				{ label: "read ahead", color: colors.readahead, values: rate(made.readahead), style: "line" },
 			]
 		: [];

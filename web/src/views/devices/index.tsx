@@ -2,15 +2,18 @@
 
 import type { Device } from "../../api/types";
 import { Panel, Shown } from "../../components/panel";
+import { Loading } from "../../components/states";
 import { Text } from "../../components/text";
 import { colorOf } from "../../lib/color";
 import { bytes, count, duration, exact, exactDuration, visible } from "../../lib/format";
-import { useJson, useSession } from "../../state/session";
+import { useColumns, useJson, useSession } from "../../state/session";
 import { useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
 import { Cache } from "./cache";
 import { Depth, Latency, Users } from "./plots";
 import "./style.css";
+
+const BUCKETS = 200;
 
 export default function Devices() {
 	const { about } = useSession();
@@ -24,7 +27,10 @@ export default function Devices() {
 	const unrecorded = block !== undefined && !block.recorded;
 	return (
 		<div className="devices">
-			<Panel title="Devices" note="requests of everybody on the machine; with a filter those that its calls caused">
+			<Panel
+				title="Devices"
+				note="requests of all processes on this machine; with a filter, those that the filtered calls caused"
+			>
 				<Shown
 					of={devices}
 					height={64}
@@ -37,7 +43,7 @@ export default function Devices() {
 								<code>--layers all</code>.
 							</>
 						) : (
-							"What the page cache holds needs no device. Widen the window (0) or take a filter away."
+							"Data in the page cache needs no device. Widen the window (0) or remove a filter."
 						)
 					}
 				>
@@ -45,17 +51,29 @@ export default function Devices() {
 				</Shown>
 			</Panel>
 			{device !== null && list.length > 0 ? (
-				<>
-					<div className="devices-plots">
-						<Depth device={device} />
-						<Latency device={device} />
-					</div>
-					<Users device={device} />
-				</>
+				<Charts device={device} />
+			) : devices.data === undefined && !devices.error ? (
+				<div className="devices-plots" style={{ minHeight: 500 }}>
+					<Loading />
+				</div>
 			) : null}
 			{/* Behind the devices, so that it does not move when they come. */}
 			{devices.data !== undefined || devices.error ? <Cache /> : null}
 		</div>
+	);
+}
+
+/** One device over time. */
+function Charts({ device }: { device: string }) {
+	const atOnce = useColumns({ path: `devices/${encodeURIComponent(device)}/at_once`, pixels: BUCKETS });
+	return (
+		<>
+			<div className="devices-plots">
+				<Depth device={device} atOnce={atOnce} />
+				<Latency device={device} />
+			</div>
+			<Users device={device} atOnce={atOnce} />
+		</>
 	);
 }
 

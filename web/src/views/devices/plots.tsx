@@ -1,28 +1,18 @@
 import { useMemo } from "react";
-import { filterText } from "../../api/session";
+import type { Columns } from "../../api/arrow";
 import { Legend } from "../../components/legend";
 import { Panel, Shown } from "../../components/panel";
-import { useSql } from "../../components/query/useSql";
 import { Segmented } from "../../components/segmented";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
 import { useTall } from "../../components/useTall";
-import { gridOf, heatOf, type Keyed } from "../../lib/buckets";
+import { gridOf, heatOf, type Keyed, seriesOf } from "../../lib/buckets";
 import { colorOf, ramp, type Theme } from "../../lib/color";
 import { bytes, count, duration, exact, visible } from "../../lib/format";
+import type { Resource } from "../../state/resource";
 import { useColumns, useShown } from "../../state/session";
-import { toggleFilter, usePage, useParam } from "../../state/store";
+import { toggleFilter, useParam } from "../../state/store";
 import { token, useTheme } from "../../state/theme";
-import {
-	atOnceSql,
-	atOnceTiles,
-	byUser,
-	type Measure,
-	quantileLine,
-	type Stacked,
-	sampled,
-	stacked,
-	withoutUnseen,
-} from "./series";
+import { byUser, type Measure, quantileLine, type Stacked, sampled, stacked, withoutUnseen } from "./series";
 
 const BUCKETS = 400;
 /** Least height of a plot, and its share of the window. */
@@ -33,42 +23,56 @@ function path(device: string): string {
 	return `devices/${encodeURIComponent(device)}`;
 }
 
-export function Depth({ device }: { device: string }) {
+interface OfDevice {
+	device: string;
+	/** How many requests waited and were in the device at once, by who submitted them. */
+	atOnce: Resource<Columns>;
+}
+
+export function Depth({ device, atOnce }: OfDevice) {
 	const { span } = useShown();
 	const height = useTall(LEAST, SHARE);
 	const theme = useTheme();
 	const answer = useColumns({ path: path(device), pixels: BUCKETS });
-	const made = useMemo(() => {
+	const most = useMemo(() => {
 		if (!answer.data) return null;
 		const grid = gridOf(answer.data);
-		return { grid, mean: sampled(answer.data, grid, "depth_mean"), max: sampled(answer.data, grid, "depth_max") };
+		return { grid, max: sampled(answer.data, grid, "depth_max"), mean: sampled(answer.data, grid, "depth_mean") };
 	}, [answer.data]);
+	// Where the times of requests were not seen, only the depths that the device had are known.
+	const made = useMemo(() => {
+		if (!atOnce.data || atOnce.data.rows === 0) return null;
+		const tiles = atOnce.data;
+		const grid = gridOf(tiles);
+		return { grid, device: seriesOf(tiles, grid, "device"), queue: seriesOf(tiles, grid, "queue") };
+	}, [atOnce.data]);
+	const grid = made?.grid ?? most?.grid;
+	const colors = { device: colorOf("layer", "device", theme), queue: colorOf("layer", "block", theme) };
 	const series: PlotSeries[] = made
 		? [
-				{
-					label: "mean",
-					color: colorOf("layer", "block", theme),
-					values: made.mean.map((v) => v || 0),
-					style: "area",
-				},
-				{ label: "most", color: colorOf("series", "max", theme), values: made.max, style: "dots" },
+				{ label: "in device", color: colors.device, values: made.device, style: "stack" },
+				{ label: "waiting", color: colors.queue, values: made.queue, style: "stack" },
 			]
-		: [];
+		: most
+			? [{ label: "in device when a request started", color: colors.device, values: most.mean, style: "area" }]
+			: [];
+	if (most && grid && most.grid.length === grid.length)
+		series.push({ label: "most in device", color: colorOf("series", "max", theme), values: most.max, style: "dots" });
 	return (
 		<Panel
 			title="Queue depth"
-			note="requests that the device had when it got one"
+			note="requests at once, mean"
 			head={<Legend entries={series} />}
 			picture={`depth-${device}`}
 		>
-			<Shown of={answer} height={height} empty={(data) => data.rows === 0}>
+			<Shown of={made ? atOnce : answer} height={height} empty={(data) => data.rows === 0}>
 				{() =>
-					made && (
+					grid && (
 						<TimeChart
-							label={`Queue depth of ${device} over time`}
+							label={`Requests waiting for ${device} and in it over time`}
 							span={span}
-							t={made.grid.t}
-							bucket={made.grid.bucket}
+							t={grid.t}
+							bucket={grid.bucket}
 							series={series}
 							height={height}
 							atLeast={2}
@@ -132,14 +136,14 @@ export function Latency({ device }: { device: string }) {
 
 const MEASURES: readonly (readonly [Measure, string])[] = [
 	["both", "waiting + in device"],
-	["queue", "waiting"],
+	["queue", "in queue"],
 	["device", "in device"],
 	["requests", "requests/s"],
 	["bytes", "bytes/s"],
 ];
 
 const NOTES: Readonly<Record<Measure, string>> = {
-	both: "requests at once, mean, by thread name: below the line in the device, above it waiting",
+	both: "requests at once, mean, by thread name; below the line in the device, above it waiting",
 	device: "requests in the device at once, mean, by thread name",
 	queue: "requests waiting for the device at once, mean, by thread name",
 	requests: "requests per second, by thread name",
@@ -147,14 +151,12 @@ const NOTES: Readonly<Record<Measure, string>> = {
 };
 
 const NAMED = 10;
-/** Buckets times names. */
-const MOST_ROWS = 100_000;
 
 function nameOf(user: Keyed): string {
 	return user.key === "" ? "not known" : visible(user.label);
 }
 
-function seriesOf(user: Keyed, label: string, color: string): PlotSeries {
+function plotOf(user: Keyed, label: string, color: string): PlotSeries {
 	return { label, color, values: user.values, style: "stack" };
 }
 
@@ -168,31 +170,29 @@ function stackedSeries({ device, queue, border }: Stacked, theme: Theme): { user
 	return {
 		users: [...users.values()],
 		series: [
-			...device.map((u) => seriesOf(u, `${nameOf(u)}, in device`, colorOf("comm", u.key, theme))),
-			...queue.map((u) => seriesOf(u, `${nameOf(u)}, waiting`, paler(u.key))),
+			...device.map((u) => plotOf(u, `${nameOf(u)}, in device`, colorOf("comm", u.key, theme))),
+			...queue.map((u) => plotOf(u, `${nameOf(u)}, waiting`, paler(u.key))),
 			{ label: "all, in device", color: token("--ink"), values: border, style: "line" },
 		],
 	};
 }
 
-export function Users({ device }: { device: string }) {
+export function Users({ device, atOnce }: OfDevice) {
 	const { span } = useShown();
 	const height = useTall(LEAST, SHARE);
 	const theme = useTheme();
 	const [param, setMeasure] = useParam("of", "both");
 	const measure = MEASURES.find(([id]) => id === param)?.[0] ?? "both";
-	const { filter } = usePage();
 	const timed = measure === "both" || measure === "device" || measure === "queue";
 	const sums = useColumns(timed ? null : { path: path(device), params: { by: "comm" }, pixels: BUCKETS });
-	const atOnce = useSql(timed ? atOnceSql(device, filterText(filter) !== "") : null, MOST_ROWS);
 	const answer = timed ? atOnce : sums;
 	const made = useMemo(() => {
 		if (!answer.data) return null;
-		const tiles = timed ? atOnceTiles(answer.data) : answer.data;
+		const tiles = answer.data;
 		const grid = gridOf(tiles);
 		if (measure === "both") return { grid, ...stackedSeries(stacked(tiles, grid, NAMED), theme) };
 		const users = byUser(tiles, grid, measure, timed ? 1 : 1e9 / grid.bucket, NAMED).filter((u) => u.total > 0);
-		return { grid, users, series: users.map((u) => seriesOf(u, nameOf(u), colorOf("comm", u.key, theme))) };
+		return { grid, users, series: users.map((u) => plotOf(u, nameOf(u), colorOf("comm", u.key, theme))) };
 	}, [answer.data, timed, measure, theme]);
 	const color = (key: string | null) => colorOf("comm", key, theme);
 	const format =
@@ -222,9 +222,11 @@ export function Users({ device }: { device: string }) {
 				of={answer}
 				height={height}
 				empty={(data) => data.rows === 0}
-				emptyTitle={timed ? "When its requests began was not seen" : "No requests in this window"}
+				emptyTitle={timed ? "The times of its requests were not recorded" : "No requests in this window"}
 				emptyText={
-					timed ? "A device made of others does not tell: choose requests/s or bytes/s." : "Widen the window (0)."
+					timed
+						? "Devices made of other devices do not report them: choose requests/s or bytes/s."
+						: "Widen the window (0)."
 				}
 			>
 				{() =>

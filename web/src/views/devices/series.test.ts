@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { gridOf } from "../../lib/buckets";
-import { atOnceSql, atOnceTiles, byUser, quantileLine, ratio, sampled, stacked, sum, withoutUnseen } from "./series";
+import { byUser, quantileLine, ratio, sampled, stacked, sum, withoutUnseen } from "./series";
 
 function rows(list: Record<string, number | string | number[]>[], meta: Record<string, number> = {}) {
 	return {
@@ -15,25 +15,6 @@ function rows(list: Record<string, number | string | number[]>[], meta: Record<s
 }
 
 const META = { bucket_ns: 10, from: 0, to: 30 };
-
-it("statements hold the device's name as a text", () => {
-	const sql = atOnceSql("v'da", false);
-	expect(sql).toContain("device = 'v''da'");
-	expect(sql).not.toContain("$filter");
-	expect(atOnceSql("vda", true)).toContain("rid IN (SELECT rid FROM syscalls WHERE $filter)");
-});
-
-it("answers to them are tiles", () => {
-	const tiles = atOnceTiles(
-		rows([
-			{ t: 0, key: "db", device: 2, bucket: 10, begin: 0, ending: 30 },
-			{ t: 20, key: "db", device: 1.5, bucket: 10, begin: 0, ending: 30 },
-		]),
-	);
-	const grid = gridOf(tiles);
-	expect(grid.length).toBe(3);
-	expect([...(byUser(tiles, grid, "device", 1, 5)[0]?.values ?? [])]).toEqual([2, 0, 1.5]);
-});
 
 it("those who wait lie on those in the device, whoever has the most of both first", () => {
 	const answer = rows(

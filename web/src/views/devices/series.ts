@@ -3,33 +3,8 @@
 import type { Columns } from "../../api/arrow";
 import { type Grid, type Heat, type Keyed, places, seriesByKey, type TileColumns } from "../../lib/buckets";
 import { quantile } from "../../lib/scale";
-import { literal } from "../../lib/sql";
 
 export type Measure = "both" | "device" | "queue" | "requests" | "bytes";
-
-/**
- * How many requests of each name were in a device (`device`), and waited for it (`queue`), at once: their times shared
- * out to the buckets that they lie in. A request of a hundred milliseconds is in many.
- */
-export function atOnceSql(device: string, filtered: boolean): string {
-	const caused = filtered ? " AND rid IN (SELECT rid FROM syscalls WHERE $filter)" : "";
-	const part = (waits: boolean, begin: string, end: string) =>
-		`SELECT coalesce(comm, '') AS comm, ${waits} AS waits, greatest(${begin}, $from) AS a, least(${end}, $to) AS z
-  FROM block WHERE device = ${literal(device)} AND ${end} > $from AND ${begin} < $to${caused}`;
-	return `WITH r AS (
-  ${part(false, "issued_at_ns", "completed_at_ns")}
-  UNION ALL ${part(true, "queued_at_ns", "issued_at_ns")}
-), o AS (
-  SELECT comm, waits, a, z, unnest(range((a - $from) // $bucket, (z - $from) // $bucket + 1)) AS b FROM r
-), n AS (
-  SELECT comm, waits, b, least(z, $from + (b + 1) * $bucket) - greatest(a, $from + b * $bucket) AS ns FROM o
-)
-SELECT ($from - $start + b * $bucket)::DOUBLE AS t, comm AS key,
-  (coalesce(sum(ns) FILTER (NOT waits), 0) / $bucket)::DOUBLE AS device,
-  (coalesce(sum(ns) FILTER (waits), 0) / $bucket)::DOUBLE AS queue,
-  $bucket::DOUBLE AS bucket, ($from - $start)::DOUBLE AS begin, ($to - $start)::DOUBLE AS ending
-FROM n GROUP BY ALL ORDER BY ALL`;
-}
 
 /** Series on each other: those in the device, on these those that wait for it, and the sum of the first as the border. */
 export interface Stacked {
@@ -67,25 +42,6 @@ function add(to: Float64Array, values: Float64Array): void {
 	values.forEach((v, i) => {
 		to[i] = (to[i] ?? 0) + v;
 	});
-}
-
-/** The answer to `atOnceSql` as tiles: what they lie in stands in each row. */
-export function atOnceTiles(answer: TileColumns): TileColumns {
-	const first = (name: string) => answer.f64(name)[0];
-	const meta: Readonly<Record<string, number | undefined>> = {
-		bucket_ns: first("bucket"),
-		from: first("begin"),
-		to: first("ending"),
-	};
-	return {
-		rows: answer.rows,
-		f64: (name) => answer.f64(name),
-		texts: (name) => answer.texts(name),
-		flags: (name) => answer.flags(name),
-		lists: (name) => answer.lists(name),
-		has: (name) => answer.has(name),
-		metaNumber: (name) => meta[name] ?? null,
-	};
 }
 
 /** A column by who submitted the requests, the most first; beyond `most` names all others as one. */

@@ -1,6 +1,7 @@
 // The files of the session: searched by a part of their path, the one with the most of something first.
 
-import { type KeyboardEvent, useEffect, useRef, useState } from "react";
+import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
+import type { Columns } from "../../api/arrow";
 import { Shown } from "../../components/panel";
 import { Segmented } from "../../components/segmented";
 import { colorOf } from "../../lib/color";
@@ -9,8 +10,9 @@ import { useShortcut } from "../../state/keys";
 import { useColumns } from "../../state/session";
 import { useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
+import { amountOf, type Entry, type FileRow, grouped, isFolder, parseFiles, type Sort, sumOf } from "./groups";
 
-const MOST = 100;
+const MOST = 300;
 /** Typing rests this long before the server is asked. */
 const REST_MS = 200;
 
@@ -21,14 +23,13 @@ const SORTS = [
 ] as const;
 
 interface Props {
-	chosen: number | null;
-	choose: (file: number, path: string | null) => void;
+	chosen: readonly number[];
+	choose: (files: readonly number[]) => void;
 	/** The files are known: the first is what is shown while none is chosen. */
-	found: (first: { file: number; path: string | null } | null) => void;
+	found: (first: readonly number[] | null) => void;
 }
 
 export function Picker({ chosen, choose, found }: Props) {
-	const theme = useTheme();
 	const [sort, setSort] = useParam("order", "bytes");
 	const [typed, setTyped] = useState("");
 	const [wanted, setWanted] = useState("");
@@ -47,18 +48,22 @@ export function Picker({ chosen, choose, found }: Props) {
 	});
 
 	const data = top.stale && wanted === "" ? undefined : top.data;
-	const keys = data?.texts("key") ?? [];
-	const labels = data?.texts("label") ?? [];
-	// Calls without a file have no offsets.
-	const rows = keys.flatMap((key, i) => (key !== null && Number.isFinite(Number(key)) && key !== "" ? [i] : []));
-	const first = rows[0];
-	const firstFile = first === undefined ? null : Number(keys[first]);
-	const firstPath = first === undefined ? null : (labels[first] ?? null);
+	const items = useMemo(() => (data ? grouped(rowsOf(data), by, wanted !== "") : []), [data, by, wanted]);
+	// What the system's files have is seldom what the reader looks for.
+	const first = items.find((item) => !isFolder(item) || item.path !== "") ?? items[0];
+	const firstFiles = first ? (isFolder(first) ? first.entries[0] : first)?.files.join(",") : undefined;
 	const told = useRef(found);
 	told.current = found;
 	useEffect(() => {
-		if (data && wanted === "") told.current(firstFile === null ? null : { file: firstFile, path: firstPath });
-	}, [data, wanted, firstFile, firstPath]);
+		if (data && wanted === "") told.current(firstFiles === undefined ? null : parseFiles(firstFiles));
+	}, [data, wanted, firstFiles]);
+	const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+	const toggle = (folder: string) =>
+		setOpen((before) => {
+			const next = new Set(before);
+			if (!next.delete(folder)) next.add(folder);
+			return next;
+		});
 
 	const onKey = (event: KeyboardEvent) => {
 		const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
@@ -67,8 +72,8 @@ export function Picker({ chosen, choose, found }: Props) {
 			const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
 			const next = buttons[Math.max(0, Math.min(buttons.length - 1, at + step))];
 			next?.focus();
-		} else if (event.key === "Enter" && event.target === field.current && firstFile !== null) {
-			choose(firstFile, firstPath);
+		} else if (event.key === "Enter" && event.target === field.current && firstFiles !== undefined) {
+			choose(parseFiles(firstFiles));
 		} else if (event.key === "Escape" && event.target === field.current) {
 			setTyped("");
 			field.current?.blur();
@@ -76,6 +81,19 @@ export function Picker({ chosen, choose, found }: Props) {
 		event.preventDefault();
 		event.stopPropagation();
 	};
+	const most = items.reduce((a, item) => Math.max(a, isFolder(item) && item.path === "" ? 0 : sumOf(item, by)), 0);
+	const key = chosen.join(",");
+	const line = (entry: Entry, inside: boolean) => (
+		<Line
+			key={entry.files.join(",")}
+			entry={entry}
+			sort={by}
+			share={most > 0 ? Math.min(1, amountOf(entry, by) / most) : 0}
+			inside={inside}
+			current={entry.files.join(",") === key}
+			choose={choose}
+		/>
+	);
 
 	return (
 		<section className="picker" aria-label="Files" onKeyDown={onKey}>
@@ -94,67 +112,131 @@ export function Picker({ chosen, choose, found }: Props) {
 			</div>
 			<Shown
 				of={top}
-				empty={() => rows.length === 0}
-				emptyTitle={wanted ? "No path has that in it" : "No files here"}
-				emptyText={wanted ? "A part of the path is enough; upper and lower case differ." : undefined}
+				empty={() => items.length === 0}
+				emptyTitle={wanted ? "No path contains this" : "No files here"}
+				emptyText={wanted ? "Part of the path is enough; upper and lower case differ." : undefined}
 			>
-				{(shown) => {
-					const moved = shown.f64("bytes");
-					// Null where sums of many calls do not tell them apart.
-					const read = shown.f64("bytes_read");
-					const written = shown.f64("bytes_written");
-					const calls = shown.f64("calls");
-					const spent = shown.f64("time_ns");
-					const faults = shown.f64("faults");
-					const value = (i: number) =>
-						by === "bytes" ? (moved[i] ?? 0) : by === "calls" ? (calls[i] ?? 0) : (spent[i] ?? 0);
-					const format = by === "bytes" ? bytes : by === "calls" ? count : duration;
-					let most = 0;
-					for (const i of rows) most = Math.max(most, value(i));
-					return (
-						<ul className="picker-list" ref={list}>
-							{rows.map((i) => {
-								const file = Number(keys[i]);
-								const path = labels[i] ?? null;
-								const share = most > 0 ? value(i) / most : 0;
-								const split = Number.isFinite(read[i]) && (moved[i] ?? 0) > 0;
-								const reading = split ? (read[i] || 0) / (moved[i] || 1) : 1;
-								const parts = split
-									? `${bytes(read[i] || 0)} read, ${bytes(written[i] || 0)} written`
-									: `${bytes(moved[i] ?? 0)} read or written`;
-								return (
-									<li key={file}>
-										<button
-											type="button"
-											aria-current={file === chosen}
-											title={`${visible(path ?? `file ${file}`)}\n${exact(calls[i] ?? 0)} calls, ${parts}${(faults[i] ?? 0) > 0 ? `, ${exact(faults[i] ?? 0)} ${faults[i] === 1 ? "page fault" : "page faults"}` : ""}`}
-											onClick={() => choose(file, path)}
-										>
-											<span className="path cut-start mono">
-												<bdi dir="ltr">{visible(path ?? `file ${file}`)}</bdi>
+				{() => (
+					<ul className="picker-list" ref={list}>
+						{items.map((item) => {
+							if (!isFolder(item)) return line(item, false);
+							const all = item.entries.flatMap((entry) => entry.files);
+							const shown = open.has(item.path) || item.entries.some((entry) => entry.files.join(",") === key);
+							return (
+								<li key={`folder ${item.path}`}>
+									<div className="picker-folder">
+										<button type="button" aria-expanded={shown} onClick={() => toggle(item.path)}>
+											<span aria-hidden="true">{shown ? "▾" : "▸"}</span>
+											<span className="path cut-start">
+												{item.path === "" ? (
+													"system files"
+												) : (
+													<bdi dir="ltr" className="mono" title={visible(item.path)}>
+														{visible(item.path)}/
+													</bdi>
+												)}
 											</span>
 											<span className="faint">
-												{by === "bytes" && value(i) === 0 && (faults[i] ?? 0) > 0
-													? `${count(faults[i] ?? 0)} ${faults[i] === 1 ? "fault" : "faults"}`
-													: format(value(i))}
-											</span>
-											<span className="picker-bar" style={{ width: `${share * 100}%` }}>
-												<span
-													style={{ flex: reading, background: colorOf("series", split ? "read" : "calls", theme) }}
-												/>
-												<span style={{ flex: 1 - reading, background: colorOf("series", "written", theme) }} />
+												{exact(item.entries.length)} files, {show(by)(sumOf(item, by))}
 											</span>
 										</button>
-									</li>
-								);
-							})}
-						</ul>
-					);
-				}}
+										{item.path === "" ? null : (
+											<button
+												type="button"
+												className="picker-all"
+												title="Show all files of the directory in one picture"
+												aria-label={`Show all files of ${visible(item.path)} in one picture`}
+												aria-current={all.join(",") === key}
+												onClick={() => choose(all)}
+											>
+												all
+											</button>
+										)}
+									</div>
+									{shown ? <ul className="picker-inside">{item.entries.map((entry) => line(entry, true))}</ul> : null}
+								</li>
+							);
+						})}
+					</ul>
+				)}
 			</Shown>
-			{rows.length >= MOST ? (
-				<p className="faint picker-more">The first {MOST}; type a part of the path for others.</p>
+			{data && data.rows >= MOST ? (
+				<p className="faint picker-more">The first {MOST}; type part of a path to find others.</p>
 			) : null}
 		</section>
+	);
+}
+
+function show(sort: Sort): (value: number) => string {
+	return sort === "bytes" ? bytes : sort === "calls" ? count : duration;
+}
+
+/** The files of an answer. Calls without a file have no offsets. */
+function rowsOf(data: Columns): FileRow[] {
+	const labels = data.texts("label");
+	const of = (name: string) => data.f64(name);
+	const [moved, read, written] = [of("bytes"), of("bytes_read"), of("bytes_written")];
+	const [calls, spent, faults] = [of("calls"), of("time_ns"), of("faults")];
+	return data.texts("key").flatMap((key, i) => {
+		if (key === null || key === "" || !Number.isFinite(Number(key))) return [];
+		return [
+			{
+				file: Number(key),
+				path: labels[i] ?? null,
+				bytes: moved[i] ?? 0,
+				read: read[i] ?? Number.NaN,
+				written: written[i] ?? Number.NaN,
+				calls: calls[i] ?? 0,
+				time: spent[i] ?? 0,
+				faults: faults[i] || 0,
+			},
+		];
+	});
+}
+
+interface LineProps {
+	entry: Entry;
+	sort: Sort;
+	share: number;
+	/** In its folder: the directory is not said again. */
+	inside: boolean;
+	current: boolean;
+	choose: (files: readonly number[]) => void;
+}
+
+function Line({ entry, sort, share, inside, current, choose }: LineProps) {
+	const theme = useTheme();
+	const path = entry.path ?? "path not known";
+	const split = Number.isFinite(entry.read) && entry.bytes > 0;
+	const reading = split ? entry.read / entry.bytes : 1;
+	const parts = split
+		? `${bytes(entry.read)} read, ${bytes(entry.written)} written`
+		: `${bytes(entry.bytes)} read or written`;
+	const faults = entry.faults > 0 ? `${exact(entry.faults)} ${entry.faults === 1 ? "page fault" : "page faults"}` : "";
+	const again = entry.files.length > 1 ? `${entry.files.length} files in turn under this name` : "";
+	const name = inside ? (path.split("/").at(-1) ?? path) : path;
+	return (
+		<li>
+			<button
+				type="button"
+				aria-current={current}
+				title={[visible(path), [`${exact(entry.calls)} calls`, parts, faults, again].filter(Boolean).join(", ")].join(
+					"\n",
+				)}
+				onClick={() => choose(entry.files)}
+			>
+				<span className="path cut-start mono">
+					<bdi dir="ltr">{visible(name)}</bdi>
+					{entry.files.length > 1 ? <span className="faint"> ×{entry.files.length}</span> : null}
+				</span>
+				<span className="faint">
+					{sort === "bytes" && entry.bytes === 0 && faults ? faults : show(sort)(amountOf(entry, sort))}
+				</span>
+				<span className="picker-bar" style={{ width: `${share * 100}%` }}>
+					<span style={{ flex: reading, background: colorOf("series", split ? "read" : "calls", theme) }} />
+					<span style={{ flex: 1 - reading, background: colorOf("series", "written", theme) }} />
+				</span>
+			</button>
+		</li>
 	);
 }

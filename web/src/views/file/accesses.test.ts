@@ -78,9 +78,11 @@ describe("points", () => {
 		expect(figures.faults).toBe(1);
 		expect(figures.readUnique).toBe(4096);
 	});
-	it("tell how much is sequential as far as the server has counted it", () => {
-		expect(accessesOf(answer({ mode: "grid", read_sequential: 0.25 }, {})).figures.readSequential).toBe(0.25);
-		expect(accessesOf(answer({ mode: "grid" }, {})).figures.writtenSequential).toBeNull();
+	it("have patterns as far as the server has counted them", () => {
+		const meta = { mode: "grid", read_sequential: 0.25, read_forward: 0.5, read_passes: 3 };
+		const { figures } = accessesOf(answer(meta, {}));
+		expect(figures.reads).toEqual({ sequential: 0.25, forward: 0.5, passes: 3 });
+		expect(figures.writes).toBeNull();
 	});
 	it("count each byte once", () => {
 		const what = points();

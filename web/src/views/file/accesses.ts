@@ -2,6 +2,7 @@
 
 import type { Columns } from "../../api/arrow";
 import type { Span } from "../../lib/scale";
+import type { Pattern } from "./verdict";
 
 /** What of an answer is needed. */
 export type OffsetColumns = Pick<Columns, "rows" | "f64" | "flags" | "metaNumber" | "metaText">;
@@ -46,10 +47,9 @@ export interface Figures {
 	readUnique: number;
 	written: number;
 	writtenUnique: number;
-	/** Share of the reads that begin where the one before of the same thread ended; null when it is not known yet, or no
-	 * thread has two. */
-	readSequential: number | null;
-	writtenSequential: number | null;
+	/** How the reads follow each other; null when it is not known yet, or no thread has two. */
+	reads: Pattern | null;
+	writes: Pattern | null;
 	faults: number;
 }
 
@@ -69,8 +69,7 @@ export function accessesOf(answer: OffsetColumns): Accesses {
 		readUnique: meta("read_unique_bytes", Number.NaN),
 		written: meta("written_bytes", Number.NaN),
 		writtenUnique: meta("written_unique_bytes", Number.NaN),
-		readSequential: answer.metaNumber("read_sequential"),
-		writtenSequential: answer.metaNumber("written_sequential"),
+		...patternsOf(answer),
 		faults: meta("faults", 0),
 	};
 	if (answer.metaText("mode") !== "grid") {
@@ -114,6 +113,19 @@ export function accessesOf(answer: OffsetColumns): Accesses {
 		if (x >= 0 && x < width && y >= 0 && y < height) cells.at[y * width + x] = i;
 	}
 	return { what: cells, offsets, figures };
+}
+
+/** How reads and writes follow each other, as far as an answer tells. */
+export function patternsOf(answer: Pick<Columns, "metaNumber">): Pick<Figures, "reads" | "writes"> {
+	const of = (side: "read" | "written"): Pattern | null => {
+		const [sequential, forward, passes] = ["sequential", "forward", "passes"].map((name) =>
+			answer.metaNumber(`${side}_${name}`),
+		);
+		return typeof sequential === "number" && typeof forward === "number" && typeof passes === "number"
+			? { sequential, forward, passes }
+			: null;
+	};
+	return { reads: of("read"), writes: of("written") };
 }
 
 /** The row of the cell at a time and an offset; -1 for an empty one. */

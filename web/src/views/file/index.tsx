@@ -9,10 +9,12 @@ import { useSize } from "../../components/useSize";
 import { bytes, exact, percent } from "../../lib/format";
 import { useColumns, useJson, useSession } from "../../state/session";
 import { store, usePage, useParam } from "../../state/store";
-import { type Accesses, accessesOf, type Figures as FigureValues } from "./accesses";
+import { type Accesses, accessesOf, type Figures as FigureValues, patternsOf } from "./accesses";
+import { directoryOf, parseFiles } from "./groups";
 import { Picker } from "./Picker";
 import { Plot } from "./Plot";
 import { PART, usePart } from "./part";
+import { verdictText } from "./verdict";
 import "./style.css";
 
 /** A cell of the grid is as many pixels wide and high; on a wide screen one more, or single ones are not seen. */
@@ -23,29 +25,28 @@ const HEAD = 44;
 const AXES = 78;
 /** Sizes are asked for in such steps, so that a window that is dragged larger is not asked for at every pixel. */
 const ROUND = 64;
-
-interface FirstFile {
-	file: number;
-	path: string | null;
-}
+/** Files whose paths are asked for. */
+const MOST_NAMED = 1000;
 
 export default function File() {
 	const page = usePage();
 	const { live } = useSession();
 	const [param] = useParam("file", "");
-	const [first, setFirst] = useState<FirstFile | null | undefined>(undefined);
+	const [first, setFirst] = useState<readonly number[] | null | undefined>(undefined);
 	const box = useRef<HTMLDivElement>(null);
 	const { width, height } = useSize(box);
 
-	const only = page.filter.file?.length === 1 ? page.filter.file[0] : undefined;
-	const named = param !== "" && Number.isFinite(Number(param)) ? Number(param) : undefined;
-	const file = only ?? named ?? first?.file ?? null;
+	const named = parseFiles(param);
+	// A filter for files shows these; one for a single file is enough to choose it.
+	const filtered = page.filter.file ?? [];
+	const chosen = filtered.length === 1 ? filtered : named.length > 0 ? named : (first ?? []);
+	const files = chosen.join(",");
 	// While a recording goes on another file may come to have the most: the picture stays with the one that is shown.
-	const found = (next: FirstFile | null) => setFirst((before) => (live && before ? before : next));
-	const choose = (next: number) => {
+	const found = (next: readonly number[] | null) => setFirst((before) => (live && before ? before : next));
+	const choose = (next: readonly number[]) => {
 		// A filter for one file and a view of another would show nothing.
-		const filter = page.filter.file ? { ...page.filter, file: [next] } : page.filter;
-		store.go({ params: { file: String(next), [PART]: null }, filter, rid: null });
+		const filter = page.filter.file ? { ...page.filter, file: [...next] } : page.filter;
+		store.go({ params: { file: next.join(","), [PART]: null }, filter, rid: null });
 	};
 
 	const plot = Math.max(220, height - HEAD);
@@ -55,15 +56,15 @@ export default function File() {
 	const part = usePart();
 	const ends: Record<string, number> = part ? { low: part.from, high: part.to } : {};
 	const offsets = useColumns(
-		file !== null && width > 0
-			? { path: "offsets", params: { file, width: across, height: up, unique: 0, ...ends }, pixels: across }
+		files !== "" && width > 0
+			? { path: "offsets", params: { file: files, width: across, height: up, unique: 0, ...ends }, pixels: across }
 			: null,
 	);
 	const accesses = useMemo(() => (offsets.data ? accessesOf(offsets.data) : null), [offsets.data]);
 	// Of many accesses counting each byte once takes longer than the picture: it comes after it.
 	const many = accesses?.what.mode === "grid" && !offsets.stale;
 	const counted = useColumns(
-		many && file !== null ? { path: "offsets", params: { file, width: 1, height: 1, unique: 1, ...ends } } : null,
+		many && files !== "" ? { path: "offsets", params: { file: files, width: 1, height: 1, unique: 1, ...ends } } : null,
 	);
 	const figures = useMemo<FigureValues | null>(() => {
 		if (!accesses) return null;
@@ -73,38 +74,49 @@ export default function File() {
 			...accesses.figures,
 			readUnique: of("read_unique_bytes"),
 			writtenUnique: of("written_unique_bytes"),
-			readSequential: counted.data?.metaNumber("read_sequential") ?? null,
-			writtenSequential: counted.data?.metaNumber("written_sequential") ?? null,
+			...(counted.data ? patternsOf(counted.data) : { reads: null, writes: null }),
 		};
 	}, [accesses, counted.data]);
 	const about = useColumns(
-		file === null
+		files === ""
 			? null
 			: {
 					path: "top",
-					params: { by: "file", sort: "bytes", limit: 1 },
+					params: { by: "file", sort: "bytes", limit: MOST_NAMED },
 					windowed: false,
 					filtered: false,
-					filter: { file: [file] },
+					filter: { file: [...chosen] },
 				},
 	);
-	const path = about.data && about.data.rows > 0 ? about.data.text("label", 0) : null;
+	const paths = about.data ? [...new Set(about.data.texts("label"))] : [];
+	const path = paths.length === 1 ? (paths[0] ?? null) : null;
+	const title = path ?? (paths.length > 1 ? `${paths.length} files in ${common(paths)}` : "");
 	const names = useNames();
 
 	return (
 		<div className={page.rid === null ? "file-view" : "file-view with-card"}>
-			<Picker chosen={file} choose={choose} found={found} />
+			<Picker chosen={chosen} choose={choose} found={found} />
 			<div className="file-main">
-				{file === null ? null : (
+				{files === "" ? null : (
 					<header className="file-head">
 						<h1 className="cut">
-							<Path of={path ?? `file ${file}`} />
+							<Path of={title} />
+							{path !== null && chosen.length > 1 ? (
+								<span
+									className="faint"
+									title="The file was removed or replaced, and made again under the same name: all of them are shown"
+								>
+									{" "}
+									{chosen.length} files in turn
+								</span>
+							) : null}
 						</h1>
+						<Verdict figures={figures} counting={counted.loading} />
 						<Figures accesses={accesses} figures={figures} counting={counted.loading} />
 					</header>
 				)}
-				<div className="file-box" ref={box} aria-busy={file === null && first === undefined}>
-					{file === null ? (
+				<div className="file-box" ref={box} aria-busy={files === "" && first === undefined}>
+					{files === "" ? (
 						first === null ? (
 							<Empty title="No file was used in this window">Widen the window (0) or take a filter away.</Empty>
 						) : null
@@ -146,26 +158,21 @@ function Figures({ accesses, figures, counting }: FiguresProps) {
 	return (
 		<dl className="file-figures" aria-busy={accesses === null || counting}>
 			<Figure name="Read" of={figures?.read} />
-			<Figure name="of which unique" of={figures?.readUnique} title="Bytes of the file that were read at least once" />
+			<Figure name="distinct" of={figures?.readUnique} title="Bytes of the file that were read at least once" />
 			<Figure
-				name="read again"
+				name="re-read"
 				of={figures ? repeated(figures.read, figures.readUnique) : undefined}
 				whole={figures?.read}
 				title="Bytes that had been read before in this window"
 			/>
 			<Figure name="Written" of={figures?.written} />
+			<Figure name="distinct" of={figures?.writtenUnique} title="Bytes of the file that were written at least once" />
 			<Figure
-				name="of which unique"
-				of={figures?.writtenUnique}
-				title="Bytes of the file that were written at least once"
-			/>
-			<Figure
-				name="written again"
+				name="overwritten"
 				of={figures ? repeated(figures.written, figures.writtenUnique) : undefined}
 				whole={figures?.written}
 				title="Bytes that had been written before in this window"
 			/>
-			<Sequential figures={figures} counting={counting} />
 			<div title="Page faults on mappings of the file. Further touches of a mapped page take none, and how many bytes of it a program uses is not known: they are in no sum of bytes.">
 				<dt>Page faults</dt>
 				<dd>{figures ? exact(figures.faults) : "–"}</dd>
@@ -174,23 +181,33 @@ function Figures({ accesses, figures, counting }: FiguresProps) {
 	);
 }
 
-/** How much of the reads, and of the writes, goes on where the one before ended. */
-function Sequential({ figures, counting }: { figures: FigureValues | null; counting: boolean }) {
-	const share = (of: number | null | undefined) => (typeof of === "number" ? percent(of) : "–");
-	const why = (of: number | null | undefined) =>
-		typeof of === "number" ? percent(of) : counting ? "being counted" : "no thread made two in this window";
-	const [read, written] = [figures?.readSequential, figures?.writtenSequential];
+/** How the file is read and written, in words. */
+function Verdict({ figures, counting }: { figures: FigureValues | null; counting: boolean }) {
+	const text = figures ? verdictText(figures.reads, figures.writes) : "";
+	const accessed = figures !== null && figures.read + figures.written > 0;
+	const otherwise =
+		figures === null || counting ? "Counting …" : accessed ? "One read or write per thread: no pattern" : "";
 	return (
-		<div
-			className="file-sequential"
-			title={`Calls that begin where the one before of the same thread ended. Reads: ${why(read)}. Writes: ${why(written)}.`}
+		<p
+			className="file-verdict"
+			title="Sequential: a call begins where the one before of the same thread and direction ended. A pass begins when a call goes back to a lower offset. Counted over all calls in the window."
 		>
-			<dt>Sequential: read / written</dt>
-			<dd>
-				{share(read)} / {share(written)}
-			</dd>
-		</div>
+			{text || otherwise || "No reads or writes with a known offset"}
+		</p>
 	);
+}
+
+/** The directory that all paths are in. */
+function common(paths: readonly (string | null)[]): string {
+	const known = paths.flatMap((path) => (path === null ? [] : [directoryOf(path).split("/")]));
+	const [one = [], ...others] = known;
+	let length = one.length;
+	for (const other of others) {
+		let same = 0;
+		while (same < length && other[same] === one[same]) same += 1;
+		length = same;
+	}
+	return one.slice(0, length).join("/") || "/";
 }
 
 interface FigureProps {

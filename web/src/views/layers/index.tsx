@@ -1,6 +1,5 @@
 // Where the time of calls goes: layer by layer over windows, and request by request.
 
-import { Link } from "../../components/link";
 import { RequestCard } from "../../components/request/card";
 import { useTall } from "../../components/useTall";
 import { useSession } from "../../state/session";
@@ -19,9 +18,8 @@ export default function Layers() {
 			<div className="layers-main">
 				{missing.length > 0 ? (
 					<p className="layers-missing" role="note">
-						Not recorded: {missing.map((layer) => layer.name).join(", ")}. The time spent there counts to the layer
-						above it. Record with <code>--layers all</code> for all of them.{" "}
-						<Link to={{ view: "overview" }}>What was lost</Link>
+						Not recorded: {missing.map((layer) => layer.name).join(", ")}. Time spent there is attributed to the layer
+						above. <code>--layers all</code> records every layer that the kernel exposes.
 					</p>
 				) : null}
 				<Windows />

@@ -66,7 +66,7 @@ export function RequestStacks({ height }: { height: number }) {
 	const top = made && scale === "p99" ? p99Of(made.dur) * 1.15 : 0;
 	return (
 		<Panel
-			title="Each request"
+			title={order === "dur" ? "Each request, the longest first" : "Each request, in order of time"}
 			note={made ? noteOf(made, total, order, scale) : undefined}
 			end={
 				<>
@@ -103,7 +103,7 @@ export function RequestStacks({ height }: { height: number }) {
 function noteOf(made: Requests, total: number | null, order: string, scale: string): string {
 	const shown =
 		total !== null && total > made.length
-			? `the ${exact(made.length)} longest of ${exact(total)} in this window${order === "time" ? ", in the order of time" : ""}: narrow it for all`
+			? `the ${exact(made.length)} longest of ${exact(total)} in this window; narrow it for all`
 			: `all ${exact(made.length)} in this window`;
 	const more = [
 		order === "time" ? "drag: zoom to them" : "",

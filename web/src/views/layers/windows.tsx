@@ -4,9 +4,10 @@ import { Panel, Shown } from "../../components/panel";
 import { Segmented } from "../../components/segmented";
 import { TimeChart } from "../../components/timechart";
 import { useTall } from "../../components/useTall";
-import { gridOf, perSecond } from "../../lib/buckets";
+import { useThingMenu } from "../../components/useThingMenu";
+import { gridOf } from "../../lib/buckets";
 import { colorOf } from "../../lib/color";
-import { duration, exactDuration, percent } from "../../lib/format";
+import { duration, exactDuration, inProgress, percent } from "../../lib/format";
 import { meaningOf } from "../../lib/layers";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter, useParam } from "../../state/store";
@@ -16,11 +17,11 @@ import { shares, windowsOf } from "./stack";
 const BUCKETS = 500;
 
 const UNITS = [
-	["time", "time"],
+	["time", "calls"],
 	["share", "share"],
 ] as const;
 
-/** Time by layer over windows, and all in all. */
+/** Time by layer: over time, and in sum. */
 export function Windows() {
 	const { span } = useShown();
 	const height = useTall(220, 0.22);
@@ -35,15 +36,12 @@ export function Windows() {
 		return { grid, sums, shares: shares(sums), all: sums.reduce((all, s) => all + s.total, 0) };
 	}, [answer.data]);
 	const color = (layer: string) => colorOf("layer", layer, theme);
+	const { open, menu } = useThingMenu();
 	return (
 		<div className="layers-windows">
 			<Panel
-				title="Time by layer"
-				note={
-					unit === "time"
-						? "of all threads, per second; all of a visit counts where it begins"
-						: "share of the time in calls"
-				}
+				title="Layers over time"
+				note={unit === "time" ? "calls in progress in each layer, on average" : "share of the time in calls"}
 				head={
 					made ? (
 						<Legend
@@ -70,18 +68,18 @@ export function Windows() {
 								series={(unit === "time" ? made.sums : made.shares).map((s) => ({
 									label: s.label,
 									color: color(s.label),
-									values: unit === "time" ? perSecond(s.values, made.grid.bucket) : s.values,
+									values: unit === "time" ? s.values.map((v) => v / made.grid.bucket) : s.values,
 									style: "stack",
 								}))}
 								height={height}
 								{...(unit === "share" ? { range: [0, 1] as const } : {})}
-								format={unit === "time" ? (v) => `${duration(v)}/s` : percent}
+								format={unit === "time" ? inProgress : percent}
 							/>
 						)
 					}
 				</Shown>
 			</Panel>
-			<Panel title="All in all" note="in this window">
+			<Panel title="Time by layer" note="sums over this window">
 				<Shown of={answer} height={height} empty={(data) => data.rows === 0}>
 					{() =>
 						made && (
@@ -98,8 +96,8 @@ export function Windows() {
 										<tr
 											key={s.label}
 											className="link"
-											title={`${meaningOf(s.label) ?? s.label}\nClick: only calls that spent time there. Alt+click: all but those.`}
-											onClick={(event) => toggleFilter("layer", s.label, event.altKey)}
+											title={meaningOf(s.label) ?? s.label}
+											onClick={(event) => open({ member: "layer", value: s.label, label: s.label }, event)}
 										>
 											<td>
 												<span
@@ -126,6 +124,7 @@ export function Windows() {
 						)
 					}
 				</Shown>
+				{menu}
 			</Panel>
 		</div>
 	);

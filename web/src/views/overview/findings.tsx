@@ -1,62 +1,63 @@
 // What the rules have found in the whole session, each with its evidence and the calls that show it.
 
 import type { Diagnosis, Finding, Site } from "../../api/diagnosis";
-import { sessionPath } from "../../api/session";
 import type { Filter } from "../../api/types";
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
 import { sentence } from "../../components/states";
 import { Text } from "../../components/text";
 import { duration, exact, exactTime, visible } from "../../lib/format";
-import { useResource } from "../../state/resource";
-import { client } from "../../state/server";
+import type { Resource } from "../../state/resource";
 import { useSession } from "../../state/session";
 import { evidenceText } from "./evidence";
 
-/** A diagnosis reads every call: of a running recording it is made anew this often. */
-const AGAIN_NS = 10e9;
+/** Findings that stand open; the others follow behind a click. */
+const FIRST = 3;
 
-/** `after`: what takes less time has come, so that nothing waits for a diagnosis. */
-export function Findings({ after }: { after: boolean }) {
+export function Findings({ diagnosis }: { diagnosis: Resource<Diagnosis> }) {
 	const session = useSession();
-	const path = sessionPath(session.id, "/findings");
-	const turn = session.live ? Math.floor(session.bounds.to / AGAIN_NS) : -1;
-	const findings = useResource(after ? path : null, (signal) => client.json<Diagnosis>(path, signal), turn);
-	const count = findings.data?.findings.length;
+	const count = diagnosis.data?.findings.length;
 	return (
 		<Panel
 			title="Findings"
 			note={
 				count === undefined
-					? "looking at every call of the session"
-					: `${count} in the whole session, by ${findings.data?.rules} rules`
+					? "reading every call of the session"
+					: `${count} in the whole session; ${diagnosis.data?.rules} rules checked`
 			}
 		>
 			<Shown
-				of={findings}
-				height={60}
+				of={diagnosis}
+				height={122}
 				empty={(data) => data.calls === 0}
 				emptyTitle="No calls"
-				emptyText="There is nothing for the rules to look at."
+				emptyText="There is nothing to check."
 			>
 				{(data) => (
 					<div className="findings-list">
-						<p className="findings-summary">{visible(data.summary.sentences.join(" "))}</p>
-						{data.findings.length === 0 ? (
-							<p className="quiet">No findings: none of the known patterns of slow or faulty I/O is in this session.</p>
-						) : null}
-						{data.findings.map((finding, i) => (
+						{data.findings.length === 0 ? <p className="quiet">No known problem found ({data.rules} rules).</p> : null}
+						{data.findings.slice(0, FIRST).map((finding, i) => (
 							<Entry key={i} finding={finding} start={session.about.started_at_ns} />
 						))}
-						{data.more.map((more) => (
-							<p key={more.rule} className="quiet findings-more">
-								and {exact(more.findings)} more of rule {more.rule}
-							</p>
-						))}
+						{data.findings.length > FIRST ? (
+							<details>
+								<summary className="quiet">
+									{exact(data.findings.length - FIRST)} more, in the order of their cost
+								</summary>
+								{data.findings.slice(FIRST).map((finding, i) => (
+									<Entry key={i} finding={finding} start={session.about.started_at_ns} />
+								))}
+								{data.more.map((more) => (
+									<p key={more.rule} className="quiet findings-more">
+										{exact(more.findings)} more of rule {more.rule}
+									</p>
+								))}
+							</details>
+						) : null}
 						{data.minor.length ? (
 							<details>
 								<summary className="quiet">
-									Minor notes: {exact(data.minor.length)}, each costs less than a finding does
+									{exact(data.minor.length)} minor notes, each of which costs less than a finding
 								</summary>
 								{data.minor.map((finding, i) => (
 									<Entry key={i} finding={finding} start={session.about.started_at_ns} />
@@ -105,8 +106,8 @@ function Entry({ finding, start }: { finding: Finding; start: number }) {
 				) : null}
 				<div className="finding-links">
 					{filter ? (
-						<Link className="button" to={{ filter }} title="Show only what this is about">
-							Filter by it
+						<Link className="button" to={{ filter }} title="Show only the calls that this is about">
+							Filter by its subject
 						</Link>
 					) : null}
 					{finding.examples.map((example) => (

@@ -1,27 +1,34 @@
-// What happened, how much, how fast, and who did it.
+// Where the time went, and why; then what happened over time.
 
-import { useParam } from "../../state/store";
+import { useDiagnosis } from "../../state/diagnosis";
 import { Findings } from "./findings";
 import { Gaps } from "./gaps";
-import { Latency, Throughput } from "./plots";
+import { LatencyPanel } from "./latency";
+import { Rates } from "./rates";
+import { Story } from "./story";
 import { Summary } from "./summary";
 import { Top } from "./top";
-import { useTotals } from "./totals";
+import { useErrors, useTotals } from "./totals";
+import { Where } from "./where";
 import "./style.css";
 
 const TOPS = ["file", "syscall", "thread"] as const;
 
 export default function Overview() {
 	const totals = useTotals();
-	const [by, setBy] = useParam("by", "syscall");
+	const errors = useErrors();
+	// What takes less time comes first, so that nothing waits for a diagnosis.
+	const diagnosis = useDiagnosis(totals.data !== undefined);
 	return (
 		<div className="overview">
-			<Summary totals={totals} />
+			<Story findings={diagnosis.data !== undefined} />
+			<Where />
+			<Findings diagnosis={diagnosis} />
+			<Summary totals={totals} errors={errors} />
 			<div className="overview-plots">
-				<Throughput by={by} setBy={setBy} totals={totals} />
-				<Latency totals={totals} />
+				<Rates totals={totals} errors={errors} />
+				<LatencyPanel byPurpose={totals} />
 			</div>
-			<Findings after={totals.data !== undefined} />
 			<div className="overview-tops">
 				{TOPS.map((kind) => (
 					<Top key={kind} by={kind} />

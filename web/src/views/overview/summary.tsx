@@ -1,52 +1,81 @@
 import type { ReactNode } from "react";
 import type { Columns } from "../../api/arrow";
-import { gridOf, heatOf } from "../../lib/buckets";
 import { bytes, count, duration, exact, exactDuration, percent } from "../../lib/format";
-import { quantile } from "../../lib/scale";
+import { latencyOf } from "../../lib/latency";
 import type { Resource } from "../../state/resource";
 import { useSession, useShown } from "../../state/session";
+import { useSlowest } from "../../state/slowest";
+import { store } from "../../state/store";
 import { tellsDirections } from "./totals";
 
+interface Props {
+	totals: Resource<Columns>;
+	errors: Resource<Columns>;
+}
+
 /** The figures of the window, in one line. */
-export function Summary({ totals }: { totals: Resource<Columns> }) {
+export function Summary({ totals, errors }: Props) {
 	const { span } = useShown();
 	const session = useSession();
+	const slowest = useSlowest();
 	const data = totals.data;
 	const told = !data || tellsDirections(data);
 	const sum = (name: string) =>
 		data ? data.f64(name).reduce((a, b) => a + (Number.isFinite(b) ? b : 0), 0) : Number.NaN;
 	const calls = sum("calls");
-	const errors = sum("errors");
 	const read = sum("bytes_read");
 	const written = sum("bytes_written");
 	const moved = sum("bytes");
 	const time = sum("time_ns");
 	const width = span.to - span.from;
-	let p50: number | null = null;
-	let p99: number | null = null;
-	if (data) {
-		const heat = heatOf(data, gridOf(data));
-		const whole = new Float64Array(heat.low + heat.rows);
-		heat.counts.forEach((n, i) => {
-			const row = heat.low + (heat.rows > 0 ? i % heat.rows : 0);
-			whole[row] = (whole[row] ?? 0) + n;
-		});
-		p50 = quantile(whole, 0.5);
-		p99 = quantile(whole, 0.99);
-	}
 	const max = data ? data.f64("max_ns").reduce((a, b) => Math.max(a, Number.isFinite(b) ? b : 0), 0) : Number.NaN;
+	const classes = data ? latencyOf(data) : [];
+	// Syncs say how durable writes feel; without any, the kind with most time does.
+	const shown = classes.find((c) => c.purpose === "sync") ?? classes[0];
+	const failed = errors.data ? failures(errors.data) : null;
 	return (
 		<dl className="summary" aria-busy={data === undefined}>
-			<Figure name="Calls" title={`${exact(calls)} calls`} more={`${count((calls / width) * 1e9)}/s`}>
-				{count(calls)}
+			<Figure
+				name="Time in calls"
+				title={exactDuration(time)}
+				more={`${(time / width).toFixed(1)} calls in progress on average`}
+			>
+				{duration(time)}
 			</Figure>
 			<Figure
-				name="Errors"
-				title={`${exact(errors)} calls failed`}
-				more={calls > 0 ? percent(errors / calls) : ""}
-				danger={errors > 0}
+				name="Longest call"
+				title={`${exactDuration(max)}. Click: where its time went`}
+				more={data && time > 0 ? `${percent(max / time)} of the time in calls` : ""}
+				run={max > 0 ? () => slowest() : undefined}
 			>
-				{count(errors)}
+				{duration(max)}
+			</Figure>
+			<Figure
+				name={shown ? `p99 of ${shown.purpose}` : "p99"}
+				title={`One ${shown?.purpose ?? ""} call in a hundred took more; within a power of two`}
+				more={shown?.halfTime ? `half of their time in calls > ${duration(shown.halfTime)}` : ""}
+			>
+				{shown?.p99 ? `≈ ${duration(shown.p99)}` : "–"}
+			</Figure>
+			<Figure
+				name="Failed calls"
+				title={
+					failed
+						? `${exact(failed.failed)} calls failed; ${exact(failed.answers)} returned an error that is an answer, such as ENOENT of a look-up`
+						: ""
+				}
+				more={failed?.answers ? `${count(failed.answers)} found nothing, or not yet` : ""}
+				danger={(failed?.failed ?? 0) > 0}
+				run={
+					failed && failed.failed + failed.answers > 0
+						? () => store.go({ view: "table", filter: { ...store.get().filter, error: "any" } })
+						: undefined
+				}
+			>
+				{failed ? count(failed.failed) : "–"}
+			</Figure>
+			<Figure name="Calls" title={`${exact(calls)} calls`} more={`${count((calls / width) * 1e9)}/s`}>
+				{count(calls)}
 			</Figure>
 			{told ? (
 				<>
@@ -62,19 +91,6 @@ export function Summary({ totals }: { totals: Resource<Columns> }) {
 					{bytes(moved)}
 				</Figure>
 			)}
-			<Figure name="Time in calls" title={exactDuration(time)} more={`${percent(time / width)} of one thread`}>
-				{duration(time)}
-			</Figure>
-			<Figure name="Latency p50" title="Half of the calls took less; within a power of two">
-				{p50 === null ? "–" : `≈ ${duration(p50)}`}
-			</Figure>
-			<Figure
-				name="Latency p99"
-				title="One call in a hundred took more; within a power of two"
-				more={data ? `longest ${duration(max)}` : ""}
-			>
-				{p99 === null ? "–" : `≈ ${duration(p99)}`}
-			</Figure>
 			<Figure
 				name="Lost, whole session"
 				title={`${exact(session.seen)} calls seen, ${exact(session.stored)} stored, ${exact(session.lost)} lost`}
@@ -87,19 +103,41 @@ export function Summary({ totals }: { totals: Resource<Columns> }) {
 	);
 }
 
+function failures(errors: Columns): { failed: number; answers: number } {
+	const calls = errors.f64("calls");
+	const flags = errors.flags("failed");
+	let failed = 0;
+	let answers = 0;
+	for (let i = 0; i < errors.rows; i += 1) {
+		if (flags[i]) failed += calls[i] ?? 0;
+		else answers += calls[i] ?? 0;
+	}
+	return { failed, answers };
+}
+
 interface FigureProps {
 	name: string;
 	title: string;
 	more?: string;
 	danger?: boolean;
+	/** Where a click leads. */
+	run?: (() => void) | undefined;
 	children: ReactNode;
 }
 
-function Figure({ name, title, more, danger, children }: FigureProps) {
+function Figure({ name, title, more, danger, run, children }: FigureProps) {
 	return (
-		<div title={title}>
+		<div title={title} className={run ? "leads" : undefined}>
 			<dt>{name}</dt>
-			<dd className={danger ? "danger" : undefined}>{children}</dd>
+			<dd className={danger ? "danger" : undefined}>
+				{run ? (
+					<button type="button" onClick={run}>
+						{children}
+					</button>
+				) : (
+					children
+				)}
+			</dd>
 			<dd className="more">{more}</dd>
 		</div>
 	);

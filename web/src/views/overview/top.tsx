@@ -1,13 +1,15 @@
+import type { MouseEvent } from "react";
 import type { Columns } from "../../api/arrow";
 import type { TopBy } from "../../api/session";
 import { Panel, Shown } from "../../components/panel";
 import { Path, Text } from "../../components/text";
-import { colorOf, type Kind } from "../../lib/color";
+import { type Thing, useThingMenu } from "../../components/useThingMenu";
+import { colorOf } from "../../lib/color";
 import type { ListMember } from "../../lib/filters";
 import { bytes, count, duration, exact, exactDuration } from "../../lib/format";
-import { type Sum, sumsOf } from "../../lib/sums";
-import { useColumns } from "../../state/session";
-import { toggleFilter, useParam, useRestedPage } from "../../state/store";
+import type { Sum } from "../../lib/sums";
+import { useColumns, useSession } from "../../state/session";
+import { useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
 
 export type TopKind = "file" | "syscall" | "thread";
@@ -15,8 +17,8 @@ export type TopKind = "file" | "syscall" | "thread";
 const TITLES: Readonly<Record<TopKind, string>> = { file: "Files", syscall: "Syscalls", thread: "Threads" };
 const MEMBERS: Readonly<Record<TopKind, ListMember>> = { file: "file", syscall: "syscall", thread: "tid" };
 const ROWS = 12;
-/** Buckets of a part of the session: it is counted in whole buckets, so that at most one in so many is too much. */
-const PARTS = 256;
+/** Calls from which on the server may answer from sums over time. */
+const MANY = 2e6;
 
 const SORTS = ["time_ns", "calls", "bytes", "errors", "p99_ns"] as const;
 type Sort = (typeof SORTS)[number];
@@ -24,7 +26,7 @@ const HEADS: Readonly<Record<Sort, string>> = {
 	time_ns: "Time",
 	calls: "Calls",
 	bytes: "Bytes",
-	errors: "Errors",
+	errors: "Failed",
 	p99_ns: "p99",
 };
 const WIDTHS: Readonly<Record<Sort, number>> = { time_ns: 98, calls: 70, bytes: 82, errors: 66, p99_ns: 92 };
@@ -40,26 +42,16 @@ const VALUES: Readonly<Record<Sort, (sum: Sum) => number>> = {
 export function Top({ by }: { by: TopKind }) {
 	const [param, setSort] = useParam(`sort_${by}`, "time_ns");
 	const sort = SORTS.find((s) => s === param) ?? "time_ns";
-	const whole = useRestedPage().window.kind === "all";
-	// By time sums over time answer; by anything else rows do where they are few enough.
-	const fast = sort === "time_ns";
-	const top = useColumns(
-		fast
-			? { path: "tiles", params: { by, top: ROWS, latency: 1 }, pixels: whole ? 1 : PARTS }
-			: { path: "top", params: { by: by as TopBy, sort, limit: ROWS } },
-	);
-	const read = (data: Columns) =>
-		data.has("t")
-			? sumsOf(data)
-					.filter((s) => !s.rest)
-					.slice(0, ROWS)
-			: rowsOf(data);
-	const inexact = !fast && top.data?.metaFlag("exact") === false;
+	const { stored } = useSession();
+	const top = useColumns({ path: "top", params: { by: by as TopBy, sort, limit: ROWS } });
+	const { open, menu } = useThingMenu();
+	const inexact = stored > MANY && top.data?.metaFlag("exact") === false;
 	return (
 		<Panel title={TITLES[by]} note={inexact ? INEXACT[by] : ""}>
 			<Shown of={top} height={(ROWS + 1) * 26} empty={(data) => data.rows === 0}>
-				{(data) => <Table by={by} sums={read(data)} sort={sort} setSort={setSort} about={data.has("t") || inexact} />}
+				{(data) => <Table by={by} sums={rowsOf(data)} sort={sort} setSort={setSort} about={inexact} open={open} />}
 			</Shown>
+			{menu}
 		</Panel>
 	);
 }
@@ -78,6 +70,8 @@ function rowsOf(data: Columns): Sum[] {
 		time: value("time_ns", i),
 		max: value("max_ns", i),
 		p99: value("p99_ns", i),
+		busy: value("time_ns", i),
+		failures: data.has("failures") ? value("failures", i) : null,
 		atLeast: false,
 		slight: false,
 	}));
@@ -97,9 +91,10 @@ interface TableProps {
 	setSort: (sort: string) => void;
 	/** Percentiles are within a power of two. */
 	about: boolean;
+	open: (thing: Thing, event: MouseEvent) => void;
 }
 
-function Table({ by, sums, sort, setSort, about }: TableProps) {
+function Table({ by, sums, sort, setSort, about, open }: TableProps) {
 	const theme = useTheme();
 	const most = sums.reduce((a, s) => Math.max(a, VALUES[sort](s)), 0);
 	const member = MEMBERS[by];
@@ -127,9 +122,17 @@ function Table({ by, sums, sort, setSort, about }: TableProps) {
 					<tr
 						key={sum.key ?? "none"}
 						className={sum.key === null ? undefined : "link"}
-						title={sum.key === null ? undefined : "Click: filter by it. Alt+click: all but it."}
+						title={sum.key === null ? undefined : "Click: what can be done with it. Alt+click: all but it."}
 						onClick={(event) =>
-							sum.key !== null && toggleFilter(member, member === "syscall" ? sum.key : Number(sum.key), event.altKey)
+							sum.key !== null &&
+							open(
+								{
+									member,
+									value: member === "syscall" ? sum.key : Number(sum.key),
+									label: sum.label ?? sum.key,
+								},
+								event,
+							)
 						}
 					>
 						<td>
@@ -137,7 +140,7 @@ function Table({ by, sums, sort, setSort, about }: TableProps) {
 								className="bar"
 								style={{
 									width: `calc(${most > 0 ? (VALUES[sort](sum) / most) * 100 : 0}% - 10px)`,
-									background: colorOf(by as Kind, sum.key ?? "none", theme),
+									background: by === "syscall" ? colorOf("syscall", sum.key, theme) : colorOf("series", "time", theme),
 								}}
 							/>
 							{/* Pressing it is a click on its row. */}
@@ -159,8 +162,15 @@ function Table({ by, sums, sort, setSort, about }: TableProps) {
 						<td className="number" title={`${exact(sum.bytes)} bytes`}>
 							{bytes(sum.bytes)}
 						</td>
-						<td className={sum.errors > 0 ? "number danger" : "number faint"} title={exact(sum.errors)}>
-							{count(sum.errors)}
+						<td
+							className={(sum.failures ?? 0) > 0 ? "number danger" : "number faint"}
+							title={
+								sum.failures === null
+									? `${exact(sum.errors)} errors`
+									: `${exact(sum.failures)} failed; ${exact(sum.errors - sum.failures)} returned an error that is an answer`
+							}
+						>
+							{count(sum.failures ?? sum.errors)}
 						</td>
 						<td className="number" title={about ? "within a power of two" : exactDuration(sum.p99 ?? 0)}>
 							{sum.p99 === null ? "–" : `${about ? "≈ " : ""}${duration(sum.p99)}`}

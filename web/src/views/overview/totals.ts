@@ -1,4 +1,4 @@
-// The sums that summary and plots share: one question instead of three.
+// The sums that several parts of the overview share: one question instead of several.
 
 import type { Columns } from "../../api/arrow";
 import type { Resource } from "../../state/resource";
@@ -7,12 +7,17 @@ import { useColumns } from "../../state/session";
 /** About as many buckets as there are pairs of pixels on a wide screen; the server rounds to what it has. */
 export const BUCKETS = 600;
 
-/** Whether reads and writes are told apart: for some filters only their sum is known. */
+/** Whether reads and writes are distinguished: for some filters only their sum is known. */
 export function tellsDirections(tiles: Columns): boolean {
 	return tiles.rows === 0 || tiles.f64("bytes_read").some((v) => Number.isFinite(v));
 }
 
-/** Sums of all calls over time, with histograms of their durations. */
+/** Sums of all calls over time by what they do, with histograms of their durations. */
 export function useTotals(): Resource<Columns> {
-	return useColumns({ path: "tiles", params: { by: "none", latency: 1 }, pixels: BUCKETS });
+	return useColumns({ path: "tiles", params: { by: "purpose", latency: 1 }, pixels: BUCKETS });
+}
+
+/** Calls that returned an error, over time. */
+export function useErrors(): Resource<Columns> {
+	return useColumns({ path: "errors", pixels: BUCKETS });
 }

@@ -1,16 +1,20 @@
 // One request: where its time went, what it was asked, who else was involved.
 
+import type { Story } from "../../api/why";
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
+import { Meanwhile } from "../../components/request/Meanwhile";
 import { Blocks, Counters, Facts, Head, Neighbors, PageCache, usedCache, Waits } from "../../components/request/parts";
 import { spanOf } from "../../components/request/rows";
 import { stepFrom, useRequest, windowAround } from "../../components/request/useRequest";
 import { Waterfall } from "../../components/request/Waterfall";
 import { Empty } from "../../components/states";
+import { StoryText } from "../../components/story";
 import { saveSvg } from "../../components/svg";
 import "../../components/request/style.css";
 import { duration } from "../../lib/format";
 import { useShortcut } from "../../state/keys";
+import { useJson } from "../../state/session";
 import { usePage } from "../../state/store";
 import "./style.css";
 
@@ -19,8 +23,8 @@ export default function Request() {
 	const request = useRequest(rid);
 	const answer = request.data;
 	const step = (by: 1 | -1) => stepFrom(answer, by);
-	useShortcut([",", "ArrowUp"], "The call of the thread before", "Request", () => step(-1));
-	useShortcut([".", "ArrowDown"], "The call of the thread after", "Request", () => step(1));
+	useShortcut([",", "ArrowUp"], "Previous call of the thread", "Request", () => step(-1));
+	useShortcut([".", "ArrowDown"], "Next call of the thread", "Request", () => step(1));
 	if (rid === null) {
 		return (
 			<Empty title="No request is selected">
@@ -36,16 +40,24 @@ export default function Request() {
 				return (
 					<div className="request">
 						<section className="panel request-title" aria-label="Request">
-							<Head answer={data} />
+							<div className="request-what">
+								<Head answer={data} />
+								<Why rid={rid} />
+							</div>
 							<div className="request-links">
-								<button type="button" className="button" title="The call before (,)" onClick={() => step(-1)}>
-									‹ Before
+								<button
+									type="button"
+									className="button"
+									title="Previous call of the thread (,)"
+									onClick={() => step(-1)}
+								>
+									‹ Previous call
 								</button>
-								<button type="button" className="button" title="The call after (.)" onClick={() => step(1)}>
-									After ›
+								<button type="button" className="button" title="Next call of the thread (.)" onClick={() => step(1)}>
+									Next call ›
 								</button>
 								<Link className="button" to={{ view: "timeline", window: windowAround(data) }}>
-									In the timeline
+									Show in Timeline
 								</Link>
 							</div>
 						</section>
@@ -53,8 +65,8 @@ export default function Request() {
 							title="Through the layers"
 							note={
 								data.slices.length > 0
-									? "own times add up to the request"
-									: "nothing was seen below the call: not recorded with --layers, or it went straight through"
+									? "own times add up to the duration of the call"
+									: "no events of the layers below were recorded (--layers), or the call used none"
 							}
 							end={
 								<button
@@ -69,6 +81,7 @@ export default function Request() {
 						>
 							<Waterfall answer={data} names={260} />
 						</Panel>
+						<Meanwhile rid={rid} names={260} />
 						<div className="request-columns">
 							<div className="request-column">
 								<Panel title="Call">
@@ -77,7 +90,7 @@ export default function Request() {
 									</div>
 								</Panel>
 								{data.counters.map((row) => (
-									<Panel key={String(row["rid"])} title="Counters" note="while it was on a processor">
+									<Panel key={String(row["rid"])} title="Counters" note="while it ran on a CPU">
 										<div className="padded">
 											<Counters row={row} />
 										</div>
@@ -94,20 +107,20 @@ export default function Request() {
 							<div className="request-column">
 								{data.waits.length > 0 ? (
 									<Panel
-										title="Off the CPU"
+										title="Waits"
 										note={`${data.waits.length === 1 ? "once" : `${data.waits.length} times`}, ${duration(sum(data.waits))}`}
 									>
 										<Waits rows={data.waits} from={from} />
 									</Panel>
 								) : null}
 								{data.block.length > 0 ? (
-									<Panel title="Requests to devices" note={`${data.block.length}`}>
+									<Panel title="Device requests" note={`${data.block.length}`}>
 										<Blocks blocks={data.block} from={from} />
 									</Panel>
 								) : null}
 								<Panel
-									title="Calls of the thread around it"
-									note={Object.keys(filter).length > 0 ? "all of them, also what the filter leaves out" : undefined}
+									title="Calls before and after"
+									note={Object.keys(filter).length > 0 ? "of this thread, without the filter" : "of this thread"}
 								>
 									<Neighbors answer={data} />
 								</Panel>
@@ -117,6 +130,17 @@ export default function Request() {
 				);
 			}}
 		</Shown>
+	);
+}
+
+/** Why it took so long, in a sentence or two. */
+function Why({ rid }: { rid: number }) {
+	const story = useJson<Story>({ path: "why", params: { rid }, windowed: false, filtered: false });
+	if (story.error) return null;
+	return (
+		<div className="request-why" aria-busy={story.data === undefined}>
+			{story.data && !story.stale ? <StoryText story={story.data} /> : null}
+		</div>
 	);
 }
 

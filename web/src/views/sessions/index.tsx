@@ -9,6 +9,7 @@ import { ago, bytes, count, duration, exact, exactDuration, visible, wallTime } 
 import { useResource } from "../../state/resource";
 import { client } from "../../state/server";
 import { store, useParam } from "../../state/store";
+import { Spark, SyncTime, useGlance, Worst } from "./glance";
 import { inOrder } from "./order";
 import "./style.css";
 
@@ -35,11 +36,29 @@ export default function Sessions() {
 	}, []);
 	const [chosen, setChosen] = useState<readonly string[]>([]);
 	const list = useResource("/sessions", (signal) => client.json<SessionSummary[]>("/sessions", signal), tick);
+	const [wanted, setWanted] = useState("");
+	const only = list.data?.length === 1 ? list.data[0] : undefined;
+	// Served is a single session: whoever opens the page wants to see that one. The list is for who asks for it.
+	useEffect(() => {
+		if (only && !only.error && openedBare()) store.go({ session: only.id, view: "overview", params: {} }, "replace");
+	}, [only]);
 	return (
 		<Panel
 			title="Sessions"
 			note={list.data ? `${list.data.length} in this directory` : ""}
-			end={<Compare chosen={inOrder(chosen, list.data ?? [])} />}
+			end={
+				<>
+					<input
+						className="field sessions-filter"
+						type="search"
+						placeholder="Name or command"
+						aria-label="Show sessions whose name or command contains this"
+						value={wanted}
+						onChange={(event) => setWanted(event.target.value)}
+					/>
+					<Compare chosen={inOrder(chosen, list.data ?? [])} />
+				</>
+			}
 		>
 			<Shown
 				of={{ ...list, loading: list.loading && list.data === undefined }}
@@ -48,14 +67,14 @@ export default function Sessions() {
 				emptyTitle="No sessions here yet"
 				emptyText={
 					<>
-						Record one into this directory: <code>fathom record -o NAME.fathom -- COMMAND</code>. It appears here by
-						itself.
+						Record one into this directory: <code>fathom record -o NAME.fathom -- COMMAND</code>. It appears here when
+						it starts.
 					</>
 				}
 			>
 				{(sessions) => (
 					<Table
-						sessions={[...sessions].sort(ORDERS[order] ?? ORDERS["when"])}
+						sessions={sessions.filter((s) => matches(s, wanted)).sort(ORDERS[order] ?? ORDERS["when"])}
 						order={order}
 						setOrder={setOrder}
 						chosen={chosen}
@@ -67,6 +86,19 @@ export default function Sessions() {
 			</Shown>
 		</Panel>
 	);
+}
+
+/** Whether the page was opened by an address that says nothing but the server. */
+function openedBare(): boolean {
+	return window.location.search === "";
+}
+
+function matches(session: SessionSummary, wanted: string): boolean {
+	const text = `${session.id} ${session.command ?? session.target}`.toLowerCase();
+	return wanted
+		.toLowerCase()
+		.split(/\s+/)
+		.every((word) => text.includes(word));
 }
 
 interface TableProps {
@@ -117,13 +149,18 @@ function Table({ sessions, order, setOrder, chosen, choose }: TableProps) {
 						<span className="said">Compare</span>
 					</th>
 					{head("id", "Session", false)}
-					<th>Command</th>
-					<th className="of-host">Host</th>
+					<th className="of-spark">Time in calls</th>
+					<th>Worst finding</th>
+					<th className="number of-sync" title="99th percentile of sync calls, within a power of two">
+						Sync p99
+					</th>
+					<th className="of-device">Device</th>
+					<th className="number of-exit">Exit</th>
 					{head("when", "When", false)}
-					{head("length", "Length")}
-					{head("calls", "Calls seen")}
+					{head("length", "Duration")}
+					{head("calls", "Calls")}
 					{head("lost", "Lost")}
-					{head("size", "On disk")}
+					{head("size", "Size")}
 				</tr>
 			</thead>
 			<tbody>
@@ -147,8 +184,10 @@ interface RowProps {
 
 function Row({ session, chosen, choose }: RowProps) {
 	const open = { session: session.id, view: "overview", params: {} };
+	const { row, glance } = useGlance(session.id, session.live);
 	return (
 		<tr
+			ref={row}
 			className="link"
 			onClick={(event) => event.target instanceof Element && !event.target.closest("a, .tick") && store.go(open)}
 		>
@@ -175,24 +214,31 @@ function Row({ session, chosen, choose }: RowProps) {
 					) : null}
 					{session.source ? <span className="badge">{session.source}</span> : null}
 				</span>
-			</td>
-			<td>
-				<span className="mono">
-					<Text of={session.command ?? session.target} />
+				<span className="mono quiet session-command cut">
+					<Text of={session.command ?? session.target} className="cut" />
+					{session.host ? <span className="faint"> on {visible(session.host)}</span> : null}
 				</span>
 			</td>
+			<td className="of-spark">
+				<Spark glance={glance} />
+			</td>
+			<td>
+				<Worst glance={glance} />
+			</td>
+			<td className="number">
+				<SyncTime glance={glance} />
+			</td>
 			<td className="quiet">
-				<Text of={session.host} />
+				<Text of={glance.data?.devices.join(", ") ?? ""} className="cut" />
+			</td>
+			<td className={session.exit_status ? "number warn" : "number faint"}>
+				{session.killed ? "killed" : (session.exit_status ?? "–")}
 			</td>
 			<td className="quiet" title={wallTime(session.started_unix_ms)}>
 				{ago(session.started_unix_ms, Date.now())}
 			</td>
 			<td className="number" title={session.duration_ns === null ? undefined : exactDuration(session.duration_ns)}>
-				{session.duration_ns === null ? (
-					<span className="faint">{session.killed ? "killed" : "–"}</span>
-				) : (
-					duration(session.duration_ns)
-				)}
+				{session.duration_ns === null ? <span className="faint">–</span> : duration(session.duration_ns)}
 			</td>
 			<td className="number" title={`${exact(session.seen)} seen, ${exact(session.stored)} stored`}>
 				{count(session.seen)}
@@ -215,7 +261,7 @@ function Broken({ session }: { session: SessionSummary }) {
 			<td className="quiet">
 				<Text of={session.id} />
 			</td>
-			<td colSpan={7} className="danger">
+			<td colSpan={10} className="danger">
 				<Text of={[error?.what, error?.subject, error?.next].filter(Boolean).join(" · ")} />
 			</td>
 		</tr>

@@ -6,9 +6,9 @@ import { Shown } from "../../components/panel";
 import { Segmented } from "../../components/segmented";
 import { count, exact, visible } from "../../lib/format";
 import { identifier, PLACEHOLDERS } from "../../lib/sql";
+import { EXAMPLES } from "../../state/examples";
 import { type PlotChoice, queries, useQueries } from "../../state/queries";
 import type { Resource } from "../../state/resource";
-import { EXAMPLES } from "./examples";
 
 interface Props {
 	schema: Resource<Relation[]>;
@@ -166,7 +166,7 @@ function Saved({ load }: Pick<Props, "load">) {
 				</ul>
 			</section>
 			<section className="sql-table">
-				<h2>To begin with</h2>
+				<h2>Examples</h2>
 				<ul>
 					{EXAMPLES.map((example) => (
 						<li key={example.name}>

@@ -14,12 +14,12 @@ import { Empty, Progress, sentence } from "../../components/states";
 import { useSize } from "../../components/useSize";
 import { exact, visible } from "../../lib/format";
 import { errorIn, type SqlError, unheeded } from "../../lib/sql";
+import { EXAMPLES } from "../../state/examples";
 import { useShortcut } from "../../state/keys";
 import { type PlotChoice, queries } from "../../state/queries";
-import { useJson } from "../../state/session";
-import { store, usePage } from "../../state/store";
+import { useJson, useSession } from "../../state/session";
+import { store, usePage, useParam } from "../../state/store";
 import { Editor } from "./Editor";
-import { EXAMPLES } from "./examples";
 import { Side } from "./Side";
 import "../../components/query/style.css";
 import "./style.css";
@@ -31,6 +31,9 @@ export default function Sql() {
 	const { params } = shown;
 	const asked = params["sql"] ?? null;
 	const choice = choiceOf(params);
+	const session = useSession();
+	const [timesParam, setTimes] = useParam("times", "");
+	const times = timesParam === "1";
 	const [text, setText] = useState(asked ?? EXAMPLES[0]?.sql ?? "");
 	const [name, setName] = useState(params["name"] ?? "");
 	const [cancelled, setCancelled] = useState(false);
@@ -125,7 +128,7 @@ export default function Sql() {
 						Add as panel
 					</button>
 					<Link className="button plain" to={{ view: "panels" }}>
-						To the panels
+						Open panels
 					</Link>
 					<span className="sql-said cut" id="sql-said" role="status">
 						{said}
@@ -142,9 +145,18 @@ export default function Sql() {
 					<Choice data={data} choice={choice} onChange={choose} />
 					<span className="faint sql-facts">
 						{data ? factsOf(data.rows, data.meta) : ""}
-						{result.expanded?.follows ? " · follows the page" : ""}
+						{result.expanded?.follows ? " · uses the current window and filter" : ""}
 						{left ? <b> · {left}</b> : null}
 					</span>
+					{data && choice.form === "table" ? (
+						<label
+							className="choice"
+							title="Durations in the unit that fits, points in time since the start of the session"
+						>
+							<input type="checkbox" checked={times} onChange={(event) => setTimes(event.target.checked ? "1" : "")} />
+							readable times
+						</label>
+					) : null}
 					{data && choice.form === "table" ? (
 						<button
 							type="button"
@@ -170,7 +182,12 @@ export default function Sql() {
 					<Progress on={running} />
 					{data ? (
 						choice.form === "table" ? (
-							<ResultTable data={data} say={setSaid} onOpen={(rid) => store.go({ view: "request", rid })} />
+							<ResultTable
+								data={data}
+								say={setSaid}
+								since={times ? session.about.started_at_ns : undefined}
+								onOpen={(rid) => store.go({ view: "request", rid })}
+							/>
 						) : (
 							<ResultPlot
 								data={data}
@@ -183,7 +200,7 @@ export default function Sql() {
 					) : cancelled ? (
 						<Empty title="Cancelled">The statement was stopped. Run it again, or narrow it with $from and $to.</Empty>
 					) : asked === null ? (
-						<Empty title="Ask the session">
+						<Empty title="Query this session">
 							Write a SELECT above and run it with Ctrl+Enter, or choose one under Queries. Clicks on tables and columns
 							put their names in.
 						</Empty>

@@ -11,7 +11,7 @@ import { client } from "../../state/server";
 import { useSession, useShown } from "../../state/session";
 import { store, usePage } from "../../state/store";
 import { useTheme } from "../../state/theme";
-import { cell, nextSort, type TableColumn } from "./columns";
+import { cell, nextSort, type Sums, type TableColumn } from "./columns";
 import { type Page, Pages } from "./pages";
 
 const ROW = 24;
@@ -23,6 +23,8 @@ interface Props {
 	sort: string;
 	setSort: (sort: string) => void;
 	setTotal: (total: number) => void;
+	/** Rows were selected: what they are together; null for one row or none. */
+	setSums: (sums: Sums | null) => void;
 	say: (text: string) => void;
 }
 
@@ -31,7 +33,7 @@ interface Selected {
 	to: number;
 }
 
-export function Grid({ columns, sort, setSort, setTotal, say }: Props) {
+export function Grid({ columns, sort, setSort, setTotal, setSums, say }: Props) {
 	const page = usePage();
 	const session = useSession();
 	const { span } = useShown();
@@ -47,7 +49,9 @@ export function Grid({ columns, sort, setSort, setTotal, say }: Props) {
 	const wanted = useRef<number | null>(null);
 	const liveTurn = useTurn(session.live && page.window.kind !== "range");
 
-	const ids = [...new Set([...columns.map((c) => c.id), "rid", "ts_ns", "dur_ns", "syscall", "errno"])].join(",");
+	const ids = [...new Set([...columns.map((c) => c.id), "rid", "ts_ns", "dur_ns", "syscall", "errno", "bytes"])].join(
+		",",
+	);
 	const window = page.window.kind === "all" ? null : span;
 	const query = selectionText({ span: window, filter: page.filter }, { sort, columns: ids });
 	const key = `${session.id} ${sort} ${filterText(page.filter)} ${page.window.kind === "range" ? query : page.window.kind}`;
@@ -101,6 +105,11 @@ export function Grid({ columns, sort, setSort, setTotal, say }: Props) {
 		const wanted = scrollFor(to, body.current?.scrollTop ?? 0, height, rows, ROW);
 		if (wanted !== null) body.current?.scrollTo({ top: wanted });
 	};
+	// Rows arrive while they are selected: their sums follow.
+	const sums = selected && selected.from !== selected.to ? sumsOf(pages, selected) : null;
+	const sumsKey = sums ? JSON.stringify(sums) : "";
+	// biome-ignore lint/correctness/useExhaustiveDependencies: `sumsKey` stands for the sums
+	useEffect(() => setSums(sums), [sumsKey]);
 	const copy = () => {
 		if (!selected) return;
 		const first = Math.min(selected.from, selected.to);
@@ -243,6 +252,23 @@ export function Grid({ columns, sort, setSort, setTotal, say }: Props) {
 			) : null}
 		</div>
 	);
+}
+
+/** What the selected rows are together, as far as they are there. */
+function sumsOf(pages: Pages, { from, to }: Selected): Sums {
+	const [first, last] = [Math.min(from, to), Math.max(from, to)];
+	const sums: Sums = { rows: last - first + 1, known: 0, time: 0, longest: 0, bytes: 0, errors: 0 };
+	for (let i = first; i <= last; i += 1) {
+		const found = pages.row(i);
+		if (!found) continue;
+		const value = (name: string) => found.page.columns.f64(name)[found.place] || 0;
+		sums.known += 1;
+		sums.time += value("dur_ns");
+		sums.longest = Math.max(sums.longest, value("dur_ns"));
+		sums.bytes += value("bytes");
+		if (found.page.columns.vector("errno")?.get(found.place)) sums.errors += 1;
+	}
+	return sums;
 }
 
 interface CellProps {

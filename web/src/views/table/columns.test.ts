@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { cell, chosenColumns, nextSort, STANDARD } from "./columns";
+import { cell, chosenColumns, nextSort, STANDARD, sumsText } from "./columns";
 
 it("takes the columns of an address that exist, or the standard ones", () => {
 	expect(chosenColumns("").map((c) => c.id)).toEqual(STANDARD);
@@ -17,4 +17,10 @@ it("turns the order round with every click, and back to time", () => {
 it("keeps a row on a line when it is copied", () => {
 	expect(cell("a\tb\nc\\d")).toBe("a\\tb\\nc\\\\d");
 	expect(cell(null)).toBe("");
+});
+
+it("sums selected rows up", () => {
+	const sums = { rows: 3, known: 3, time: 3e6, longest: 2e6, bytes: 4096, errors: 1 };
+	expect(sumsText(sums)).toBe("3 selected · 3 ms in calls · mean 1 ms · longest 2 ms · 4 KiB · 1 error");
+	expect(sumsText({ ...sums, known: 2, errors: 0 })).toContain("of 2 loaded rows");
 });

@@ -15,8 +15,8 @@ export interface TableColumn {
 }
 
 export const COLUMNS: readonly TableColumn[] = [
-	{ id: "ts_ns", title: "Time", width: 152, number: true, show: exactTime },
-	{ id: "dur_ns", title: "Took", width: 84, number: true, show: duration },
+	{ id: "ts_ns", title: "Start", width: 152, number: true, show: exactTime },
+	{ id: "dur_ns", title: "Duration", width: 84, number: true, show: duration },
 	{ id: "comm", title: "Thread name", width: 130, number: false },
 	{ id: "pid", title: "Process", width: 74, number: true },
 	{ id: "tid", title: "Thread", width: 74, number: true },
@@ -25,17 +25,17 @@ export const COLUMNS: readonly TableColumn[] = [
 	{ id: "class", title: "Class", width: 84, number: false },
 	{ id: "errno", title: "Error", width: 90, number: false },
 	{ id: "path", title: "Path", width: 220, number: false, path: true },
-	{ id: "ret", title: "Returned", width: 90, number: true, show: exact },
+	{ id: "ret", title: "Result", width: 90, number: true, show: exact },
 	{ id: "fd", title: "FD", width: 54, number: true },
 	{ id: "file_id", title: "File", width: 64, number: true },
 	{ id: "file_offset", title: "Offset", width: 120, number: true, show: exact },
-	{ id: "size", title: "Asked", width: 84, number: true, show: bytes },
-	{ id: "bytes", title: "Moved", width: 84, number: true, show: bytes },
+	{ id: "size", title: "Requested", width: 84, number: true, show: bytes },
+	{ id: "bytes", title: "Bytes", width: 84, number: true, show: bytes },
 	{ id: "path2", title: "Second path", width: 240, number: false, path: true },
 	{ id: "path_arg", title: "Path as passed", width: 240, number: false, path: true },
 	{ id: "flags", title: "Flags", width: 180, number: false },
 	{ id: "args", title: "Arguments", width: 260, number: false },
-	{ id: "api", title: "By", width: 80, number: false },
+	{ id: "api", title: "Interface", width: 80, number: false },
 	{ id: "op_flags", title: "Operation flags", width: 140, number: false },
 	{ id: "rid", title: "Request", width: 90, number: true },
 ];
@@ -60,4 +60,27 @@ export function nextSort(sort: string, id: string): string {
 export function cell(value: unknown): string {
 	if (value === null || value === undefined) return "";
 	return String(value).replaceAll("\\", "\\\\").replaceAll("\t", "\\t").replaceAll("\n", "\\n").replaceAll("\r", "\\r");
+}
+
+/** Sums of selected rows. */
+export interface Sums {
+	rows: number;
+	/** Rows of which the values are there: others were scrolled out of memory. */
+	known: number;
+	time: number;
+	longest: number;
+	bytes: number;
+	errors: number;
+}
+
+/** Sums of rows, in words. */
+export function sumsText(sums: Sums): string {
+	const parts = [`${exact(sums.rows)} selected`];
+	if (sums.known > 0) {
+		parts.push(`${duration(sums.time)} in calls`, `mean ${duration(sums.time / sums.known)}`);
+		parts.push(`longest ${duration(sums.longest)}`, bytes(sums.bytes));
+		if (sums.errors > 0) parts.push(`${exact(sums.errors)} ${sums.errors === 1 ? "error" : "errors"}`);
+	}
+	if (sums.known < sums.rows) parts.push(`of ${exact(sums.known)} loaded rows`);
+	return parts.join(" · ");
 }

@@ -1,18 +1,26 @@
 // The calls themselves, a row each: as many as there are, of which those in sight are fetched.
 
 import { useEffect, useState } from "react";
+import { Segmented } from "../../components/segmented";
 import { exact } from "../../lib/format";
 import { usePage, useParam } from "../../state/store";
-import { COLUMNS, chosenColumns, STANDARD } from "./columns";
+import { COLUMNS, chosenColumns, STANDARD, type Sums, sumsText } from "./columns";
 import { Grid } from "./Grid";
 import "./style.css";
 import { RequestCard } from "../../components/request/card";
+
+/** Any other order is that of a column's head. */
+const ORDERS = [
+	["ts_ns", "in order of time"],
+	["-dur_ns", "slowest first"],
+] as const;
 
 export default function Table() {
 	const page = usePage();
 	const [param, setParam] = useParam("columns", "");
 	const [sort, setSort] = useParam("sort", "ts_ns");
 	const [total, setTotal] = useState<number | null>(null);
+	const [sums, setSums] = useState<Sums | null>(null);
 	const [said, setSaid] = useState("");
 	const columns = chosenColumns(param);
 	useEffect(() => {
@@ -28,12 +36,19 @@ export default function Table() {
 		<div className={page.rid === null ? "table-view" : "table-view with-card"}>
 			<div className="table-bar">
 				<span>{total === null ? " " : `${exact(total)} calls`}</span>
-				<span className="faint">
-					{said || "click: open · ↑ ↓: select · c: copy the row · drag or shift-click for several · Ctrl+C: copy them"}
-				</span>
-				<details className="column-choice">
+				<Segmented label="Order" value={sort} options={ORDERS} onChange={setSort} />
+				{sums && said === "" ? (
+					<b className="table-sums" role="status">
+						{sumsText(sums)}
+					</b>
+				) : (
+					<span className="faint cut">
+						{said || "click: details · drag or shift-click: select and sum up · c: copy · Ctrl+C: copy all selected"}
+					</span>
+				)}
+				<details className="dropdown">
 					<summary className="button">Columns</summary>
-					<div className="column-list">
+					<div className="dropdown-list">
 						{COLUMNS.map((column) => (
 							<label key={column.id}>
 								<input
@@ -47,7 +62,7 @@ export default function Table() {
 					</div>
 				</details>
 			</div>
-			<Grid columns={columns} sort={sort} setSort={setSort} setTotal={setTotal} say={setSaid} />
+			<Grid columns={columns} sort={sort} setSort={setSort} setTotal={setTotal} setSums={setSums} say={setSaid} />
 			{page.rid === null ? null : (
 				<aside className="table-card" aria-label="Selected call">
 					<RequestCard rid={page.rid} />

@@ -1,4 +1,4 @@
-// Calls over time by the name of threads, and what it did to the latency: who gets in whose way.
+// Time in calls by the name of threads, and the latency above: which threads hold up which.
 
 import { useMemo } from "react";
 import { Legend } from "../../components/legend";
@@ -9,7 +9,7 @@ import { type PlotSeries, TimeChart } from "../../components/timechart";
 import { useTall } from "../../components/useTall";
 import { type Grid, gridOf, perSecond } from "../../lib/buckets";
 import { colorOf, type Theme } from "../../lib/color";
-import { count, duration, exact, exactDuration, visible } from "../../lib/format";
+import { count, duration, exact, exactDuration, inProgress, visible } from "../../lib/format";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter, usePage, useParam } from "../../state/store";
 import { token, useTheme } from "../../state/theme";
@@ -23,6 +23,15 @@ const PERCENTILES = 80;
 const THREADS = 200;
 const COLORED = 12;
 const LANES = 24;
+
+type Metric = "busy" | "calls";
+
+const METRICS: readonly (readonly [Metric, string])[] = [
+	["busy", "time in calls"],
+	["calls", "calls/s"],
+];
+
+const LABELS: Readonly<Record<Metric, string>> = { busy: "Calls in progress", calls: "Calls per second" };
 
 type Form = "stack" | "lanes";
 
@@ -41,8 +50,14 @@ export default function Threads() {
 	const theme = useTheme();
 	const [param, setForm] = useParam("as", "stack");
 	const form: Form = param === "lanes" ? "lanes" : "stack";
+	const [metricParam, setMetric] = useParam("metric", "busy");
+	const metric: Metric = metricParam === "calls" ? "calls" : "busy";
 	const [marked, setMarked] = useParam("name", "");
-	const tiles = useColumns({ path: "tiles", params: { by: "thread", top: THREADS, latency: 1 }, pixels: BUCKETS });
+	const tiles = useColumns({
+		path: "tiles",
+		params: { by: "thread", top: THREADS, latency: 1, busy: 1 },
+		pixels: BUCKETS,
+	});
 	const made = useMemo(() => {
 		if (!tiles.data) return null;
 		const grid = gridOf(tiles.data);
@@ -62,7 +77,7 @@ export default function Threads() {
 		<div className="threads">
 			<Panel
 				title="Latency, p99"
-				note="of the calls of each bucket, within a power of two"
+				note="within a power of two; through calls in progress"
 				head={
 					made ? (
 						<Legend entries={latencyLines(made, marked, theme).map((s) => ({ label: s.label, color: s.color }))} />
@@ -88,10 +103,15 @@ export default function Threads() {
 				</Shown>
 			</Panel>
 			<Panel
-				title="Calls by thread name"
-				note="per second"
+				title="Time in calls by thread name"
+				note={metric === "busy" ? "calls in progress, on average" : "calls that begin, per second"}
 				head={made && form === "stack" ? <Legend entries={entries(made.folded, theme)} /> : undefined}
-				end={<Segmented label="Form" value={form} options={FORMS} onChange={setForm} />}
+				end={
+					<>
+						<Segmented label="Metric" value={metric} options={METRICS} onChange={setMetric} />
+						<Segmented label="Form" value={form} options={FORMS} onChange={setForm} />
+					</>
+				}
 				picture="threads-calls"
 			>
 				<Shown of={tiles} height={form === "stack" ? lower : 0} empty={(data) => data.rows === 0}>
@@ -99,22 +119,22 @@ export default function Threads() {
 						made &&
 						(form === "stack" ? (
 							<TimeChart
-								label="Calls per second over time, by thread name"
+								label={`${LABELS[metric]} over time, by thread name`}
 								span={span}
 								t={made.grid.t}
 								bucket={made.grid.bucket}
-								series={stacks(made.folded, made.grid, marked, theme)}
+								series={stacks(made.folded, made.grid, metric, marked, theme)}
 								height={lower}
-								format={count}
-								exact={(v) => `${exact(Math.round(v))}/s`}
+								format={metric === "busy" ? inProgress : count}
+								exact={metric === "busy" ? inProgress : (v) => `${exact(Math.round(v))}/s`}
 							/>
 						) : (
-							<Lanes made={made} />
+							<Lanes made={made} metric={metric} />
 						))
 					}
 				</Shown>
 			</Panel>
-			<Panel title="Names" note="click: its p99 above; the filter shows only its calls">
+			<Panel title="Names" note="Click a name to highlight it">
 				<Shown of={tiles} height={120} empty={(data) => data.rows === 0}>
 					{() => made && <Names names={made.names} marked={marked} mark={mark} />}
 				</Shown>
@@ -151,13 +171,17 @@ function entries(names: readonly Named[], theme: Theme) {
 	}));
 }
 
-function stacks(names: readonly Named[], grid: Grid, marked: string, theme: Theme): PlotSeries[] {
+function valuesOf(named: Named, grid: Grid, metric: Metric): Float64Array {
+	return metric === "busy" ? named.busy.map((v) => v / grid.bucket) : perSecond(named.calls, grid.bucket);
+}
+
+function stacks(names: readonly Named[], grid: Grid, metric: Metric, marked: string, theme: Theme): PlotSeries[] {
 	// The marked one lies at the bottom, where its course can be read off.
 	const order = [...names].sort((a, b) => Number(b.name === marked) - Number(a.name === marked));
 	return order.map((n) => ({
 		label: nameOf(n),
 		color: color(n, theme),
-		values: perSecond(n.calls, grid.bucket),
+		values: valuesOf(n, grid, metric),
 		style: "stack",
 	}));
 }
@@ -180,7 +204,7 @@ function latencyLines(made: Made, marked: string, theme: Theme): PlotSeries[] {
 const LANE = 40;
 
 /** A small plot for each name below each other, each with its own scale: phases and gaps side by side. */
-function Lanes({ made }: { made: Made }) {
+function Lanes({ made, metric }: { made: Made; metric: Metric }) {
 	const { span } = useShown();
 	const theme = useTheme();
 	return (
@@ -193,7 +217,7 @@ function Lanes({ made }: { made: Made }) {
 							<Text of={nameOf(n)} className="cut" />
 						</div>
 						<TimeChart
-							label={`Calls per second of ${nameOf(n)} over time`}
+							label={`${LABELS[metric]} of ${nameOf(n)} over time`}
 							span={span}
 							t={made.grid.t}
 							bucket={made.grid.bucket}
@@ -201,14 +225,14 @@ function Lanes({ made }: { made: Made }) {
 								{
 									label: nameOf(n),
 									color: color(n, theme),
-									values: perSecond(n.calls, made.grid.bucket),
+									values: valuesOf(n, made.grid, metric),
 									style: "area",
 								},
 							]}
 							height={last ? LANE + 24 : LANE}
 							times={last}
-							format={count}
-							exact={(v) => `${exact(Math.round(v))}/s`}
+							format={metric === "busy" ? inProgress : count}
+							exact={metric === "busy" ? inProgress : (v) => `${exact(Math.round(v))}/s`}
 						/>
 					</div>
 				);
@@ -259,7 +283,7 @@ function Names({ names, marked, mark }: { names: readonly Named[]; marked: strin
 							<td className="number" title={exactDuration(n.time)}>
 								{duration(n.time)}
 							</td>
-							<td className={n.errors > 0 ? "number danger" : "number faint"}>{count(n.errors)}</td>
+							<td className="number faint">{count(n.errors)}</td>
 							<td className="number">{Number.isFinite(n.p99All) ? `≈ ${duration(n.p99All)}` : "–"}</td>
 							<td className="number">
 								{n.name === null ? null : (

@@ -1,7 +1,7 @@
 // Tiles of single threads summed up by the name that threads have in common.
 
 import type { Columns } from "../../api/arrow";
-import { type Grid, places } from "../../lib/buckets";
+import { type Grid, places, seriesOf } from "../../lib/buckets";
 import { quantile } from "../../lib/scale";
 
 export interface Named {
@@ -11,10 +11,15 @@ export interface Named {
 	threads: number;
 	tids: number[];
 	calls: Float64Array;
+	/** Time in calls in each bucket, nanoseconds. */
+	busy: Float64Array;
 	total: number;
 	time: number;
 	errors: number;
-	/** 99th percentile in each (coarser) bucket, within a power of two; NaN without calls. */
+	/**
+	 * 99th percentile in each (coarser) bucket, within a power of two. Where no call begins but one is in progress it
+	 * is that of the bucket where the last ones began; NaN without calls.
+	 */
 	p99: Float64Array;
 	/** Over the whole window. */
 	p99All: number;
@@ -42,7 +47,7 @@ export function coarser(grid: Grid, most: number): { grid: Grid; step: number } 
 	};
 }
 
-/** What threads of each name did in each bucket, the most calls first and what is left last; percentiles of `step` at once. */
+/** What threads of each name did in each bucket, most time first and what is left last; percentiles of `step` at once. */
 export function byName(tiles: ThreadColumns, grid: Grid, step = 1): Named[] {
 	const keys = tiles.texts("key");
 	const labels = tiles.texts("label");
@@ -50,6 +55,7 @@ export function byName(tiles: ThreadColumns, grid: Grid, step = 1): Named[] {
 	const calls = tiles.f64("calls");
 	const errors = tiles.f64("errors");
 	const spent = tiles.f64("time_ns");
+	const busy = tiles.has("busy_ns") ? tiles.f64("busy_ns") : spent;
 	const lists = tiles.lists("latency");
 	const at = places(tiles, grid);
 	const found = new Map<string | null, Sums>();
@@ -65,6 +71,7 @@ export function byName(tiles: ThreadColumns, grid: Grid, step = 1): Named[] {
 				tids: [],
 				tidSet: new Set(),
 				calls: new Float64Array(grid.length),
+				busy: new Float64Array(grid.length),
 				total: 0,
 				time: 0,
 				errors: 0,
@@ -78,11 +85,12 @@ export function byName(tiles: ThreadColumns, grid: Grid, step = 1): Named[] {
 		const tid = Number(keys[i]);
 		if (name !== null && keys[i] !== null && Number.isFinite(tid)) sums.tidSet.add(tid);
 		sums.calls[place] = (sums.calls[place] ?? 0) + (calls[i] || 0);
+		sums.busy[place] = (sums.busy[place] ?? 0) + (busy[i] || 0);
 		sums.total += calls[i] || 0;
-		sums.time += spent[i] || 0;
+		sums.time += busy[i] || 0;
 		sums.errors += errors[i] || 0;
 		const list = lists[i];
-		if (!list) continue;
+		if (!list || !(calls[i] ?? 0)) continue;
 		const group = Math.floor(place / step);
 		sums.histograms[group] ??= new Float64Array(POWERS);
 		add(sums.histograms[group], list);
@@ -95,8 +103,19 @@ export function byName(tiles: ThreadColumns, grid: Grid, step = 1): Named[] {
 		sums.histograms.forEach((histogram, i) => {
 			if (histogram) sums.p99[i] = quantile(histogram, 0.99) ?? Number.NaN;
 		});
+		throughCalls(sums.p99, sums.busy, step);
 	}
-	return [...found.values()].sort((a, b) => Number(a.name === null) - Number(b.name === null) || b.total - a.total);
+	return [...found.values()].sort((a, b) => Number(a.name === null) - Number(b.name === null) || b.time - a.time);
+}
+
+/** Lengthens a line through buckets where no call begins but one that began before is still in progress. */
+function throughCalls(line: Float64Array, busy: Float64Array, step: number): void {
+	for (let i = 1; i < line.length; i += 1) {
+		if (!Number.isNaN(line[i])) continue;
+		let inProgress = 0;
+		for (let j = i * step; j < (i + 1) * step; j += 1) inProgress += busy[j] ?? 0;
+		if (inProgress > 0) line[i] = line[i - 1] ?? Number.NaN;
+	}
 }
 
 /** The 99th percentile of all calls of a bucket, whoever made them. */
@@ -111,7 +130,11 @@ export function p99OfAll(tiles: ThreadColumns, grid: Grid, step = 1): Float64Arr
 		sums[place] ??= new Float64Array(POWERS);
 		add(sums[place], list);
 	}
-	return Float64Array.from(sums, (histogram) => (histogram ? (quantile(histogram, 0.99) ?? Number.NaN) : Number.NaN));
+	const line = Float64Array.from(sums, (histogram) =>
+		histogram ? (quantile(histogram, 0.99) ?? Number.NaN) : Number.NaN,
+	);
+	if (tiles.has("busy_ns")) throughCalls(line, seriesOf(tiles, grid, "busy_ns"), step);
+	return line;
 }
 
 function add(to: Float64Array | undefined, list: Float64Array): void {
@@ -124,17 +147,21 @@ export function fold(names: readonly Named[], most: number): Named[] {
 	const own = names.filter((n) => n.name !== null);
 	if (own.length <= most) return [...names];
 	const others = [...own.slice(most), ...names.filter((n) => n.name === null)];
-	const calls = new Float64Array(own[0]?.calls.length ?? 0);
-	for (const other of others)
-		other.calls.forEach((n, i) => {
-			calls[i] = (calls[i] ?? 0) + n;
-		});
+	const added = (of: (n: Named) => Float64Array) => {
+		const all = new Float64Array(own[0]?.calls.length ?? 0);
+		for (const other of others)
+			of(other).forEach((n, i) => {
+				all[i] = (all[i] ?? 0) + n;
+			});
+		return all;
+	};
 	const sum = (of: (n: Named) => number) => others.reduce((all, n) => all + of(n), 0);
 	const rest: Named = {
 		name: null,
 		threads: sum((n) => n.threads),
 		tids: [],
-		calls,
+		calls: added((n) => n.calls),
+		busy: added((n) => n.busy),
 		total: sum((n) => n.total),
 		time: sum((n) => n.time),
 		errors: sum((n) => n.errors),

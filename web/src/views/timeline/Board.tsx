@@ -3,7 +3,6 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { isAbort } from "../../api/client";
 import { columns as askColumns, filterText, selectionText, sessionPath } from "../../api/session";
-import type { ThreadRow } from "../../api/types";
 import { savePng } from "../../components/png";
 import { Progress } from "../../components/states";
 import { Tip } from "../../components/tip";
@@ -18,15 +17,17 @@ import { decodeTile, type TileData } from "./decode";
 import { listen } from "./gestures";
 import { HitTip } from "./HitTip";
 import { type Hit, hitAt, longestInSight } from "./hit";
-import { Blocks, type LaneSizes, laneSizes, RULER_HEIGHT, visibleLanes } from "./lanes";
+import { Blocks, type Lane, type LaneSizes, laneSizes, RULER_HEIGHT, visibleLanes } from "./lanes";
 import { type Below, useBelow } from "./layers";
-import { completeAt, isMissing, NAME_WIDTH, type Palette, Pictures, paint, type Scene } from "./paint";
+import { type ColorBy, completeAt, isMissing, NAME_WIDTH, type Palette, Pictures, paint, type Scene } from "./paint";
 import { levelFor, TILE_BUCKETS, TileCache, type TileId, tileSpan, tilesIn, wantedTiles } from "./tiles";
 
 /** Tiles and pictures that are kept: about 100 MB at most. */
 const TILES = 220;
 const PICTURES = 36;
 const PARALLEL = 4;
+/** A click on a sum shows this many of its buckets at least. */
+const NEARER = 8;
 /** After a failed request the next one waits. */
 const REST_MS = 1500;
 
@@ -51,12 +52,15 @@ interface Hover {
 }
 
 interface Props {
-	threads: readonly ThreadRow[];
+	rows: readonly Lane[];
 	/** The layers below the calls have rows of their own. */
 	layers: boolean;
+	by: ColorBy;
+	/** Several processes that share a lane get lanes of their own, or share one again. */
+	toggle: (group: string) => void;
 }
 
-export function Board({ threads, layers: withLayers }: Props) {
+export function Board({ rows, layers: withLayers, by, toggle }: Props) {
 	const page = usePage();
 	const session = useSession();
 	const theme = useTheme();
@@ -75,7 +79,9 @@ export function Board({ threads, layers: withLayers }: Props) {
 
 	// What the imperative part reads: always the newest.
 	const newest = {
-		threads,
+		rows,
+		by,
+		toggle,
 		span,
 		bounds: session.bounds,
 		revision: session.revision,
@@ -84,7 +90,7 @@ export function Board({ threads, layers: withLayers }: Props) {
 		size,
 		theme,
 		rid: page.rid,
-		sizes: laneSizes(threads.length, size.height, layers.length),
+		sizes: laneSizes(rows.length, size.height, layers.length),
 		layers,
 		below,
 	};
@@ -102,7 +108,7 @@ export function Board({ threads, layers: withLayers }: Props) {
 	const draw = useRef<() => void>(() => {});
 	const pictures = useMemo(() => new Pictures(PICTURES), []);
 	const places = useMemo(() => new Blocks(), []);
-	places.add(threads);
+	places.add(rows.flatMap((row) => row.members));
 
 	// Tiles of another filter are others.
 	// biome-ignore lint/correctness/useExhaustiveDependencies: the filter is read when a tile is loaded
@@ -199,6 +205,7 @@ export function Board({ threads, layers: withLayers }: Props) {
 				const rid = hit?.kind === "call" || hit?.kind === "visit" ? hit.rid : null;
 				view.current.hovered = rid;
 				element.classList.toggle("on-call", rid !== null);
+				element.classList.toggle("leads-on", hit !== null && (hit.kind !== "lane" || hit.lane.group !== null));
 				const box = element.getBoundingClientRect();
 				setHover(hit ? { hit, x: box.left + x, y: box.top + y } : null);
 				draw.current();
@@ -214,7 +221,14 @@ export function Board({ threads, layers: withLayers }: Props) {
 				const hit = scene ? hitAt(scene, x, y) : null;
 				setHover(null);
 				if (hit?.kind === "call" || hit?.kind === "visit") store.go({ rid: hit.rid });
-				else if (store.get().rid !== null) store.go({ rid: null });
+				else if (hit?.kind === "lane" && hit.lane.group !== null) now.current.toggle(hit.lane.group);
+				else if (hit?.kind === "sum" || hit?.kind === "layer") {
+					// Nearer, until calls are drawn one by one.
+					const { from, to } = now.current.span;
+					const half = Math.max(hit.bucket * NEARER, Math.min(hit.bucket * 64, (to - from) / 8)) / 2;
+					const middle = hit.t + hit.bucket / 2;
+					store.go({ window: { kind: "range", from: Math.max(0, middle - half), to: middle + half } });
+				} else if (store.get().rid !== null) store.go({ rid: null });
 			},
 			choose: (chosen) => store.go({ window: { kind: "range", ...chosen } }),
 		});
@@ -240,7 +254,7 @@ export function Board({ threads, layers: withLayers }: Props) {
 					draw.current();
 				}}
 				role="img"
-				aria-label={`Calls of ${threads.length} threads over time. The table view has the same calls as text.`}
+				aria-label={`Calls of ${rows.reduce((a, row) => a + row.members.length, 0)} threads over time. The table view has the same calls as text.`}
 			>
 				<div className="board-lanes" style={{ height: allLanes(newest) }}>
 					<canvas ref={canvas} style={{ width: size.width, height: size.height }} />
@@ -268,12 +282,13 @@ export function Board({ threads, layers: withLayers }: Props) {
 }
 
 /** All lanes below each other, with the ruler. */
-function allLanes(state: Pick<State, "threads" | "sizes">): number {
-	return state.threads.length * state.sizes.high + RULER_HEIGHT;
+function allLanes(state: Pick<State, "rows" | "sizes">): number {
+	return state.rows.length * state.sizes.high + RULER_HEIGHT;
 }
 
 interface State {
-	threads: readonly ThreadRow[];
+	rows: readonly Lane[];
+	by: ColorBy;
 	span: Span;
 	bounds: Span;
 	revision: number;
@@ -306,8 +321,8 @@ function makeScene(
 ): Scene {
 	const { width, height } = state.size;
 	const { sizes } = state;
-	const lanes = visibleLanes(state.threads.length, sizes.high, view.scroll, height - RULER_HEIGHT);
-	const shown = state.threads.slice(lanes.first, lanes.last + 1);
+	const lanes = visibleLanes(state.rows.length, sizes.high, view.scroll, height - RULER_HEIGHT);
+	const shown = state.rows.slice(lanes.first, lanes.last + 1).flatMap((row) => row.members);
 	const blocks = [...new Set(shown.map((t) => places.of(t.tid)?.block ?? -1))].filter((b) => b >= 0);
 	return {
 		context,
@@ -320,7 +335,8 @@ function makeScene(
 		bounds: state.bounds,
 		level: levelFor(state.span, width - NAME_WIDTH),
 		start,
-		threads: state.threads,
+		rows: state.rows,
+		by: state.by,
 		scroll: view.scroll,
 		sizes,
 		lanes,

@@ -2,10 +2,33 @@ import { TipRows } from "../../components/tip";
 import { bytes, duration, exact, exactDuration, exactTime, percent, visible } from "../../lib/format";
 import type { Hit } from "./hit";
 
+/** As it is read, and exactly. */
+function long(ns: number): string {
+	return ns < 1000 ? exactDuration(ns) : `${duration(ns)} (${exactDuration(ns)})`;
+}
+
 /** What lies below the pointer, with exact values. */
 export function HitTip({ hit }: { hit: Hit }) {
 	const { thread } = hit;
 	const who = `${visible(thread.comm ?? "thread")} ${thread.tid}`;
+	if (hit.kind === "lane" && hit.lane.group !== null) {
+		const { members, group, open } = hit.lane;
+		const time = members.reduce((a, t) => a + t.time_ns, 0);
+		return (
+			<>
+				<div className="head">
+					<b>{visible(group)}</b> <span className="faint">{exact(members.length)} threads</span>
+				</div>
+				<TipRows
+					rows={[
+						{ label: "calls", value: exact(members.reduce((a, t) => a + t.calls, 0)) },
+						{ label: "time in calls", value: duration(time) },
+					]}
+				/>
+				<div className="faint">click: {open ? "one lane for all" : "a lane each"}</div>
+			</>
+		);
+	}
 	if (hit.kind === "lane") {
 		return (
 			<>
@@ -30,9 +53,9 @@ export function HitTip({ hit }: { hit: Hit }) {
 				</div>
 				<TipRows
 					rows={[
-						{ label: "took", value: `${duration(hit.dur)} (${exactDuration(hit.dur)})` },
-						{ label: "of which its own", value: exactDuration(hit.self) },
-						{ label: "began", value: exactTime(hit.t) },
+						{ label: "duration", value: long(hit.dur) },
+						{ label: "own time", value: long(hit.self) },
+						{ label: "start", value: exactTime(hit.t) },
 					]}
 				/>
 			</>
@@ -46,7 +69,7 @@ export function HitTip({ hit }: { hit: Hit }) {
 				</div>
 				<TipRows
 					rows={[
-						{ label: "visits that began", value: exact(hit.visits) },
+						{ label: "visits that start here", value: exact(hit.visits) },
 						{ label: "own time", value: `${duration(hit.time)} (${percent(hit.time / hit.bucket)})` },
 					]}
 				/>
@@ -62,7 +85,7 @@ export function HitTip({ hit }: { hit: Hit }) {
 				<TipRows
 					rows={[
 						{
-							label: "in a call that began before",
+							label: "in a call that started before",
 							value: `${duration(hit.time)} (${percent(hit.time / hit.bucket)})`,
 						},
 					]}
@@ -78,13 +101,14 @@ export function HitTip({ hit }: { hit: Hit }) {
 				</div>
 				<TipRows
 					rows={[
-						{ label: "calls that began", value: exact(hit.calls) },
+						{ label: "calls that start here", value: exact(hit.calls) },
 						{ label: "time in calls", value: `${duration(hit.time)} (${percent(hit.time / hit.bucket)})` },
-						{ label: "longest", value: exactDuration(hit.max) },
+						{ label: "longest", value: long(hit.max) },
 						{ label: "errors", value: exact(hit.errors) },
 						{ label: "bytes", value: `${bytes(hit.bytes)}` },
 					]}
 				/>
+				<div className="faint">click: zoom in</div>
 			</>
 		);
 	}
@@ -96,8 +120,8 @@ export function HitTip({ hit }: { hit: Hit }) {
 			{hit.label ? <div className="path">{visible(hit.label)}</div> : null}
 			<TipRows
 				rows={[
-					{ label: "took", value: `${duration(hit.dur)} (${exactDuration(hit.dur)})` },
-					{ label: "began", value: exactTime(hit.t) },
+					{ label: "duration", value: long(hit.dur) },
+					{ label: "start", value: exactTime(hit.t) },
 					...(Number.isFinite(hit.bytes)
 						? [{ label: "bytes", value: `${bytes(hit.bytes)} (${exact(hit.bytes)})` }]
 						: []),

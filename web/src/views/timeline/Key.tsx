@@ -1,6 +1,7 @@
 import { Swatch } from "../../components/text";
-import { colorOf, durationShare, ERROR, ramp } from "../../lib/color";
+import { colorOf, ERROR } from "../../lib/color";
 import { useTheme } from "../../state/theme";
+import { type ColorBy, durationRgb, NEUTRAL } from "./paint";
 
 const STEPS: readonly (readonly [number, string])[] = [
 	[1e4, "10 µs"],
@@ -11,24 +12,24 @@ const STEPS: readonly (readonly [number, string])[] = [
 const CALLS = ["read", "write", "fsync", "openat", "close", "newfstatat"];
 
 /** How to read the lanes. */
-export function Key({ layers }: { layers: boolean }) {
+export function Key({ layers, by }: { layers: boolean; by: ColorBy }) {
 	const theme = useTheme();
 	return (
-		<div className={layers ? "timeline-key with-layers" : "timeline-key"}>
-			<span className="faint">Many calls: height is time in calls, color the longest</span>
-			{STEPS.map(([ns, text]) => (
-				<span key={text}>
-					<Swatch color={ramp(0.22 + 0.78 * durationShare(ns), theme)} /> {text}
-				</span>
-			))}
-			<span>
-				<Swatch color={ERROR[theme]} /> errors
-			</span>
-			{layers ? (
-				<span className="faint timeline-key-calls">Rows of layers: single visits, or the height is own time</span>
+		<div
+			className={layers ? "timeline-key with-layers" : "timeline-key"}
+			title="Where calls are too many to draw each, height is the share of time in calls, and the color is that of the longest call."
+		>
+			{by === "duration" ? (
+				STEPS.map(([ns, text]) => (
+					<span key={text}>
+						<Swatch color={`rgb(${durationRgb(ns, theme).join(" ")})`} /> {text}
+					</span>
+				))
 			) : (
 				<>
-					<span className="faint timeline-key-calls">Single calls:</span>
+					<span>
+						<Swatch color={`rgb(${NEUTRAL[theme].join(" ")})`} /> many calls
+					</span>
 					{CALLS.map((name) => (
 						<span key={name} className="timeline-key-calls">
 							<Swatch color={colorOf("syscall", name, theme)} /> {name}
@@ -36,6 +37,9 @@ export function Key({ layers }: { layers: boolean }) {
 					))}
 				</>
 			)}
+			<span>
+				<Swatch color={ERROR[theme]} /> errors
+			</span>
 		</div>
 	);
 }

@@ -3,7 +3,7 @@
 import type { ThreadRow } from "../../api/types";
 import { toPixel, toTime } from "../../lib/scale";
 import type { Calls, TileData } from "./decode";
-import { RULER_HEIGHT } from "./lanes";
+import { type Lane, RULER_HEIGHT } from "./lanes";
 import { callBox, laneTop, NAME_WIDTH, type Scene, shownTile } from "./paint";
 import { tileSpan, tilesIn } from "./tiles";
 
@@ -34,6 +34,7 @@ export interface SumHit {
 export interface LaneHit {
 	kind: "lane";
 	thread: ThreadRow;
+	lane: Lane;
 }
 
 /** A visit of a layer below a call. */
@@ -70,9 +71,18 @@ export function laneAt(scene: Scene, y: number): number {
 
 export function hitAt(scene: Scene, x: number, y: number): Hit | null {
 	const lane = laneAt(scene, y);
-	const thread = scene.threads[lane];
-	if (!thread) return null;
-	if (x < NAME_WIDTH) return { kind: "lane", thread };
+	const row = scene.rows[lane];
+	if (!row) return null;
+	if (x < NAME_WIDTH) return { kind: "lane", thread: row.thread, lane: row };
+	for (const thread of row.members) {
+		const hit = hitIn(scene, thread, lane, x, y);
+		if (hit) return hit;
+	}
+	return null;
+}
+
+/** What lies below the pointer of one of the threads of a lane. */
+function hitIn(scene: Scene, thread: ThreadRow, lane: number, x: number, y: number): Hit | null {
 	const width = scene.width - NAME_WIDTH;
 	const t = toTime(x - NAME_WIDTH, scene.span, width);
 	const under = y - laneTop(scene, lane) - scene.sizes.calls;
@@ -195,16 +205,17 @@ export function longestInSight(scene: Scene): number | null {
 		for (const id of tilesIn(scene.span, scene.level, block, scene.start)) {
 			const shown = shownTile(scene.tiles, id);
 			for (let lane = scene.lanes.first; lane <= scene.lanes.last; lane += 1) {
-				const tid = scene.threads[lane]?.tid;
-				const calls = tid === undefined ? undefined : shown?.data.lanes.get(tid)?.calls;
-				if (!calls) continue;
-				for (let i = 0; i < calls.length; i += 1) {
-					const t = calls.t[i] ?? 0;
-					const dur = calls.dur[i] ?? 0;
-					if (t > scene.span.to) break;
-					if (t + dur < scene.span.from || dur <= longest) continue;
-					longest = dur;
-					rid = calls.rid[i] ?? null;
+				for (const { tid } of scene.rows[lane]?.members ?? []) {
+					const calls = shown?.data.lanes.get(tid)?.calls;
+					if (!calls) continue;
+					for (let i = 0; i < calls.length; i += 1) {
+						const t = calls.t[i] ?? 0;
+						const dur = calls.dur[i] ?? 0;
+						if (t > scene.span.to) break;
+						if (t + dur < scene.span.from || dur <= longest) continue;
+						longest = dur;
+						rid = calls.rid[i] ?? null;
+					}
 				}
 			}
 		}

@@ -10,36 +10,54 @@ import { useJson, useSession } from "../../state/session";
 import { store, useParam, useRestedPage } from "../../state/store";
 import { Board } from "./Board";
 import { Key } from "./Key";
-import { keepPlaces, type Order, orderThreads } from "./lanes";
+import { keepPlaces, lanesOf, type Order, orderThreads } from "./lanes";
+import type { ColorBy } from "./paint";
 import "./style.css";
 
 const ORDERS: readonly (readonly [Order, string])[] = [
+	["tree", "process tree"],
 	["time", "most time"],
 	["start", "start"],
 	["name", "name"],
 ];
 
 const WHO = [
+	["window", "active here"],
 	["all", "all threads"],
-	["window", "with calls here"],
 ] as const;
+
+const COLORS: readonly (readonly [ColorBy, string])[] = [
+	["duration", "duration"],
+	["kind", "system call"],
+];
 
 export default function Timeline() {
 	const page = useRestedPage();
 	const session = useSession();
-	const [order, setOrder] = useParam("order", "");
-	// While the newest is followed, threads that have ended long ago would only be in the way.
-	const following = session.live && page.window.kind === "last";
-	const [who, setWho] = useParam("who", "");
+	const [orderParam, setOrder] = useParam("order", "tree");
+	const order = ORDERS.find(([id]) => id === orderParam)?.[0] ?? "tree";
+	const [who, setWho] = useParam("who", "window");
+	const [byParam, setBy] = useParam("color", "duration");
+	const by = COLORS.find(([id]) => id === byParam)?.[0] ?? "duration";
+	const [openParam, setOpen] = useParam("open", "");
+	const open = useMemo(() => new Set(openParam === "" ? [] : openParam.split("\n")), [openParam]);
+	const toggle = (group: string) => {
+		const next = new Set(open);
+		if (!next.delete(group)) next.add(group);
+		setOpen([...next].join("\n"));
+	};
 	const [layersParam, setLayers] = useParam("layers", "");
 	const layers = layersParam === "1";
-	// Lanes with layers are tall: those without a call in sight would push the others off the screen.
-	const inWindow = who === "" ? following || layers : who === "window";
-	const answer = useJson<Threads>({ path: "threads", windowed: inWindow });
-	// Time is that in the window then: lanes would change places with every step.
-	const otherwise = inWindow ? "start" : "time";
-	const kind: Order = order === "start" || order === "name" || order === "time" ? order : otherwise;
-	const threads = useThreads(answer.data?.threads, kind, session.live && !inWindow);
+	// The order is that of the whole session, so that lanes keep their places in every window.
+	const answer = useJson<Threads>({ path: "threads", windowed: false });
+	const everything = who === "all" || page.window.kind === "all";
+	const active = useJson<Threads>(everything ? null : { path: "threads", params: { under_way: 1 } });
+	const threads = useThreads(answer.data?.threads, order, session.live);
+	const here = useMemo(() => new Set(active.data?.threads.map((t) => t.tid) ?? []), [active.data]);
+	const rows = useMemo(() => {
+		const shown = (tid: number) => everything || active.data === undefined || here.has(tid);
+		return lanesOf(threads, shown, open, order === "tree");
+	}, [threads, everything, active.data, here, open, order]);
 	const switchLayers = () => setLayers(layers ? "" : "1");
 	// Nothing below the calls was recorded: there is nothing to switch on.
 	const recorded = session.about.layers.some((layer) => layer.name !== "syscall" && layer.recorded);
@@ -51,14 +69,18 @@ export default function Timeline() {
 	if (answer.error && !answer.data) body = <ErrorState error={answer.error} />;
 	else if (!answer.data) body = <Loading />;
 	else if (threads.length === 0) {
-		body = <Empty title="No thread has calls like these">Take a filter away, or record something else.</Empty>;
-	} else body = <Board threads={threads} layers={layers} />;
+		body = <Empty title="No thread has calls like these">Remove a filter.</Empty>;
+	} else if (rows.length === 0) {
+		body = <Empty title="No calls in this window">Widen the window (0), or show all threads.</Empty>;
+	} else body = <Board rows={rows} layers={layers} by={by} toggle={toggle} />;
 	return (
 		<div className={page.rid === null ? "timeline" : "timeline with-card"}>
 			<div className="timeline-bar">
-				<span className="faint">Lanes by</span>
-				<Segmented label="Order of the lanes" value={kind} options={ORDERS} onChange={setOrder} />
-				<Segmented label="Which threads" value={inWindow ? "window" : "all"} options={WHO} onChange={setWho} />
+				<span className="faint">Lanes</span>
+				<Segmented label="Order of the lanes" value={order} options={ORDERS} onChange={setOrder} />
+				<Segmented label="Which threads" value={who === "all" ? "all" : "window"} options={WHO} onChange={setWho} />
+				<span className="faint">Color</span>
+				<Segmented label="Color by" value={by} options={COLORS} onChange={setBy} />
 				<button
 					type="button"
 					className={layers ? "button on timeline-layers" : "button timeline-layers"}
@@ -73,7 +95,7 @@ export default function Timeline() {
 				>
 					Layers
 				</button>
-				<Key layers={layers} />
+				<Key layers={layers} by={by} />
 				{answer.data && answer.data.total > threads.length ? (
 					<span className="faint">
 						{threads.length} of {answer.data.total} threads: those with the most time

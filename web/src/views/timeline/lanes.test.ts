@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ThreadRow } from "../../api/types";
-import { Blocks, keepPlaces, laneSizes, orderThreads, visibleLanes } from "./lanes";
+import { Blocks, groupName, keepPlaces, laneSizes, lanesOf, orderThreads, visibleLanes } from "./lanes";
 import { BLOCK_LANES } from "./tiles";
 
 const thread = (pid: number, tid: number, time_ns: number, start = tid): ThreadRow => ({
@@ -8,6 +8,7 @@ const thread = (pid: number, tid: number, time_ns: number, start = tid): ThreadR
 	tid,
 	comm: `t${tid}`,
 	process: `p${pid}`,
+	parent: null,
 	calls: 1,
 	time_ns,
 	start,
@@ -27,6 +28,37 @@ describe("the order of lanes", () => {
 		const before = orderThreads(threads, "time");
 		const now = orderThreads([...threads, thread(9, 9, 1e9)], "time");
 		expect(keepPlaces(before, now).map((t) => t.tid)).toEqual([2, 4, 1, 3, 9]);
+	});
+});
+
+describe("lanes", () => {
+	const child = (pid: number, parent: number | null, time_ns: number, process = `p${pid}`): ThreadRow => ({
+		...thread(pid, pid, time_ns),
+		parent,
+		process,
+		end: pid + 1,
+	});
+	const all = () => true;
+	it("follow the process that started them, as far as it has a lane", () => {
+		const threads = orderThreads([child(1, null, 1), child(2, null, 50), child(3, 1, 100), child(4, 3, 5)], "tree");
+		expect(threads.map((t) => t.tid)).toEqual([1, 3, 4, 2]);
+		expect(lanesOf(threads, all, new Set(), true).map((l) => l.depth)).toEqual([0, 1, 2, 0]);
+	});
+	it("are shared by many short processes of a name, until they are opened", () => {
+		const bash = [11, 12, 13, 14].map((pid) => child(pid, 1, 1, "bash"));
+		const threads = orderThreads([child(1, null, 1000), ...bash], "tree");
+		const lanes = lanesOf(threads, all, new Set(), true);
+		expect(lanes.map((l) => [l.group, l.members.length])).toEqual([
+			[null, 1],
+			["bash", 4],
+		]);
+		expect(groupName(lanes[1] ?? { members: [], group: null }, 1000)).toBe("4 short-lived bash");
+		expect(lanesOf(threads, all, new Set(["bash"]), true)).toHaveLength(6);
+		expect(lanesOf(threads, (tid) => tid === 12, new Set(), true).map((l) => l.members.length)).toEqual([1]);
+	});
+	it("end although numbers were given again", () => {
+		const circle = [child(1, 2, 1), child(2, 1, 1), child(3, null, 1)];
+		expect(lanesOf(orderThreads(circle, "tree"), all, new Set(), true)).toHaveLength(3);
 	});
 });
 

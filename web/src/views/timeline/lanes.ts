@@ -6,7 +6,7 @@ import { BLOCK_LANES } from "./tiles";
 const LANE_HEIGHTS = [56, 50, 44, 38, 32, 28] as const;
 export const RULER_HEIGHT = 26;
 
-export type Order = "time" | "start" | "name";
+export type Order = "tree" | "time" | "start" | "name";
 
 interface Weight {
 	time: number;
@@ -15,37 +15,176 @@ interface Weight {
 }
 
 const COMPARE: Readonly<Record<Order, (a: Weight, b: Weight) => number>> = {
+	tree: (a, b) => b.time - a.time,
 	time: (a, b) => b.time - a.time,
 	start: (a, b) => a.start - b.start || 0,
 	name: (a, b) => a.name.localeCompare(b.name),
 };
 
-/** Threads in the order of their lanes: those of a process together, the process with the most time first. */
+/** Where the process of a thread is not known, the thread is one of its own. */
+function processOf(thread: ThreadRow): number {
+	return thread.pid ?? -thread.tid;
+}
+
+/**
+ * Threads in the order of their lanes: those of a process together, the process with the most time first; as a tree
+ * each process is followed by those that it started, and counts with them.
+ */
 export function orderThreads(threads: readonly ThreadRow[], order: Order): ThreadRow[] {
 	const compare = COMPARE[order];
-	// Where the process is not known, the thread is one of its own.
-	const process = (t: ThreadRow) => t.pid ?? -t.tid;
 	const start = (t: ThreadRow) => t.start ?? Number.MAX_VALUE;
-	const processes = new Map<number, Weight>();
+	const processes = new Map<number, Weight & { threads: ThreadRow[]; parent: number | null }>();
 	for (const thread of threads) {
-		const known = processes.get(process(thread));
+		const known = processes.get(processOf(thread));
 		if (known) {
 			known.time += thread.time_ns;
 			known.start = Math.min(known.start, start(thread));
+			known.threads.push(thread);
 		} else {
-			const weight = { time: thread.time_ns, start: start(thread), name: thread.process ?? thread.comm ?? "" };
-			processes.set(process(thread), weight);
+			processes.set(processOf(thread), {
+				time: thread.time_ns,
+				start: start(thread),
+				name: thread.process ?? thread.comm ?? "",
+				threads: [thread],
+				parent: thread.parent,
+			});
 		}
 	}
 	const own = (t: ThreadRow): Weight => ({ time: t.time_ns, start: start(t), name: t.comm ?? "" });
-	return [...threads].sort((a, b) => {
-		const x = processes.get(process(a));
-		const y = processes.get(process(b));
-		if (x && y && x !== y) return compare(x, y) || process(a) - process(b);
-		// The thread that the process began with leads the others.
-		const leads = Number(b.tid === b.pid) - Number(a.tid === a.pid);
-		return leads || compare(own(a), own(b)) || a.tid - b.tid;
-	});
+	for (const process of processes.values()) {
+		process.threads.sort((a, b) => {
+			// The thread that the process began with leads the others.
+			const leads = Number(b.tid === b.pid) - Number(a.tid === a.pid);
+			return leads || compare(own(a), own(b)) || a.tid - b.tid;
+		});
+	}
+	const all = [...processes.keys()];
+	const weight = new Map<number, Weight>(processes);
+	const children = new Map<number | null, number[]>();
+	for (const id of all) {
+		const parent = order === "tree" ? (processes.get(id)?.parent ?? null) : null;
+		const above = parent !== null && processes.has(parent) ? parent : null;
+		const list = children.get(above);
+		if (list) list.push(id);
+		else children.set(above, [id]);
+	}
+	if (order === "tree") for (const root of children.get(null) ?? []) addUp(root, children, weight);
+	const sorted = (ids: readonly number[]) =>
+		[...ids].sort((a, b) => compare(weight.get(a) ?? NONE, weight.get(b) ?? NONE) || a - b);
+	const made: ThreadRow[] = [];
+	const waiting = sorted(children.get(null) ?? []).reverse();
+	for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
+		made.push(...(processes.get(id)?.threads ?? []));
+		waiting.push(...sorted(children.get(id) ?? []).reverse());
+		processes.delete(id);
+	}
+	// Ids are given again, so that a process may seem to be below itself.
+	for (const { threads: left } of processes.values()) made.push(...left);
+	return made;
+}
+
+const NONE: Weight = { time: 0, start: 0, name: "" };
+
+/** Gives a process the time of those below it, too. */
+function addUp(root: number, children: ReadonlyMap<number | null, number[]>, weight: Map<number, Weight>): void {
+	const order: number[] = [];
+	const waiting = [root];
+	for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
+		order.push(id);
+		waiting.push(...(children.get(id) ?? []));
+	}
+	for (const id of order.reverse()) {
+		const own = weight.get(id);
+		if (!own) continue;
+		const below = (children.get(id) ?? []).reduce((a, child) => a + (weight.get(child)?.time ?? 0), 0);
+		weight.set(id, { ...own, time: own.time + below });
+	}
+}
+
+/** A lane: a thread, or several short ones that have one together. */
+export interface Lane {
+	/** The thread, or the first of several. */
+	thread: ThreadRow;
+	members: readonly ThreadRow[];
+	/** How far it is indented. */
+	depth: number;
+	/** Several processes of this name. */
+	group: string | null;
+	/** Each of them has a lane of its own below. */
+	open: boolean;
+}
+
+/** Processes with a smaller share of all time are shown together when there are so many of a name. */
+const SMALL = 0.01;
+const TOGETHER = 4;
+const DEEPEST = 4;
+
+/** Lanes for threads in their order: `shown` are those to show, `open` the names that are shown one by one. */
+export function lanesOf(
+	threads: readonly ThreadRow[],
+	shown: (tid: number) => boolean,
+	open: ReadonlySet<string>,
+	tree: boolean,
+): Lane[] {
+	const whole = threads.reduce((a, t) => a + t.time_ns, 0);
+	const times = new Map<number, number>();
+	for (const t of threads) times.set(processOf(t), (times.get(processOf(t)) ?? 0) + t.time_ns);
+	const name = (t: ThreadRow) => t.process ?? t.comm ?? "";
+	const groups = new Map<string, { processes: Set<number>; members: ThreadRow[] }>();
+	for (const t of threads) {
+		if ((times.get(processOf(t)) ?? 0) >= whole * SMALL) continue;
+		const group = groups.get(name(t)) ?? { processes: new Set(), members: [] };
+		group.processes.add(processOf(t));
+		if (shown(t.tid)) group.members.push(t);
+		groups.set(name(t), group);
+	}
+	const grouped = new Map<number, string>();
+	for (const [key, { processes }] of groups)
+		if (processes.size >= TOGETHER) for (const process of processes) grouped.set(process, key);
+	const parents = new Map(threads.map((t) => [processOf(t), t.parent]));
+	const lanes: Lane[] = [];
+	const said = new Set<string>();
+	for (const thread of threads) {
+		const group = grouped.get(processOf(thread));
+		if (group === undefined) {
+			if (!shown(thread.tid)) continue;
+			const depth = tree ? depthOf(processOf(thread), parents, grouped) : 0;
+			lanes.push({ thread, members: [thread], depth, group: null, open: false });
+		} else if (!said.has(group)) {
+			said.add(group);
+			const members = groups.get(group)?.members ?? [];
+			const first = members[0];
+			if (!first) continue;
+			const isOpen = open.has(group);
+			lanes.push({ thread: first, members, depth: 0, group, open: isOpen });
+			if (isOpen)
+				for (const member of members)
+					lanes.push({ thread: member, members: [member], depth: 1, group: null, open: false });
+		}
+	}
+	return lanes;
+}
+
+/** How many processes with lanes of their own are above one. */
+function depthOf(
+	process: number,
+	parents: ReadonlyMap<number, number | null>,
+	grouped: ReadonlyMap<number, string>,
+): number {
+	let depth = 0;
+	let at = parents.get(process) ?? null;
+	for (let step = 0; at !== null && step < 64 && depth < DEEPEST; step += 1) {
+		if (parents.has(at) && !grouped.has(at)) depth += 1;
+		at = parents.get(at) ?? null;
+	}
+	return depth;
+}
+
+/** What a lane of several processes is called: `29 short-lived bash`. */
+export function groupName(lane: Pick<Lane, "members" | "group">, span: number): string {
+	const processes = new Set(lane.members.map(processOf)).size;
+	const short = (t: ThreadRow) => t.start !== null && t.end !== null && t.end - t.start < span / 10;
+	return `${processes} ${lane.members.every(short) ? "short-lived " : ""}${lane.group ?? ""}`;
 }
 
 /** Lanes in a running recording keep their places; threads that are new come below. */

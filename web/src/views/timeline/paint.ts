@@ -1,20 +1,24 @@
 // Draws the timeline: a lane per thread, sums where calls are too many, single calls where they fit.
 
-import type { ThreadRow } from "../../api/types";
 import { colorOf, durationShare, ERROR, rampRgb, type Theme } from "../../lib/color";
 import { duration, shortPath, time, visible } from "../../lib/format";
 import { type Span, ticks, timeStep, toPixel } from "../../lib/scale";
 import type { Calls, Density, LanePart, TileData } from "./decode";
-import { type Blocks, type LaneSizes, RULER_HEIGHT } from "./lanes";
+import { type Blocks, groupName, type Lane, type LaneSizes, RULER_HEIGHT } from "./lanes";
 import type { Below } from "./layers";
 import { paintLayerNames, paintLayers } from "./paintlayers";
 import { ancestor, BLOCK_LANES, type Level, type TileCache, type TileId, tileKey, tileSpan, tilesIn } from "./tiles";
 
 /** Room for the names of threads. */
-export const NAME_WIDTH = 190;
+export const NAME_WIDTH = 216;
 const PAD = 4;
+/** How far a lane is indented below that of its process, or of the process that started it. */
+const INDENT = 8;
 /** How far up a tile that is missing is looked for. */
 const FURTHEST = 40;
+
+/** A call's duration, or its kind: sums, which are of calls of all kinds, are gray then. */
+export type ColorBy = "duration" | "kind";
 
 export interface Scene {
 	context: CanvasRenderingContext2D;
@@ -28,7 +32,7 @@ export interface Scene {
 	level: Level;
 	/** The session's start on the clock. */
 	start: number;
-	threads: readonly ThreadRow[];
+	rows: readonly Lane[];
 	scroll: number;
 	/** How high a lane and its parts are. */
 	sizes: LaneSizes;
@@ -45,6 +49,8 @@ export interface Scene {
 	/** The layers that have a row below each thread's calls, and what is in those rows. */
 	layers: readonly string[];
 	below: Below | null;
+	/** What the color of a call means. */
+	by: ColorBy;
 	/** What is being selected with the mouse. */
 	marked: Span | null;
 }
@@ -166,7 +172,7 @@ function paintGrid(scene: Scene, marks: readonly number[]): void {
 	for (const t of marks) context.fillRect(Math.round(timeX(scene, t)), RULER_HEIGHT, 1, scene.height);
 	for (let lane = scene.lanes.first; lane <= scene.lanes.last + 1; lane += 1) {
 		const top = laneTop(scene, lane);
-		const between = lane > 0 && scene.threads[lane]?.pid !== scene.threads[lane - 1]?.pid;
+		const between = lane > 0 && scene.rows[lane]?.thread.pid !== scene.rows[lane - 1]?.thread.pid;
 		context.globalAlpha = between ? 1 : 0.5;
 		context.fillStyle = colors.line;
 		context.fillRect(NAME_WIDTH, Math.round(top), scene.width, 1);
@@ -177,9 +183,10 @@ function paintGrid(scene: Scene, marks: readonly number[]): void {
 function paintBlock(scene: Scene, block: number): void {
 	const lanes: { lane: number; slot: number; tid: number }[] = [];
 	for (let lane = scene.lanes.first; lane <= scene.lanes.last; lane += 1) {
-		const tid = scene.threads[lane]?.tid;
-		const slot = tid === undefined ? undefined : scene.places.of(tid);
-		if (tid !== undefined && slot?.block === block) lanes.push({ lane, slot: slot.lane, tid });
+		for (const { tid } of scene.rows[lane]?.members ?? []) {
+			const slot = scene.places.of(tid);
+			if (slot?.block === block) lanes.push({ lane, slot: slot.lane, tid });
+		}
 	}
 	const drawn = new Set<string>();
 	const singles: { part: Calls; data: TileData; lane: number; from: Span }[] = [];
@@ -230,7 +237,7 @@ export class Pictures {
 
 	/** Null when the tile has no sums to draw. */
 	of(scene: Scene, tile: { id: TileId; data: TileData }): HTMLCanvasElement | null {
-		const key = `${tileKey(tile.id)} ${scene.theme} ${scene.ratio} ${scene.sizes.calls}`;
+		const key = `${tileKey(tile.id)} ${scene.theme} ${scene.ratio} ${scene.sizes.calls} ${scene.by}`;
 		const known = this.kept.get(key);
 		if (known && known.data === tile.data) {
 			this.kept.delete(key);
@@ -261,6 +268,22 @@ const ERROR_RGB: Readonly<Record<Theme, readonly [number, number, number]>> = {
 	light: [218, 66, 11],
 };
 
+/** Sums, where color means the kind of a call. */
+export const NEUTRAL: Readonly<Record<Theme, readonly [number, number, number]>> = {
+	dark: [110, 122, 138],
+	light: [150, 160, 172],
+};
+
+/** The color of a duration: that of a call, or of the longest of several. */
+export function durationRgb(ns: number, theme: Theme): readonly [number, number, number] {
+	return rampRgb(0.22 + 0.78 * durationShare(ns), theme);
+}
+
+/** Dark or white: what can be read on a color. */
+function inkOn([r, g, b]: readonly [number, number, number]): string {
+	return 0.299 * r + 0.587 * g + 0.114 * b > 120 ? "#07111a" : "#ffffff";
+}
+
 function drawTile(scene: Scene, tile: { id: TileId; data: TileData }): HTMLCanvasElement | null {
 	const { ratio, theme } = scene;
 	const rows = BLOCK_LANES * Math.round(scene.sizes.calls * ratio);
@@ -273,7 +296,7 @@ function drawTile(scene: Scene, tile: { id: TileId; data: TileData }): HTMLCanva
 		const carried = part?.calls ? 0 : carriedInto(scene, tile.id, tid);
 		if (!part?.density && carried <= 0) continue;
 		pixels ??= new ImageData(tile.data.buckets, rows);
-		drawLane(pixels, i, scene.sizes.calls, part, carried, tile.data.bucket, ratio, theme);
+		drawLane(pixels, i, scene.sizes.calls, part, carried, tile.data.bucket, ratio, theme, scene.by);
 	}
 	if (!pixels) return null;
 	const picture = document.createElement("canvas");
@@ -293,6 +316,7 @@ function drawLane(
 	bucket: number,
 	ratio: number,
 	theme: Theme,
+	by: ColorBy,
 ): void {
 	const out = new Uint32Array(pixels.data.buffer);
 	const top = lane * Math.round(high * ratio) + Math.round(PAD * ratio);
@@ -311,7 +335,7 @@ function drawLane(
 		const max = density?.max[i] ?? 0;
 		// A call that goes on keeps its color.
 		longest = max > 0 ? max : Math.max(longest, (density?.carried[i] ?? 0) + bucket);
-		const color = rgba(rampRgb(0.22 + 0.78 * durationShare(longest), theme));
+		const color = rgba(by === "kind" ? NEUTRAL[theme] : durationRgb(longest, theme));
 		const up = Math.max(least, Math.round(busy * tall));
 		for (let y = top + tall - up; y < top + tall; y += 1) out[y * pixels.width + i] = color;
 		if ((density?.errors[i] ?? 0) > 0) for (let y = top; y < top + mark; y += 1) out[y * pixels.width + i] = red;
@@ -358,7 +382,8 @@ function paintCalls(scene: Scene, calls: Calls, data: TileData, lane: number, ow
 		const wide = Math.max(1, end - left);
 		const name = data.syscalls[calls.syscall[i] ?? -1] ?? "";
 		const failed = (calls.errno[i] ?? -1) >= 0;
-		context.fillStyle = colorOf("syscall", name, theme);
+		const shade = durationRgb(dur, theme);
+		context.fillStyle = scene.by === "kind" ? colorOf("syscall", name, theme) : `rgb(${shade.join(" ")})`;
 		context.fillRect(left, top, wide > 4 ? wide - 0.5 : wide, height);
 		if (failed) {
 			context.fillStyle = ERROR[theme];
@@ -369,6 +394,7 @@ function paintCalls(scene: Scene, calls: Calls, data: TileData, lane: number, ow
 			context.lineWidth = rid === scene.selected ? 2 : 1;
 			context.strokeRect(left - 0.5, top - 0.5, Math.max(wide, 3) + 1, height + 1);
 		}
+		context.fillStyle = scene.by === "kind" ? (theme === "dark" ? "#07111a" : "#ffffff") : inkOn(shade);
 		if (wide >= TEXT_FROM && height >= 11) paintText(scene, calls, i, name, data, left, top, wide, height);
 	}
 }
@@ -384,13 +410,12 @@ function paintText(
 	wide: number,
 	height: number,
 ): void {
-	const { context, theme } = scene;
+	const { context } = scene;
 	const room = Math.floor((wide - 8) / CHARACTER);
 	const errno = data.errnos[calls.errno[i] ?? -1];
 	const head = errno ? `${name} ${errno}` : name;
 	const label = calls.label[i] ?? "";
 	const took = duration(calls.dur[i] ?? 0);
-	context.fillStyle = theme === "dark" ? "#07111a" : "#ffffff";
 	if (height >= 30 && label && room >= 9) {
 		const first = head.length + took.length + 2 <= room ? `${head}  ${took}` : fitted(head, room);
 		context.fillText(first, left + 4, top + height / 2 - 6.5);
@@ -441,23 +466,30 @@ function paintNames(scene: Scene): void {
 	context.fillRect(0, RULER_HEIGHT, NAME_WIDTH, scene.height);
 	context.textBaseline = "middle";
 	for (let lane = scene.lanes.first; lane <= scene.lanes.last; lane += 1) {
-		const thread = scene.threads[lane];
-		if (!thread) continue;
+		const row = scene.rows[lane];
+		if (!row) continue;
+		const { thread } = row;
 		const top = laneTop(scene, lane);
-		const between = lane > 0 && thread.pid !== scene.threads[lane - 1]?.pid;
+		const between = lane > 0 && thread.pid !== scene.rows[lane - 1]?.thread.pid;
 		context.fillStyle = colors.line;
 		if (between) context.fillRect(0, Math.round(top), NAME_WIDTH, 1);
 		const middle = top + scene.sizes.calls / 2 + 0.5;
-		const main = thread.pid === thread.tid || thread.pid === null;
-		context.fillStyle = colorOf("comm", thread.comm ?? "", scene.theme);
-		context.fillRect(main ? 8 : 16, middle - 6, 3, 12);
+		const main = thread.pid === thread.tid || thread.pid === null || row.group !== null;
+		const left = 8 + row.depth * INDENT + (main ? 0 : INDENT);
+		context.fillStyle = colorOf("comm", row.group ?? thread.comm ?? "", scene.theme);
+		context.fillRect(left, middle - 6, 3, 12);
 		context.font = `${main ? "600 " : ""}12px ${colors.font}`;
 		context.fillStyle = main ? colors.ink : colors.ink2;
-		context.fillText(cut(visible(thread.comm ?? "thread"), main ? 17 : 16), main ? 17 : 25, middle, NAME_WIDTH - 80);
+		const whole = scene.bounds.to - scene.bounds.from;
+		const name = row.group === null ? (thread.comm ?? "thread") : groupName(row, whole);
+		const sign = row.group === null ? "" : row.open ? "▾ " : "▸ ";
+		const room = NAME_WIDTH - left - 9 - 60;
+		context.fillText(`${sign}${cut(visible(name), Math.floor(room / 6.4) - sign.length)}`, left + 9, middle, room);
 		context.font = `11px ${colors.font}`;
 		context.fillStyle = colors.ink3;
 		context.textAlign = "right";
-		context.fillText(String(thread.tid), NAME_WIDTH - 10, middle);
+		const time = row.members.reduce((a, t) => a + t.time_ns, 0);
+		context.fillText(row.group === null ? String(thread.tid) : duration(time), NAME_WIDTH - 10, middle);
 		context.textAlign = "left";
 		paintLayerNames(scene, lane);
 	}
@@ -478,7 +510,7 @@ function paintRuler(scene: Scene, marks: readonly number[], step: number): void 
 	context.font = `11px ${colors.font}`;
 	context.textBaseline = "middle";
 	context.fillStyle = colors.ink3;
-	context.fillText(`${scene.threads.length} threads`, 10, RULER_HEIGHT / 2);
+	context.fillText(`${scene.rows.length} lanes`, 10, RULER_HEIGHT / 2);
 	context.save();
 	context.beginPath();
 	context.rect(NAME_WIDTH, 0, scene.width, RULER_HEIGHT);

@@ -21,9 +21,8 @@ export function paintLayers(scene: Scene): void {
 	context.font = `${FONT}px ${colors.font}`;
 	context.textBaseline = "middle";
 	for (let lane = scene.lanes.first; lane <= scene.lanes.last; lane += 1) {
-		const thread = scene.threads[lane];
-		if (!thread) continue;
-		const rows = below?.threads.get(thread.tid);
+		const row = scene.rows[lane];
+		if (!row) continue;
 		layers.forEach((layer, i) => {
 			const top = layerTop(scene, lane, i);
 			if (top > scene.height || top + scene.sizes.row < 0) return;
@@ -38,10 +37,12 @@ export function paintLayers(scene: Scene): void {
 			// An answer for another window, until that for this one is there.
 			hatch(scene, NAME_WIDTH, timeX(scene, below.from), top + 1.5, scene.sizes.row - 2);
 			hatch(scene, timeX(scene, below.to), scene.width, top + 1.5, scene.sizes.row - 2);
-			const row = rows?.get(layer);
 			context.fillStyle = colorOf("layer", layer, scene.theme);
-			if (row?.visits) paintVisits(scene, row.visits, top);
-			else if (row?.sums) paintSums(scene, below, row.sums, top);
+			for (const { tid } of row.members) {
+				const part = below.threads.get(tid)?.get(layer);
+				if (part?.visits) paintVisits(scene, part.visits, top);
+				else if (part?.sums) paintSums(scene, below, part.sums, top);
+			}
 		});
 	}
 }

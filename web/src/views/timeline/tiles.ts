@@ -184,8 +184,9 @@ export class TileCache<T> {
 }
 
 /**
- * The order in which tiles are wanted: what is on the screen from the middle outwards, then beside it, so that panning
- * finds them, then one level out, so that zooming does.
+ * The order in which tiles are wanted: what is on the screen, first those in the middle and at its edges, which would be
+ * blank else, then from the middle outwards; then beside it, so that panning finds them, then one level out, so that
+ * zooming does.
  */
 export function wantedTiles(
 	span: Span,
@@ -203,6 +204,7 @@ export function wantedTiles(
 		return to > bounds.from && from < bounds.to;
 	};
 	const seen: TileId[] = [];
+	const edges = new Set<number>();
 	const beside: TileId[] = [];
 	const above: TileId[] = [];
 	for (const block of blocks) {
@@ -210,11 +212,13 @@ export function wantedTiles(
 		seen.push(...here);
 		const first = here[0];
 		const last = here.at(-1);
+		for (const edge of [first, last]) if (edge) edges.add(edge.index);
 		if (first) beside.push({ ...first, index: first.index - 1 });
 		if (last) beside.push({ ...last, index: last.index + 1 });
 		above.push(...tilesIn(span, level + 1, block, start));
 	}
-	seen.sort((a, b) => near(a) - near(b));
+	const urgent = (id: TileId) => Number(edges.has(id.index) || near(id) <= width / 2);
+	seen.sort((a, b) => urgent(b) - urgent(a) || near(a) - near(b));
 	const wanted = (id: TileId) => inside(id) && !needless(id);
 	return { seen: seen.filter(wanted), ahead: [...beside, ...above].filter(wanted) };
 }

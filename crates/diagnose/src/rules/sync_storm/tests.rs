@@ -1,4 +1,4 @@
-//! Syncs that are too many, and those that look alike.
+//! Too many syncs, and similar cases that are fine.
 
 use crate::scenario::{Scenario, fires, silent};
 

@@ -10,13 +10,14 @@ struct Seen {
     moved: Moved,
 }
 
-/// What the threads of a simulation do.
+/// The activities of the simulated threads.
 struct Scene {
     threads: usize,
     calls: usize,
     sizes: &'static [i64],
     appends: bool,
-    /// One step in so many is somebody else's: appends by another description. 0: none is.
+    /// One step in this many belongs to an unrelated process: an append through another
+    /// description. 0: never.
     others: u32,
     /// One step in so many moves the position. 0: none does.
     seeks: u32,
@@ -66,7 +67,7 @@ fn simulate(rng: &mut fastrand::Rng, scene: &Scene) -> (Vec<Seen>, Vec<Use>) {
         }
         let thread = rng.usize(0..scene.threads);
         phases[thread] = match phases[thread] {
-            // Now and then nobody is in a call.
+            // From time to time no thread is in a call.
             Phase::Idle if begun == scene.calls || rng.u32(0..3) > 0 => Phase::Idle,
             Phase::Idle => {
                 begun += 1;
@@ -274,7 +275,7 @@ fn appended(call: Use) -> Use {
     Use { moved, ..call }
 }
 
-/// What becomes of calls on one description: rows whose offset is not the derived one.
+/// Rows whose offset differs from the derived one.
 fn settled(calls: &[Use]) -> Vec<(usize, Option<i64>)> {
     let mut positions = Positions::default();
     for call in calls {
@@ -293,7 +294,7 @@ fn calls_that_pass_each_other_have_no_owner() {
     // Both entered at 0; which one moved the first ten bytes is not known.
     let calls = [call(0, (1, 5), 0, 10, 10), call(1, (2, 6), 0, 10, 10)];
     assert_eq!(settled(&calls), [(0, None), (1, None)]);
-    // What is left by a certain call is.
+    // A call with a certain place leaves its end as the position.
     let calls = [
         call(0, (1, 5), 0, 0, 10),
         call(1, (2, 6), 0, 10, 10),

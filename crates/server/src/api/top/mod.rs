@@ -10,7 +10,8 @@ use fathom_query::escape::sql_string;
 use fathom_query::zoom::By;
 use serde::{Deserialize, Serialize};
 
-use pyramid::{HISTOGRAM, Sums, of_pyramid};
+pub(crate) use pyramid::Sums;
+use pyramid::{HISTOGRAM, of_pyramid};
 
 use super::Shared;
 use crate::calls::Calls;
@@ -22,6 +23,8 @@ use crate::view::Reader;
 
 /// Keys of an answer at most.
 const MOST: usize = 1000;
+/// Names of files from which on all are read.
+const MANY_NAMES: usize = 500;
 /// Calls from which on the pyramid answers, if it can.
 const MANY: f64 = 2e6;
 
@@ -54,7 +57,7 @@ struct Kind {
     names: Option<&'static str>,
 }
 
-/// What is asked for besides.
+/// Further options.
 struct Asked {
     sort: &'static str,
     limit: usize,
@@ -171,19 +174,20 @@ fn of_rows(
     let (key, sort) = (kind.key, asked.sort);
     let faults = faults.map_or(String::new(), |condition| {
         format!(
-            " UNION ALL SELECT file_id, NULL, 0, 0, 0, 0, NULL, count(*) FROM \
+            " UNION ALL SELECT file_id, NULL, 0, 0, 0, 0, 0, NULL, count(*) FROM \
              (SELECT *, NULL::VARCHAR AS path2 FROM faults) WHERE {condition} GROUP BY 1"
         )
     });
-    // Which way bytes go is told for each name of a call, not for each row.
+    // The direction of bytes is looked up per call name, not per row.
     let sums = format!(
-        "sums AS (SELECT key, sum(n)::DOUBLE AS calls, sum(failed)::DOUBLE AS errors, \
+        "sums AS (SELECT key, sum(n)::DOUBLE AS calls, sum(failed)::DOUBLE AS errors, sum(failures)::DOUBLE AS failures, \
          sum(bytes)::DOUBLE AS bytes, \
          coalesce(sum(bytes) FILTER (call_reads(name)), 0)::DOUBLE AS bytes_read, \
          coalesce(sum(bytes) FILTER (call_writes(name)), 0)::DOUBLE AS bytes_written, \
          sum(time)::DOUBLE AS time_ns, max(longest)::DOUBLE AS max_ns, \
          sum(faults)::DOUBLE AS faults FROM ( \
          SELECT {key} AS key, syscall AS name, count(*) AS n, count(errno) AS failed, \
+         count(*) FILTER (call_failed(syscall, errno)) AS failures, \
          coalesce(sum(bytes), 0) AS bytes, coalesce(sum(dur_ns), 0) AS time, \
          coalesce(max(dur_ns), 0) AS longest, 0 AS faults \
          FROM {calls} GROUP BY 1, 2{faults}) GROUP BY key)"
@@ -195,7 +199,7 @@ fn of_rows(
             calls.and(more)
         )
     };
-    let columns = "s.key::VARCHAR AS key, s.calls, s.errors, s.bytes, s.bytes_read, \
+    let columns = "s.key::VARCHAR AS key, s.calls, s.errors, s.failures, s.bytes, s.bytes_read, \
                    s.bytes_written, s.time_ns, s.max_ns, s.faults";
     let order = format!("ORDER BY {sort} DESC NULLS LAST, key LIMIT {}", asked.limit);
     let join = "LEFT JOIN percentiles AS p ON s.key IS NOT DISTINCT FROM p.key";
@@ -250,6 +254,7 @@ fn of_rows(
             .collect(),
         calls: column("calls")?,
         errors: column("errors")?,
+        failures: column("failures")?,
         bytes: column("bytes")?,
         bytes_read: column("bytes_read")?,
         bytes_written: column("bytes_written")?,
@@ -309,7 +314,7 @@ fn listed(kind: &Kind, keys: &StringArray) -> String {
     format!("[{}]", keys.join(", "))
 }
 
-/// A condition: that the key is one of those that are shown.
+/// A condition: the key is one of the listed keys.
 fn shown(kind: &Kind, keys: &StringArray) -> String {
     let list: Vec<String> = keys.iter().flatten().map(|key| quoted(kind, key)).collect();
     let mut any = Vec::new();
@@ -322,12 +327,13 @@ fn shown(kind: &Kind, keys: &StringArray) -> String {
     format!("({})", any.join(" OR "))
 }
 
-/// What an answer holds, a row each.
+/// The content of an answer, one entry per row.
 #[derive(Default)]
 struct Found {
     keys: Vec<Option<String>>,
     calls: Vec<Option<f64>>,
     errors: Vec<Option<f64>>,
+    failures: Vec<Option<f64>>,
     bytes: Vec<Option<f64>>,
     bytes_read: Vec<Option<f64>>,
     bytes_written: Vec<Option<f64>>,
@@ -355,6 +361,7 @@ impl Found {
         for (name, values) in [
             ("calls", self.calls),
             ("errors", self.errors),
+            ("failures", self.failures),
             ("bytes", self.bytes),
             ("bytes_read", self.bytes_read),
             ("bytes_written", self.bytes_written),
@@ -384,6 +391,19 @@ fn quoted(kind: &Kind, key: &str) -> String {
     }
 }
 
+/// Names of what has a number, as files, threads and processes do, by their numbers; `None` for
+/// other kinds, whose keys are names.
+pub(crate) fn names_of(
+    reader: &Reader,
+    by: &str,
+    keys: &[&str],
+) -> Result<Option<HashMap<String, String>>, ApiError> {
+    match kind(by) {
+        Some(kind) if kind.names.is_some() => labels(reader, &kind, keys).map(Some),
+        _ => Ok(None),
+    }
+}
+
 /// Names of keys that are numbers.
 fn labels(
     reader: &Reader,
@@ -397,7 +417,11 @@ fn labels(
         "file_id" => "",
         _ => " GROUP BY 1",
     };
-    let sql = format!("{names} ({}){group}", keys.join(", "));
+    let sql = match names.rsplit_once(" WHERE ") {
+        // To plan a statement with thousands of numbers takes longer than to read the table.
+        Some((all, _)) if kind.key == "file_id" && keys.len() > MANY_NAMES => all.to_string(),
+        _ => format!("{names} ({}){group}", keys.join(", ")),
+    };
     let rows = collect(reader.db().run(&sql)?)?;
     let (key, label) = (texts(&rows, "key")?, texts(&rows, "label")?);
     let pairs = key.iter().zip(label.iter());

@@ -12,9 +12,9 @@ use crate::error::ApiError;
 use crate::selection::Selection;
 use crate::view::Reader;
 
-/// Sums of the pyramid: in time that does not grow with the calls. Percentiles are those of
-/// histograms by powers of two, and a file or thread may lack calls of buckets in which it
-/// was not among the 64 with most time. Nothing for what the pyramid does not tell apart.
+/// Sums from the pyramid: the time does not grow with the number of calls. Percentiles come from
+/// histograms by powers of two, and a file or thread may lack calls of buckets in which it was not
+/// among the 64 with the most time. `None` for keys that the pyramid does not separate.
 pub(super) fn of_pyramid(
     reader: &Reader,
     selection: &Selection,
@@ -34,6 +34,7 @@ pub(super) fn of_pyramid(
         filter: selection.filter.for_calls(window.from),
         top: Some(usize::MAX),
         latency: true,
+        busy: false,
         max_rows: Some(0),
     })?;
     if answer.blocks == 0 {
@@ -73,10 +74,7 @@ pub(super) fn of_pyramid(
         sums.faults += faults.as_ref().map_or(0.0, |faults| faults.value(i));
         sums.read = sums.read.zip(optional(&read)).map(|(a, b)| a + b);
         sums.written = sums.written.zip(optional(&written)).map(|(a, b)| a + b);
-        sums.histogram.resize(HISTOGRAM, 0.0);
-        for (sum, n) in sums.histogram.iter_mut().zip(&histograms[i]) {
-            *sum += n;
-        }
+        sums.add(&histograms[i]);
     }
     let total = sums.len();
     let mut sums: Vec<(Option<&str>, Sums)> = sums.into_iter().collect();
@@ -98,6 +96,8 @@ pub(super) fn of_pyramid(
         found.keys.push(key.map(str::to_string));
         found.calls.push(Some(sums.calls));
         found.errors.push(Some(sums.errors));
+        // The pyramid counts errors of all kinds.
+        found.failures.push((sums.errors == 0.0).then_some(0.0));
         found.bytes.push(Some(sums.bytes));
         found.bytes_read.push(sums.read);
         found.bytes_written.push(sums.written);
@@ -112,7 +112,7 @@ pub(super) fn of_pyramid(
 
 pub(super) const HISTOGRAM: usize = 40;
 
-pub(super) struct Sums {
+pub(crate) struct Sums {
     calls: f64,
     errors: f64,
     bytes: f64,
@@ -120,7 +120,7 @@ pub(super) struct Sums {
     written: Option<f64>,
     time: f64,
     faults: f64,
-    pub(super) longest: f64,
+    pub(crate) longest: f64,
     pub(super) histogram: Vec<f64>,
 }
 
@@ -141,9 +141,17 @@ impl Default for Sums {
 }
 
 impl Sums {
+    /// Adds a histogram.
+    pub(crate) fn add(&mut self, histogram: &[f64]) {
+        self.histogram.resize(HISTOGRAM, 0.0);
+        for (sum, n) in self.histogram.iter_mut().zip(histogram) {
+            *sum += n;
+        }
+    }
+
     /// The duration that a part of the calls, of 1, does not exceed: spread evenly over
     /// the entry of the histogram that it falls into.
-    pub(super) fn percentile(&self, part: f64) -> Option<f64> {
+    pub(crate) fn percentile(&self, part: f64) -> Option<f64> {
         let all: f64 = self.histogram.iter().sum();
         let wanted = all * part;
         let mut passed = 0.0;

@@ -1,9 +1,9 @@
 //! Rows that lie together in a row group.
 //!
-//! Calls come in the order in which they ended, those of all threads in turn. In large row
-//! groups the calls of a thread stand together, and of these those of a kind: what is next to
-//! each other is then alike, and takes a sixth less room. Within a thread and kind the order
-//! stays; [`by_end`] brings back that of all.
+//! Calls arrive in the order in which they ended, with all threads interleaved. In large row groups
+//! fathom groups the calls of a thread, and within it the calls of a kind: adjacent rows are then
+//! similar and take 17 % less space. Within a thread and kind the order stays; [`by_end`] restores
+//! the order of all.
 
 use std::collections::HashMap;
 
@@ -15,10 +15,10 @@ use fathom_model::{Batch, ColumnData, StrId, StringTable};
 /// than merging makes.
 pub(crate) const MAX_ROWS: usize = 1 << 18;
 
-/// What rows lie together by: a column of 32-bit numbers and one of texts.
+/// The columns by which rows are grouped: one of 32-bit numbers and one of texts.
 const THREAD: &str = "tid";
 const KIND: &str = "syscall";
-/// Columns of 64-bit numbers whose sum tells when a row ended.
+/// The 64-bit columns whose sum is the end of a row.
 const BEGIN: &str = "ts_ns";
 const DURATION: &str = "dur_ns";
 
@@ -96,7 +96,7 @@ impl Clusters {
         }
     }
 
-    /// All rows, those of a thread together, and of these those of a kind; none are left.
+    /// All rows, grouped by thread and then by kind; none are left.
     pub(crate) fn take(&mut self) -> Batch {
         self.bytes = 0;
         let next = empty(self.rows.table);
@@ -143,7 +143,7 @@ pub(crate) fn by_end(batch: &mut Batch) {
         .iter()
         .zip(duration)
         .map(|(begin, duration)| match *duration {
-            // What has not ended came last.
+            // Calls that had not ended came last.
             NULL_I64 => i64::MAX,
             duration => begin.saturating_add(duration),
         });
@@ -151,7 +151,7 @@ pub(crate) fn by_end(batch: &mut Batch) {
     if order.is_sorted_by_key(|(end, _)| *end) {
         return;
     }
-    // Stable, and quick where runs are in order already, as those of a thread and kind are.
+    // Stable, and fast if runs are already in order, as the runs of a thread and kind are.
     order.sort_by_key(|(end, _)| *end);
     let order: Vec<u32> = order.into_iter().map(|(_, row)| row).collect();
     arrange(batch, &order);
@@ -268,7 +268,7 @@ mod tests {
         let mut rows = calls(&[(i64::MAX, i64::MAX, 1, "read"), (1, -5, 1, "read")]);
         by_end(&mut rows);
         assert_eq!(told(&rows).first().map(|row| row.0), Some(1));
-        // Without the durations nobody knows.
+        // Without the durations the order is unknown.
         let mut rows = calls(&[(9, 1, 1, "read"), (1, 1, 1, "read")]);
         let place = SYSCALLS.columns.iter().position(|c| c.name == "dur_ns");
         rows.columns[place.unwrap()] = ColumnData::I64(Vec::new());

@@ -14,7 +14,7 @@ use parquet::file::reader::RowGroupReader;
 
 pub(crate) const BATCH_ROWS: usize = 1 << 16;
 
-/// Entries of a dictionary that are told without a hash; a power of two.
+/// Entries of a dictionary that are recognized without a hash; a power of two.
 const RECENT: usize = 256;
 /// Spreads addresses that differ in their low bits.
 const SPREAD: usize = 0x9E37_79B9_7F4A_7C15_u64 as usize;
@@ -166,10 +166,10 @@ fn read_strings<T: DataType<T = ByteArray>>(
     strings: &mut StringTable,
 ) -> Result<Vec<StrId>> {
     let (values, levels) = read_flat(reader, rows)?;
-    // Values of a dictionary page share their bytes: the address tells which
-    // entry it is, without hashing the string.
+    // Values of a dictionary page share their bytes: the address identifies the entry without
+    // hashing the string.
     let mut known: HashMap<(usize, usize), StrId> = HashMap::new();
-    // Those that were met last, each in its place: most are one of a few.
+    // Recently seen entries, each in its place: most values are one of a few.
     let mut recent = [((0, 0), StrId::NULL); RECENT];
     let ids = values.iter().map(|value| {
         let bytes = value.data();

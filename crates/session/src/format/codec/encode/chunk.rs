@@ -50,10 +50,10 @@ struct NullPage {
 
 /// Collects the data pages of a column chunk.
 ///
-/// Pages that use the chunk's dictionary come before all others, as other writers have it
-/// too: out of those behind a page in another encoding DuckDB 1.5.6 with several threads
-/// takes wrong values at times, or crashes. Pages without values are written as those
-/// beside them are, so that they do not come between.
+/// Pages that use the chunk's dictionary come before all others, as in files of other writers. If
+/// they follow a page in another encoding, DuckDB 1.5.6 with several threads sometimes reads wrong
+/// values, or crashes. Pages without values are written like their neighbors, so that they do not
+/// come in between.
 #[derive(Default)]
 pub(crate) struct ChunkBuilder {
     /// Encoding of the last page with values.
@@ -113,7 +113,7 @@ impl ChunkBuilder {
         Ok(())
     }
 
-    /// Writes a page without values beside pages in `encoding`.
+    /// Writes a page without values next to pages in `encoding`.
     fn nulls(&mut self, nulls: &NullPage, encoding: Encoding, zstd: &mut Zstd) -> Result<()> {
         // Indices begin with their width, even when there are none.
         let (encoding, values): (_, &[u8]) = match encoding {

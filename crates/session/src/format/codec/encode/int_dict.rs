@@ -13,8 +13,8 @@ pub(crate) struct IntDict {
     /// Value and number; [`EMPTY`] marks a free slot.
     slots: Vec<(i64, u32)>,
     values: Vec<i64>,
-    /// Random, because traced programs choose the values: nobody can prepare
-    /// values that collide.
+    /// Random, because traced programs choose the values: no program can prepare values that
+    /// collide.
     factor: u64,
     shift: u32,
 }

@@ -20,6 +20,10 @@ use crate::format::codec::GROUP_ROWS;
 /// Pages after which the encodings are compared again, as soon as the chunk takes all of them.
 const TRIAL_EVERY: u32 = 32;
 
+/// Values of a page that differences and plain values are compared on: all of them would take
+/// as long as two more pages.
+const TRIAL_VALUES: usize = 1 << 13;
+
 /// PLAIN costs the most time, at writing and at reading: it has to save this
 /// part of the room.
 const PLAIN_PENALTY: usize = 4;
@@ -31,6 +35,10 @@ const SAMPLE: usize = 1 << 11;
 const PLAN_LEAST: usize = 4 * SAMPLES * SAMPLE;
 /// How often a value of a dictionary comes again at least, on average.
 const PLAN_REPEATED: usize = 3;
+/// Values of which so few come twice are too many for a dictionary: of as many as it has room
+/// for at most, drawn at random, 128 would come again.
+const FIRST_VALUES: usize = 1 << 12;
+const FIRST_REPEATED: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
@@ -154,9 +162,10 @@ impl IntColumn {
         self.encoded.clear();
         // A dictionary of more than that takes more room itself than it saves.
         let most = values.len() / PLAN_REPEATED;
-        let all = values
-            .iter()
-            .all(|v| self.dict.index(*v).is_some() && self.dict.values().len() <= most);
+        let all = self.repeats(values)
+            && values
+                .iter()
+                .all(|v| self.dict.index(*v).is_some() && self.dict.values().len() <= most);
         let mut distinct = self.dict.values().to_vec();
         self.dict.clear();
         if all {
@@ -274,10 +283,15 @@ impl IntColumn {
         let before = self.dict.values().len();
         let mut best = usize::MAX;
         let mut compressed = Vec::new();
+        let sample = values.get(..TRIAL_VALUES).unwrap_or(values);
+        let of_all = |size: usize| size * values.len() / sample.len().max(1);
         for choice in [Choice::Dictionary, Choice::Delta, Choice::Plain] {
             self.encoded.clear();
             let mut size = 0;
             if choice == Choice::Dictionary {
+                if !self.repeats(values) {
+                    continue;
+                }
                 let fits = self.encode_dictionary(values);
                 let added: Vec<u8> = self.plain(self.dict.values().get(before..).unwrap_or(&[]));
                 self.dict.truncate(before);
@@ -289,14 +303,17 @@ impl IntColumn {
                 let share = self.later_entries(values);
                 size += (entries as f64 * share) as usize;
             } else {
-                self.encode_as(choice, values);
+                self.encode_as(choice, sample);
             }
             compressed.clear();
             let pays = zstd.compress(&self.encoded, &mut compressed)?;
-            size += if pays {
-                compressed.len()
-            } else {
-                self.encoded.len()
+            let encoded = match pays {
+                true => compressed.len(),
+                false => self.encoded.len(),
+            };
+            size += match choice {
+                Choice::Dictionary => encoded,
+                _ => of_all(encoded),
             };
             if choice == Choice::Plain {
                 size += size / PLAIN_PENALTY;
@@ -309,9 +326,22 @@ impl IntColumn {
         Ok(())
     }
 
-    /// What each page that is still to come in this chunk is expected to add to the
-    /// dictionary, as a part of what `values`, its next, would add: pages of a few values
-    /// that come again and again, such as the offsets of blocks, add less and less.
+    /// Whether a dictionary may pay, by the first values. Filling one with thousands of values
+    /// that never come again takes longer than encoding them.
+    fn repeats(&mut self, values: &[i64]) -> bool {
+        let Some(first) = values.get(..FIRST_VALUES) else {
+            return true;
+        };
+        let before = self.dict.values().len();
+        let fits = first.iter().all(|v| self.dict.index(*v).is_some());
+        let added = self.dict.values().len() - before;
+        self.dict.truncate(before);
+        fits && added + FIRST_REPEATED <= FIRST_VALUES
+    }
+
+    /// The expected growth of the dictionary per remaining page of this chunk, as a fraction of the
+    /// growth by `values`, the next page: pages with few recurring values, such as the offsets of
+    /// blocks, add less and less.
     fn later_entries(&mut self, values: &[i64]) -> f64 {
         let before = self.dict.values().len();
         let (first, second) = values.split_at(values.len() / 2);

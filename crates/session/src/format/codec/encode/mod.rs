@@ -1,9 +1,8 @@
 //! Batches to Parquet column chunks.
 //!
-//! The encoders are fathom's own and not those of the parquet crate because
-//! they must keep up with millions of rows a second on one core: strings
-//! arrive as ids of a table and are mapped, never hashed by the row, and
-//! columns that are constant or null cost next to nothing.
+//! The encoders are fathom's own and not the parquet crate's, because they must keep up with
+//! millions of rows per second on one core: strings arrive as ids of a table and are mapped, never
+//! hashed per row, and columns that are constant or null cost next to nothing.
 
 mod bits;
 mod chunk;

@@ -215,8 +215,8 @@ fn plain(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// `bytes` as text: what is not UTF-8 stands as `\xHH`. Readers reject a whole
-/// part over one invalid string.
+/// `bytes` as text: bytes that are not UTF-8 become `\xHH`. Readers reject a whole part because of
+/// one invalid string.
 fn valid_utf8(bytes: &[u8]) -> Cow<'_, [u8]> {
     if std::str::from_utf8(bytes).is_ok() {
         return Cow::Borrowed(bytes);

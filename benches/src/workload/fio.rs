@@ -1,4 +1,4 @@
-//! fio with the jobs of `fileserver.fio`, for a fixed time.
+//! fio with the jobs of `fileserver.fio` or `diskwait.fio`, for a fixed time.
 
 use std::fs;
 
@@ -8,15 +8,16 @@ use serde_json::Value;
 use super::{Measured, Run, words};
 use crate::tracer::number;
 
-static JOBS: &str = include_str!("../../fileserver.fio");
+pub static FILE_SERVER: &str = include_str!("../../fileserver.fio");
+pub static DISK: &str = include_str!("../../diskwait.fio");
 
-/// Runs fio.
+/// Runs fio with `jobs`.
 ///
 /// # Errors
 /// When it or its tracer fails.
-pub fn run(run: &Run) -> Result<Measured> {
+pub fn run(run: &Run, text: &str) -> Result<Measured> {
     let jobs = run.dir.join("jobs.fio");
-    fs::write(&jobs, JOBS)?;
+    fs::write(&jobs, text)?;
     let files = run.dir.join("files");
     fs::create_dir(&files)?;
     let out = run.dir.join("fio.json");

@@ -1,8 +1,8 @@
-//! What an error says: not every call that fails is a fault.
+//! The meaning of errors: not every call that returns an error has failed.
 
-/// What an error is to somebody who guards a program.
+/// The meaning of an error of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ErrorKind {
+pub enum ErrorKind {
     /// The answer to a question: whether there is such a file, whether it is a terminal,
     /// whether there is something to read by now. More of them are more calls, no fault.
     Answer,
@@ -45,8 +45,11 @@ const LOOK_UPS: [&str; 10] = [
     "unlink",
 ];
 
-/// What an error of a call says.
-pub(crate) fn kind(syscall: &str, errno: &str) -> ErrorKind {
+/// The meaning of the error `errno` of the call `syscall`.
+pub fn error_kind(syscall: &str, errno: &str) -> ErrorKind {
+    // Operations of io_uring are named like the calls that they stand for.
+    let operation = syscall.strip_prefix("IORING_OP_").map(str::to_lowercase);
+    let syscall = operation.as_deref().unwrap_or(syscall);
     let begins = |names: &[&str]| names.iter().any(|name| syscall.starts_with(name));
     let answer = match errno {
         // It would have had to wait, was interrupted, or the kernel does not have it.
@@ -63,7 +66,11 @@ pub(crate) fn kind(syscall: &str, errno: &str) -> ErrorKind {
         "EINVAL" => begins(&["readlink"]),
         "ESPIPE" => begins(&["lseek", "fadvise"]),
         // The end of the data, or of the holes.
-        "ENXIO" => syscall == "lseek",
+        "ENXIO" if syscall == "lseek" => true,
+        // There is no terminal, or no program has the other end of the pipe open.
+        "ENXIO" => begins(&["open"]),
+        // Shells ask in this way whether a descriptor is open.
+        "EBADF" => syscall == "fcntl",
         _ => false,
     };
     match (answer, FAULTS.contains(&errno)) {
@@ -75,16 +82,20 @@ pub(crate) fn kind(syscall: &str, errno: &str) -> ErrorKind {
 
 #[cfg(test)]
 mod tests {
-    use super::{ErrorKind, kind};
+    use super::{ErrorKind, error_kind};
 
     #[test]
-    fn answers_are_told_from_faults() {
+    fn answers_are_distinguished_from_faults() {
         for (syscall, errno, expected) in [
             ("ioctl", "ENOTTY", ErrorKind::Answer),
             ("openat", "ENOENT", ErrorKind::Answer),
             ("statx", "ENOENT", ErrorKind::Answer),
             ("lgetxattr", "ENODATA", ErrorKind::Answer),
             ("read", "EAGAIN", ErrorKind::Answer),
+            ("IORING_OP_OPENAT", "ENOENT", ErrorKind::Answer),
+            ("IORING_OP_READ", "EIO", ErrorKind::Fault),
+            ("openat", "ENXIO", ErrorKind::Answer),
+            ("fcntl", "EBADF", ErrorKind::Answer),
             ("rename", "ENOENT", ErrorKind::Other),
             ("write", "EBADF", ErrorKind::Other),
             ("pread64", "EINVAL", ErrorKind::Other),
@@ -93,7 +104,7 @@ mod tests {
             ("fsync", "EIO", ErrorKind::Fault),
             ("openat", "EMFILE", ErrorKind::Fault),
         ] {
-            assert_eq!(kind(syscall, errno), expected, "{syscall} {errno}");
+            assert_eq!(error_kind(syscall, errno), expected, "{syscall} {errno}");
         }
     }
 }

@@ -1,25 +1,66 @@
-// Statements to begin with: each answers a question that people have.
+// Example queries: each answers a question that people have. Some of them are the default board of panels.
 
-import type { PlotChoice } from "../../state/queries";
-import { TABLE } from "../../state/queries";
+import { type PlotChoice, type SavedQuery, TABLE } from "./queries";
 
 export interface Example {
 	name: string;
 	sql: string;
 	plot: PlotChoice;
+	/** It is on the board that everybody begins with. */
+	board?: boolean;
 }
 
 const over = (form: PlotChoice["form"], more: Partial<PlotChoice> = {}): PlotChoice => ({ ...TABLE, form, ...more });
 
 export const EXAMPLES: readonly Example[] = [
 	{
-		name: "The slowest calls",
+		name: "Time in calls by system call",
+		sql: `SELECT $from + (ts_ns - $from) // $bucket * $bucket AS ts_ns,
+  syscall, sum(dur_ns) AS time_ns
+FROM syscalls
+WHERE ts_ns BETWEEN $from AND $to AND $filter
+GROUP BY ALL ORDER BY ALL`,
+		plot: over("stack"),
+		board: true,
+	},
+	{
+		name: "Slowest files",
+		sql: `SELECT path, count(*) AS calls, sum(dur_ns) AS time_ns,
+  quantile_disc(dur_ns, 0.99) AS p99_ns, max(dur_ns) AS max_ns, sum(bytes) AS bytes
+FROM syscalls
+WHERE ts_ns BETWEEN $from AND $to AND $filter AND path IS NOT NULL
+GROUP BY ALL ORDER BY time_ns DESC LIMIT 100`,
+		plot: over("table"),
+		board: true,
+	},
+	{
+		name: "Device requests by process",
+		sql: `SELECT $from + (ts_ns - $from) // $bucket * $bucket AS ts_ns,
+  coalesce(comm, 'not known') AS comm, sum(bytes) AS bytes
+FROM block
+WHERE ts_ns BETWEEN $from AND $to
+GROUP BY ALL ORDER BY ALL`,
+		plot: over("stack"),
+		board: true,
+	},
+	{
+		name: "Time by layer",
+		sql: `SELECT layer, name, count(*) AS visits, sum(self_ns) AS time_ns
+FROM slices
+WHERE ts_ns BETWEEN $from AND $to AND rid IN (SELECT rid FROM syscalls WHERE $filter)
+GROUP BY ALL ORDER BY time_ns DESC LIMIT 50`,
+		plot: over("table"),
+		board: true,
+	},
+	{
+		name: "Slowest calls",
 		sql: `SELECT rid, dur_ns, syscall, comm, path, bytes
 FROM syscalls
 WHERE ts_ns BETWEEN $from AND $to AND $filter
 ORDER BY dur_ns DESC
 LIMIT 100`,
 		plot: over("table"),
+		board: true,
 	},
 	{
 		name: "Calls over time",
@@ -38,6 +79,7 @@ FROM syscalls
 WHERE ts_ns BETWEEN $from AND $to AND $filter
 GROUP BY ALL ORDER BY ALL`,
 		plot: over("line", { log: true }),
+		board: true,
 	},
 	{
 		name: "Small reads and writes by file",
@@ -59,7 +101,7 @@ GROUP BY ALL ORDER BY size`,
 		plot: over("dots", { x: "size", y: ["calls"], series: "syscall" }),
 	},
 	{
-		name: "Errors",
+		name: "Errors by file",
 		sql: `SELECT errno, syscall, comm, path, count(*) AS calls
 FROM syscalls
 WHERE ts_ns BETWEEN $from AND $to AND $filter AND errno IS NOT NULL
@@ -67,7 +109,7 @@ GROUP BY ALL ORDER BY calls DESC LIMIT 100`,
 		plot: over("table"),
 	},
 	{
-		name: "Who woke whom",
+		name: "Waits and who ended them",
 		sql: `SELECT comm, reason, waker, count(*) AS waits, sum(dur_ns) AS time_ns
 FROM waits
 WHERE ts_ns BETWEEN $from AND $to
@@ -75,3 +117,8 @@ GROUP BY ALL ORDER BY time_ns DESC LIMIT 50`,
 		plot: over("table"),
 	},
 ];
+
+/** The panels that everybody begins with, until the reader has some. */
+export const BOARD: readonly SavedQuery[] = EXAMPLES.filter((example) => example.board).map(
+	({ name, sql, plot }, i) => ({ id: `board ${i}`, name, sql, plot, panel: true, wide: false }),
+);

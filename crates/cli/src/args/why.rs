@@ -1,0 +1,39 @@
+//! Options of `why`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Options of `why`.
+#[derive(Debug, Args)]
+pub struct WhyArgs {
+    /// Directory of the session
+    pub session: PathBuf,
+    /// Explain this request alone
+    #[arg(long, value_name = "RID", conflicts_with_all = ["file", "thread", "from", "until"])]
+    pub request: Option<i64>,
+    /// Explain requests on this file: its path, or the end of its path
+    #[arg(long, value_name = "PATH")]
+    pub file: Option<String>,
+    /// Explain requests of this thread
+    #[arg(long, value_name = "TID")]
+    pub thread: Option<i64>,
+    /// Explain requests that had not ended at TIME
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Explain requests that began before TIME
+    #[arg(long, visible_alias = "to", value_name = "TIME")]
+    pub until: Option<String>,
+    /// Form of the answer
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: WhyFormat,
+}
+
+/// Form of an explanation.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum WhyFormat {
+    /// For a terminal: sentences
+    Text,
+    /// For programs: sentences, and the numbers that they are made of
+    Json,
+}

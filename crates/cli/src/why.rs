@@ -1,0 +1,93 @@
+//! `fathom why`: where the time went, in three sentences.
+
+use std::io::{IsTerminal, Write};
+
+use fathom_export::parse_time;
+use fathom_query::escape::text;
+use fathom_query::{Db, Limits};
+use fathom_report::diagnosis_in_passing;
+use fathom_session::{Session, on_latest};
+use fathom_why::{File, Named, Scope, Story};
+
+use crate::analysis;
+use crate::args::{WhyArgs, WhyFormat};
+use crate::exit::Failure;
+
+/// Runs `why` and returns the exit status.
+pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
+    let mut session = analysis::open(&args.session)?;
+    let story = on_latest(&mut session, |session| story(session, args)).map_err(Failure::input)?;
+    let stdout = std::io::stdout();
+    let width = match stdout.is_terminal() {
+        true => analysis::width(),
+        false => analysis::DEFAULT_WIDTH,
+    };
+    let answer = match args.format {
+        WhyFormat::Text => fathom_report::story_to_text(&story, width),
+        WhyFormat::Json => analysis::json(&story)?,
+    };
+    let mut out = stdout.lock();
+    out.write_all(answer.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(Failure::input)?;
+    Ok(0)
+}
+
+fn story(session: &Session, args: &WhyArgs) -> Result<Story, anyhow::Error> {
+    let db = Db::open(session, Limits::default())?;
+    let scope = scope(&db, session, args)?;
+    let diagnosis = match scope.request {
+        Some(_) => Err(String::new()),
+        None => diagnosis_in_passing(session)?,
+    };
+    let findings = diagnosis.map(|diagnosis| diagnosis.findings);
+    let findings = findings.unwrap_or_default();
+    Ok(fathom_why::why(&db, session.meta(), &scope, &findings)?)
+}
+
+/// The requests that options ask about.
+fn scope(db: &Db, session: &Session, args: &WhyArgs) -> Result<Scope, anyhow::Error> {
+    let clock = &session.meta().clock;
+    let time = |value: &Option<String>| {
+        let time = value.as_deref().map(|value| parse_time(value, clock));
+        time.transpose()
+    };
+    let (from_ns, until_ns) = (time(&args.from)?, time(&args.until)?);
+    if let (Some(from), Some(until)) = (from_ns, until_ns)
+        && from >= until
+    {
+        anyhow::bail!("the window ends before it begins: --until must be later than --from");
+    }
+    let file = args
+        .file
+        .as_deref()
+        .map(|name| file(db, name))
+        .transpose()?;
+    Ok(Scope {
+        request: args.request,
+        file,
+        thread: args.thread,
+        from_ns,
+        until_ns,
+        ..Scope::default()
+    })
+}
+
+/// The file that a name stands for.
+fn file(db: &Db, name: &str) -> Result<File, anyhow::Error> {
+    match File::named(db, name)? {
+        Named::File(file) => Ok(file),
+        Named::Nothing => anyhow::bail!(
+            "no file {} in this session; list its files with: FROM by_file",
+            text(name)
+        ),
+        Named::Several(paths) => {
+            let paths: Vec<_> = paths.iter().map(|path| text(path)).collect();
+            anyhow::bail!(
+                "{} stands for several files: give more of the path, such as {}",
+                text(name),
+                paths.join(", ")
+            )
+        }
+    }
+}

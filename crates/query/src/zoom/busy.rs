@@ -1,0 +1,232 @@
+//! Time spread over the buckets that calls and visits of layers last through.
+//!
+//! The pyramid adds up the time of a call where the call begins. That is accurate to a part of a
+//! bucket for calls that are much shorter than a bucket. The longer ones are few, because a thread
+//! can make only a handful of them in a bucket, so they are read from the rows.
+
+use fathom_pyramid::Key;
+
+use super::gather::Gather;
+use super::rows::{self, LongVisit};
+use super::summed::paths;
+use super::{By, Gathered, Request, Zoom};
+use crate::QueryError;
+
+/// Rows that began so long before the window are looked for only among those that took at
+/// least that long: the footers of the parts contain the longest duration of each group of rows.
+const LONGER_NS: [i64; 4] = [1_000_000, 100_000_000, 10_000_000_000, 1_000_000_000_000];
+
+/// Rows that began from `begin` to before `end` and took longer than `longer_ns`.
+struct Range {
+    begin: i64,
+    end: i64,
+    longer_ns: i64,
+}
+
+impl Range {
+    /// As a condition on a table with `ts_ns` and `dur_ns`, for rows that reach `from`.
+    fn sql(&self, from: i64) -> String {
+        let Self {
+            begin,
+            end,
+            longer_ns,
+        } = self;
+        format!(
+            "ts_ns >= {begin} AND ts_ns < {end} AND dur_ns > {longer_ns} AND dur_ns > {from} - ts_ns"
+        )
+    }
+}
+
+/// Where rows are that last through a part of the window and take longer than a quarter of a
+/// bucket of 2^`shift` ns.
+fn ranges((from, to): (i64, i64), shift: u8) -> Vec<Range> {
+    let least = 1i64 << shift.saturating_sub(2);
+    let mut ranges = vec![Range {
+        begin: from,
+        end: to,
+        longer_ns: least,
+    }];
+    let mut reached = 0;
+    for most in LONGER_NS.into_iter().chain([i64::MAX]) {
+        ranges.push(Range {
+            begin: from.saturating_sub(most).max(0),
+            end: from.saturating_sub(reached),
+            longer_ns: least.max(reached),
+        });
+        reached = most;
+    }
+    ranges
+}
+
+/// Spreads the calls of an answer.
+pub(super) fn spread_calls(
+    zoom: &Zoom,
+    request: &Request,
+    gathered: &mut Gathered<'_>,
+) -> Result<(), QueryError> {
+    let (window, shift) = (gathered.window, gathered.shift);
+    let gather = &mut gathered.gather;
+    gather.start(window.0, shift);
+    long_calls(
+        zoom,
+        request,
+        request.by,
+        (window, shift),
+        |begin, ns, key| {
+            let whole = [(begin, begin.saturating_add(ns))];
+            gather.spread(key, begin, (ns, ns), &whole, window.1);
+        },
+    )
+}
+
+/// Gives `each` the calls that pass the filter and last through a part of the window for longer
+/// than a quarter of a bucket: beginning, duration, key.
+fn long_calls(
+    zoom: &Zoom,
+    request: &Request,
+    by: By,
+    (window, shift): ((i64, i64), u8),
+    mut each: impl FnMut(i64, i64, &Key),
+) -> Result<(), QueryError> {
+    let filter = request.filter.sql();
+    let filter = filter.map_or(String::new(), |sql| format!(" AND {sql}"));
+    for range in ranges(window, shift) {
+        if let Some(source) = zoom.long_calls_in(range.begin..range.end, range.longer_ns)? {
+            let condition = format!("{}{filter}", range.sql(window.0));
+            rows::long_calls(&zoom.db, &source, by, &condition, &mut each)?;
+        }
+    }
+    Ok(())
+}
+
+/// Spreads the visits of layers, and as time of layer `syscall` the calls without any.
+pub(super) fn spread_visits(
+    zoom: &Zoom,
+    request: &Request,
+    (window, shift): ((i64, i64), u8),
+    gather: &mut Gather<'_>,
+    syscall: &Key,
+) -> Result<(), QueryError> {
+    let of_filter = match request.filter.sql() {
+        None => String::new(),
+        Some(sql) => {
+            let calls = zoom.calls_in(0..window.1)?;
+            format!(" AND rid IN (SELECT rid FROM {calls} WHERE {sql})")
+        }
+    };
+    let mut visits = Vec::new();
+    for range in ranges(window, shift) {
+        let holds = |g: &rows::Group| {
+            g.first_at_ns < range.end
+                && g.last_at_ns >= range.begin
+                && g.longest_ns > range.longer_ns
+        };
+        let parts = paths(zoom.visits.parts().filter(|p| p.groups.iter().any(holds)));
+        if !parts.is_empty() {
+            let condition = format!("{}{of_filter}", range.sql(window.0));
+            rows::long_visits(&zoom.db, &parts, &condition, &mut visits)?;
+        }
+    }
+    // All calls, as time of their own layer; those that have visits are taken away below.
+    long_calls(
+        zoom,
+        request,
+        By::Nothing,
+        (window, shift),
+        |begin, ns, _| {
+            let whole = [(begin, begin.saturating_add(ns))];
+            gather.spread(syscall, begin, (ns, ns), &whole, window.1);
+        },
+    )?;
+    visits.sort_unstable_by_key(|v| (v.rid, v.begin, v.depth));
+    for request in visits.chunk_by(|a, b| a.rid == b.rid) {
+        for visit in request {
+            let end = visit.begin.saturating_add(visit.dur_ns);
+            if visit.depth == 0 && *syscall == visit.layer {
+                let whole = [(visit.begin, end)];
+                let less = (visit.dur_ns, -visit.dur_ns);
+                gather.spread(syscall, visit.begin, less, &whole, window.1);
+            }
+            let own = own_intervals(visit, request);
+            let length: i64 = own.iter().map(|(a, b)| b - a).sum();
+            gather.spread(
+                &visit.layer,
+                visit.begin,
+                (length, visit.self_ns),
+                &own,
+                window.1,
+            );
+        }
+    }
+    Ok(())
+}
+
+/// When a visit was in none of the visits of the same request one level deeper, `all` in order
+/// of their beginnings.
+fn own_intervals(visit: &LongVisit, all: &[LongVisit]) -> Vec<(i64, i64)> {
+    let end = visit.begin.saturating_add(visit.dur_ns);
+    let mut at = visit.begin;
+    let mut own = Vec::new();
+    for inner in all.iter().filter(|v| v.depth == visit.depth + 1) {
+        let inner_end = inner.begin.saturating_add(inner.dur_ns).min(end);
+        if inner_end <= visit.begin || inner.begin >= end {
+            continue;
+        }
+        if inner.begin > at {
+            own.push((at, inner.begin));
+        }
+        at = at.max(inner_end);
+    }
+    if at < end {
+        own.push((at, end));
+    }
+    // Short visits below may have taken the rest; what the visit took itself is somewhere in it.
+    if own.is_empty() {
+        own.push((visit.begin, end));
+    }
+    own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn visit(begin: i64, dur_ns: i64, depth: i32) -> LongVisit {
+        LongVisit {
+            rid: 1,
+            begin,
+            dur_ns,
+            self_ns: 0,
+            depth,
+            layer: Key::Null,
+        }
+    }
+
+    #[test]
+    fn time_in_inner_visits_is_not_the_outer_ones() {
+        let all = [
+            visit(0, 100, 0),
+            visit(10, 20, 1),
+            visit(12, 5, 2),
+            visit(50, 50, 1),
+        ];
+        assert_eq!(own_intervals(&all[0], &all), [(0, 10), (30, 50)]);
+        assert_eq!(own_intervals(&all[1], &all), [(10, 12), (17, 30)]);
+        assert_eq!(own_intervals(&all[3], &all), [(50, 100)]);
+        let covered = [visit(0, 100, 0), visit(0, 100, 1)];
+        assert_eq!(own_intervals(&covered[0], &covered), [(0, 100)]);
+    }
+
+    #[test]
+    fn ranges_reach_back_to_the_beginning() {
+        let ranges = ranges((5_000_000_000, 6_000_000_000), 20);
+        assert_eq!(
+            ranges.first().map(|r| (r.begin, r.longer_ns)),
+            Some((5_000_000_000, 1 << 18))
+        );
+        for pair in ranges.windows(2).skip(1) {
+            assert_eq!(pair[1].end, pair[0].begin.max(0), "no gap");
+        }
+        assert_eq!(ranges.last().map(|r| r.begin), Some(0));
+    }
+}

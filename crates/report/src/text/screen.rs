@@ -1,0 +1,242 @@
+//! The report on one screen: what ran, where its time went and why, and what to ask next.
+
+use fathom_model::units::{bytes, count, duration, percent, share};
+use fathom_query::escape::{self, shell_words, shorten, wrap};
+
+use super::table::{Column, render};
+use super::{Page, blank_zero};
+use crate::section::sparkline;
+
+/// Problems that are listed.
+const PROBLEMS: usize = 2;
+/// Causes that have a bar.
+const CAUSES: usize = 5;
+/// Columns of the longest bar.
+const BAR: usize = 30;
+/// Columns of a cause's name.
+const CAUSE: usize = 28;
+/// Findings that are listed.
+const FINDINGS: usize = 3;
+/// Lines of a finding's title.
+const TITLE: usize = 2;
+/// Calls on files that are listed.
+const COSTLY: usize = 5;
+
+impl Page<'_> {
+    /// Everything on one screen.
+    pub(super) fn screen(&mut self) {
+        self.head();
+        self.some_problems();
+        self.why();
+        self.causes();
+        self.some_findings();
+        self.costly();
+        self.over_time();
+        self.accounts();
+        self.what_next();
+    }
+
+    fn some_problems(&mut self) {
+        let problems = &self.report.problems;
+        for problem in problems.iter().take(PROBLEMS) {
+            let line = shorten(&format!("! {}", escape::text(problem)), self.width);
+            let line = self.style.bad(&line);
+            self.line(&line);
+        }
+        if problems.len() > PROBLEMS {
+            let more = format!("! {} more problems: --full", problems.len() - PROBLEMS);
+            let line = self.style.bad(&more);
+            self.line(&line);
+        }
+    }
+
+    pub(super) fn why(&mut self) {
+        self.title("Why", "");
+        for sentence in &self.report.why.sentences {
+            for line in super::story::lines(&sentence.text(), self.width - 2) {
+                self.line(&format!("  {line}"));
+            }
+        }
+    }
+
+    fn causes(&mut self) {
+        let facts = &self.report.why.facts;
+        if facts.all.is_empty() {
+            return;
+        }
+        let total = facts.all.iter().map(|share| share.self_ns).sum::<i64>() as f64;
+        let note = format!(
+            "{} in {} requests; overlaps add up",
+            duration(facts.total_ns),
+            count(facts.requests)
+        );
+        self.title("Time by cause", &note);
+        for cause in facts.all.iter().take(CAUSES) {
+            let part = share(cause.self_ns as f64, total).unwrap_or(0.0);
+            let filled = (part * BAR as f64).ceil() as usize;
+            let name = cause.cause.to_string();
+            let name = shorten(&escape::text(&name), CAUSE);
+            let line = format!(
+                "  {name:CAUSE$} {:>6} {:>9}  {}",
+                percent(part),
+                duration(cause.self_ns),
+                "█".repeat(filled.min(BAR))
+            );
+            self.line(&line);
+        }
+    }
+
+    fn some_findings(&mut self) {
+        let Some(findings) = &self.report.findings else {
+            return;
+        };
+        if let Some(reason) = &findings.left_out {
+            self.title("Findings", reason);
+            return;
+        }
+        let note = match findings.count {
+            0 => format!("none; {} rules checked", findings.rules),
+            n => format!("{} by {} rules", count(n as i64), findings.rules),
+        };
+        self.title("Findings", &note);
+        for finding in findings.top.iter().take(FINDINGS) {
+            let text = format!("{}: {}", finding.rule, finding.title);
+            let mut label = self.severity(finding.severity);
+            let room = self.width - 10;
+            let mut lines = wrap(&escape::text(&text), room);
+            if lines.len() > TITLE {
+                let rest = lines.split_off(TITLE - 1).join(" ");
+                lines.push(shorten(&rest, room));
+            }
+            for line in lines {
+                self.line(&format!("  {label}{line}"));
+                label = " ".repeat(8);
+            }
+        }
+    }
+
+    fn costly(&mut self) {
+        let costly = &self.report.costly;
+        if costly.is_empty() {
+            return;
+        }
+        let totals = &self.report.totals;
+        let mut note = format!(
+            "{}, {} failed, {} moved",
+            count(totals.calls),
+            count(totals.errors),
+            bytes(totals.bytes)
+        );
+        if totals.pending > 0 {
+            note.push_str(&format!(", {} had not ended", count(totals.pending)));
+        }
+        self.title("Costliest calls", &note);
+        let columns = [
+            Column::name("call"),
+            Column::flexible("file"),
+            Column::number("count", 0),
+            Column::number("bytes", 0),
+            Column::number("mean", 2),
+            Column::number("max", 0),
+            Column::number("total", 0),
+            Column::number("share", 1),
+        ];
+        let total = totals.total_ns as f64;
+        let rows: Vec<Vec<String>> = costly
+            .iter()
+            .take(COSTLY)
+            .map(|c| {
+                vec![
+                    c.syscall.clone(),
+                    c.path.clone().unwrap_or_else(|| "-".into()),
+                    count(c.calls),
+                    blank_zero(c.bytes, bytes),
+                    duration(c.total_ns.checked_div(c.calls).unwrap_or(0)),
+                    duration(c.max_ns),
+                    duration(c.total_ns),
+                    share(c.total_ns as f64, total).map_or("-".into(), percent),
+                ]
+            })
+            .collect();
+        render(&mut self.out, self.style, self.width, &columns, &rows);
+    }
+
+    fn over_time(&mut self) {
+        if self.report.loss.stored == 0 {
+            return;
+        }
+        let slices = &self.report.timeline.slices;
+        let busy: Vec<i64> = slices.iter().map(|s| s.total_ns).collect();
+        let calls: Vec<i64> = slices.iter().map(|s| s.calls).collect();
+        self.out.push('\n');
+        for (name, values) in [("time in calls", busy), ("calls", calls)] {
+            let graph = sparkline(&self.columns_of(&values));
+            let line = format!("{} {graph}", self.style.bold(&format!("{name:13}")));
+            self.line(&line);
+        }
+    }
+
+    /// What was seen and kept, and what that cost.
+    fn accounts(&mut self) {
+        let (loss, cost) = (&self.report.loss, &self.report.cost);
+        let number = |n: u64| count(i64::try_from(n).unwrap_or(i64::MAX));
+        let parts: Vec<String> = loss
+            .parts()
+            .map(|(what, n)| format!("{what} {}", number(n)))
+            .collect();
+        let sum = if loss.balanced { "=" } else { "≠" };
+        let line = format!("seen {} {sum} {}", number(loss.seen), parts.join(" + "));
+        let line = match loss.lost == 0 {
+            true => line,
+            false => self.style.bad(&line),
+        };
+        self.line(&line);
+        let mut facts = Vec::new();
+        if let Some(share) = cost.probe_share {
+            facts.push(format!(
+                "probes {} of the program's CPU time",
+                percent(share)
+            ));
+        }
+        if let Some(share) = cost.recorder_share {
+            facts.push(format!("recorder {} of one CPU", percent(share)));
+        }
+        facts.push(bytes(
+            i64::try_from(self.report.storage.bytes).unwrap_or(i64::MAX),
+        ));
+        let line = self.style.dim(&facts.join(" · "));
+        self.line(&line);
+    }
+
+    fn what_next(&mut self) {
+        self.out.push('\n');
+        let place = &self.report.storage.location;
+        let mut commands = Vec::new();
+        if let Some(group) = self.report.why.facts.groups.first() {
+            let rid = group.longest_rid.to_string();
+            commands.push((
+                shell_words(["fathom", "why", place, "--request", &rid]),
+                "the longest request of the costliest kind",
+            ));
+        }
+        commands.push((
+            shell_words(["fathom", "report", place, "--full"]),
+            "every table of this report",
+        ));
+        let some = self.report.findings.as_ref().is_some_and(|f| f.count > 0);
+        commands.push(match some {
+            true => (
+                shell_words(["fathom", "diagnose", place]),
+                "evidence, and what to do instead",
+            ),
+            false => (shell_words(["fathom", "ui", place]), "the page"),
+        });
+        let longest = commands.iter().map(|(c, _)| c.chars().count()).max();
+        let longest = longest.unwrap_or(0);
+        for (command, purpose) in commands {
+            let purpose = self.style.dim(&format!("  # {purpose}"));
+            let line = format!("{command:longest$}{purpose}");
+            self.line(&line);
+        }
+    }
+}

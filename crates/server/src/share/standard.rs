@@ -1,0 +1,177 @@
+//! What a shared file of a whole session holds: the questions that the page asks when its views are
+//! opened, and those about the slowest calls.
+//!
+//! The test of the page in a browser opens such a file and finds every view complete.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fathom_query::Limits;
+
+use super::{Question, ShareRequest, file};
+use crate::api::{self, App};
+use crate::columns::{collect, texts};
+use crate::error::{ApiError, Problem};
+use crate::job::{Lane, Stop};
+use crate::library::Library;
+use crate::view::Reader;
+use crate::{QUERY_TIME, ServerError};
+
+/// Calls of which all is kept: those that took longest.
+const SLOWEST: usize = 40;
+/// Files of which the accesses are kept: those with the most bytes, and time.
+const FILES: usize = 6;
+/// Devices that are kept.
+const DEVICES: usize = 4;
+
+/// Views that the file has tabs for.
+const VIEWS: [&str; 8] = [
+    "overview", "timeline", "request", "table", "file", "threads", "layers", "devices",
+];
+
+/// What these views ask of a session, whatever is in it.
+const ALWAYS: [&str; 25] = [
+    "",
+    "/why",
+    "/why?findings=1",
+    "/findings",
+    "/tiles?by=purpose&busy=1",
+    "/tiles?by=file&top=5&busy=1",
+    "/tiles?by=syscall&top=5&busy=1",
+    "/tiles?by=layer&top=5&busy=1",
+    "/tiles?by=thread&top=5&busy=1",
+    "/tiles?by=purpose&top=8&busy=1",
+    "/tiles?by=purpose&latency=1&pixels=600",
+    "/errors?pixels=600",
+    "/flame",
+    "/top?by=file&sort=time_ns&limit=12",
+    "/top?by=syscall&sort=time_ns&limit=12",
+    "/top?by=thread&sort=time_ns&limit=12",
+    "/top?by=file&sort=bytes&limit=300",
+    "/threads",
+    "/timeline?pixels=2048",
+    "/tiles?by=thread&top=200&latency=1&busy=1&pixels=400",
+    "/layers?mode=windows&pixels=500",
+    "/layers?mode=requests&limit=4000&sort=-dur_ns",
+    "/devices",
+    "/cache?pixels=400",
+    TABLE,
+];
+
+/// The first rows of the table, slowest first.
+const TABLE: &str = "/events?sort=-dur_ns&columns=ts_ns,dur_ns,comm,tid,syscall,errno,path,\
+    file_offset,bytes,flags,rid&offset=0&limit=256";
+
+/// A session as one HTML file: the page with what its views show, to open without a server.
+///
+/// # Errors
+/// When the session cannot be read, or the page is not built into this program.
+pub fn shared_page(session: &Path, memory_bytes: u64) -> Result<String, ServerError> {
+    let limits = Limits {
+        memory_bytes,
+        threads: 0,
+        time: Some(QUERY_TIME),
+    };
+    let failed = |source| ServerError::Root {
+        path: session.to_path_buf(),
+        source,
+    };
+    let library = Library::new(session, limits).map_err(failed)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
+    let made = runtime.block_on(make(&Arc::new(App::new(library, None))));
+    runtime.shutdown_background();
+    made.map_err(|error| {
+        let Problem {
+            what,
+            subject,
+            next,
+        } = error.problem;
+        ServerError::Share(format!("{what} ({subject}); {next}"))
+    })
+}
+
+async fn make(app: &Arc<App>) -> Result<String, ApiError> {
+    let missing = || ApiError::not_found("the session", "give the directory of one session");
+    let [id] = <[String; 1]>::try_from(app.library.ids()?).map_err(|_| missing())?;
+    let own = format!("/sessions/{}", encoded(&id));
+    let mut paths: Vec<String> = ALWAYS.iter().map(|path| format!("{own}{path}")).collect();
+    let some = |sql: String| {
+        let query = move |reader: &Reader, _: &Stop| {
+            let rows = collect(reader.db().run(&sql)?)?;
+            let found = texts(&rows, "value")?;
+            Ok(found
+                .iter()
+                .flatten()
+                .map(str::to_owned)
+                .collect::<Vec<_>>())
+        };
+        app.jobs.query(id.clone(), Lane::Quick, query)
+    };
+    let devices = "SELECT device AS value FROM block WHERE device <> ''";
+    let devices = format!("{devices} GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT {DEVICES}");
+    for device in some(devices).await? {
+        let device = format!("{own}/devices/{}", encoded(&device));
+        paths.push(format!("{device}?pixels=400"));
+        paths.push(format!("{device}?by=comm&pixels=400"));
+        paths.push(format!("{device}/at_once?pixels=200"));
+    }
+    let slowest = "SELECT rid AS value FROM syscalls WHERE dur_ns IS NOT NULL";
+    for rid in some(format!("{slowest} ORDER BY dur_ns DESC LIMIT {SLOWEST}")).await? {
+        paths.push(format!("{own}/requests/{rid}"));
+        paths.push(format!("{own}/requests/{rid}/meanwhile"));
+        paths.push(format!("{own}/why?rid={rid}"));
+    }
+    let files = "SELECT file_id AS value FROM syscalls WHERE file_id IS NOT NULL AND bytes > 0";
+    let files = format!("{files} GROUP BY 1 ORDER BY sum(bytes) DESC, 1 LIMIT {FILES}");
+    for file in some(files).await? {
+        let filter = encoded(&format!("{{\"file\":[{file}]}}"));
+        paths.push(format!(
+            "{own}/offsets?file={file}&unique=0&width=384&height=256"
+        ));
+        paths.push(format!(
+            "{own}/offsets?file={file}&unique=1&width=1&height=1"
+        ));
+        paths.push(format!(
+            "{own}/top?by=file&sort=bytes&limit=1000&f={filter}"
+        ));
+        paths.push(format!("{own}/top?by=file&limit=1&f={filter}"));
+    }
+    let question = |path| Question { path, body: None };
+    let request = ShareRequest {
+        title: format!("{id} · fathom"),
+        start: format!("?s={}&view=overview", encoded(&id)),
+        views: VIEWS.map(str::to_string).to_vec(),
+        questions: paths.into_iter().map(question).collect(),
+    };
+    file(&api::routes(app.clone()), &request).await
+}
+
+/// Text in an address, as `encodeURIComponent` writes it.
+fn encoded(text: &str) -> String {
+    let mut made = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' => made.push(byte as char),
+            b'-' | b'_' | b'.' | b'!' | b'~' | b'*' | b'\'' | b'(' | b')' => {
+                made.push(byte as char)
+            }
+            _ => made.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::encoded;
+
+    #[test]
+    fn addresses_are_as_the_page_writes_them() {
+        assert_eq!(encoded("a b.fathom"), "a%20b.fathom");
+        assert_eq!(encoded("{\"file\":[3]}"), "%7B%22file%22%3A%5B3%5D%7D");
+        assert_eq!(encoded("ä/?"), "%C3%A4%2F%3F");
+    }
+}

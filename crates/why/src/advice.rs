@@ -1,0 +1,172 @@
+//! What to change, by where the time went.
+
+use fathom_diagnose::{Activity, Finding};
+use fathom_model::syscalls::Syscall;
+
+use crate::facts::{Ahead, Cause, Group};
+use crate::sentence::{Link, Sentence};
+
+/// A finding with this share of the time explains it.
+const EXPLAINS: f64 = 0.1;
+
+/// The finding that says what to change about the requests of `group`: the costliest one about
+/// their program or file, when it claims a good part of `total_ns`.
+fn finding_for<'a>(findings: &'a [Finding], group: &Group, total_ns: i64) -> Option<&'a Finding> {
+    let about = |finding: &&Finding| {
+        let subject = &finding.subject;
+        let file = subject.file_id.is_none_or(|id| group.file_id == Some(id));
+        let program = match (subject.pid, &subject.comm) {
+            (Some(pid), _) if group.pid.is_some() => group.pid == Some(i64::from(pid)),
+            (_, Some(comm)) => *comm == group.comm,
+            _ => true,
+        };
+        // Of what the story is about: a finding about look-ups explains no syncs.
+        let example = finding.examples.first();
+        let call = example.and_then(|example| Syscall::named(example.syscall.as_bytes()));
+        let activity = call.is_none_or(|call| Activity::of(call.kind) == group.activity);
+        let cost = finding.cost_ns.unwrap_or(0);
+        file && program && activity && cost as f64 >= total_ns as f64 * EXPLAINS && cost > 0
+    };
+    findings
+        .iter()
+        .filter(about)
+        .max_by_key(|finding| finding.cost_ns)
+}
+
+/// What to change: the advice of the finding that explains the time, or else that for the cause
+/// with most of it. `None` where there is nothing to say.
+pub(crate) fn advice(
+    findings: &[Finding],
+    group: &Group,
+    cause: &Cause,
+    other: Option<&Ahead>,
+    total_ns: i64,
+) -> Option<Sentence> {
+    let mut sentence = Sentence::default();
+    // A program that waits for a CPU, or for another's requests, gains little by other I/O.
+    let held_up = *cause == Cause::Cpu || other.is_some();
+    let finding = finding_for(findings, group, total_ns).filter(|_| !held_up);
+    if let Some(finding) = finding {
+        sentence.push(first_sentence(&finding.advice)).push(" (");
+        let rule = finding.rule.to_owned();
+        sentence
+            .link(rule.clone(), Link::Finding { rule })
+            .push(").");
+        return Some(sentence);
+    }
+    let data = matches!(
+        group.activity,
+        Activity::Read | Activity::Write | Activity::Transfer
+    );
+    match cause {
+        Cause::Queue { device } | Cause::Device { device } if other.is_some() => {
+            let name = other.map(|ahead| ahead.comm.as_str()).unwrap_or_default();
+            sentence.push(format!(
+                "Give {name} a smaller share of {device} (ionice -c 3, or io.weight or io.max of its \
+                 cgroup), run it at another time, or move it to another device."
+            ));
+        }
+        Cause::Queue { device } => {
+            sentence.push(format!(
+                "Have fewer requests under way on {device} at once, or larger ones: they wait for \
+                 each other."
+            ));
+        }
+        Cause::Device { device } => {
+            let text = match group.activity {
+                Activity::Sync => format!(
+                    "Sync less often, with several changes for each sync, or put the file on a device \
+                     that makes writes durable faster than {device}."
+                ),
+                Activity::Read | Activity::Fault => format!(
+                    "Keep more of the data in memory, read it ahead or in larger pieces, or read with \
+                     more requests under way at once, if {device} serves several at a time."
+                ),
+                Activity::Write => {
+                    "Write in larger pieces, or with more requests under way at once.".to_owned()
+                }
+                Activity::Find => {
+                    "Keep files open, look up and list less, or read the directories \
+                                   into memory before."
+                        .to_owned()
+                }
+                _ => return None,
+            };
+            sentence.push(text);
+        }
+        Cause::Cpu => {
+            sentence.push(
+                "The storage is not the cause: give the program more CPU time, or run fewer busy \
+                 threads next to it.",
+            );
+        }
+        Cause::Sleep { waker: Some(waker) } if waker.starts_with("jbd2/") => {
+            sentence.push(
+                "Make each commit of the file system's journal rarer or smaller: sync less often, \
+                 and preallocate and overwrite instead of growing files, so that fdatasync has no \
+                 metadata to commit.",
+            );
+        }
+        Cause::Sleep { .. } if group.activity == Activity::Lock => {
+            sentence.push("Hold the lock for less time, or lock less of the file.");
+        }
+        Cause::Sleep { .. } if group.threads > 1 && data => {
+            sentence.push(
+                "Have the threads work on different files, or on ranges that they do not share: the \
+                 kernel lets one thread at a time change a file.",
+            );
+        }
+        Cause::Kernel { layer } => {
+            let text = match (group.activity, layer.as_str()) {
+                (Activity::Find, _) => {
+                    "The time is the kernel's work for each call: keep files open, and remember what \
+                     was looked up."
+                }
+                (Activity::Read | Activity::Write | Activity::Transfer, _) => {
+                    "The time is the kernel's work for each call, not the device's: make fewer and \
+                     larger calls."
+                }
+                (Activity::Remove | Activity::Change, _) => {
+                    "The time is the file system's work for each name: have fewer files."
+                }
+                _ => return None,
+            };
+            sentence.push(text);
+        }
+        Cause::Fuse => {
+            sentence.push("Look at the server of the FUSE file system: it had the requests.");
+        }
+        Cause::Sleep { .. } | Cause::Interrupts => return None,
+    }
+    Some(sentence)
+}
+
+/// The first sentence of a text, without its full stop.
+fn first_sentence(text: &str) -> &str {
+    let ends = |at: usize| {
+        let head = text.get(..at).unwrap_or_default();
+        let next = text.get(at..).and_then(|rest| rest.chars().nth(2));
+        let inside = head.matches('(').count() > head.matches(')').count();
+        !inside && !head.ends_with('.') && next.is_some_and(char::is_uppercase)
+    };
+    let mut stops = text.match_indices(". ").map(|(at, _)| at);
+    let end = stops.find(|at| ends(*at)).unwrap_or(text.len());
+    text.get(..end).unwrap_or(text).trim_end_matches('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_sentence;
+
+    #[test]
+    fn advice_is_cut_at_its_first_sentence() {
+        assert_eq!(first_sentence("Do a (x.y). Then b."), "Do a (x.y)");
+        assert_eq!(first_sentence("Do a."), "Do a");
+        let nested = "Use one (BEGIN ... COMMIT. Yes) or two, e.g. three. Then stop.";
+        assert_eq!(
+            first_sentence(nested),
+            "Use one (BEGIN ... COMMIT. Yes) or two, e.g. three"
+        );
+        assert_eq!(first_sentence(""), "");
+    }
+}

@@ -1,0 +1,701 @@
+//! The numbers of a story, from the session by SQL.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use fathom_diagnose::Activity;
+use fathom_model::kind::Kind;
+use fathom_model::meta::SessionMeta;
+use fathom_model::syscalls::SYSCALLS;
+use fathom_query::escape::sql_string;
+use fathom_query::fetch::{Row, rows};
+use fathom_query::{Db, QueryError, read_row};
+use serde::Serialize;
+
+use crate::scope::Scope;
+
+/// Requests up to which time of the clock is measured: their intervals are sorted.
+const MAX_INTERVALS: i64 = 5_000_000;
+/// Block requests of which it is told what was ahead, those that took the longest.
+const MAX_VICTIMS: usize = 1000;
+/// A group with this share of all time is the one that the story is about.
+const MOST: f64 = 0.5;
+/// The same of the clock.
+const MOST_OF_CLOCK: f64 = 0.25;
+
+/// The numbers of a story. Times are nanoseconds.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct Facts {
+    /// How long the recording, or the part of it that is asked about, took.
+    pub span_ns: i64,
+    /// Requests to storage: calls, operations, and page faults on mapped files.
+    pub requests: i64,
+    /// Sum of their durations; threads that wait at the same time add up.
+    pub total_ns: i64,
+    /// By program and activity, those with the most time first.
+    pub groups: Vec<Group>,
+    /// Where the time of all of them went, most first. Adds up to `total_ns`.
+    pub all: Vec<Share>,
+    /// Whether `causes`, `blocks` and `ahead` are those of the first group alone.
+    pub first_only: bool,
+    /// Where the time of these requests went, most first. Adds up to the sum of their durations.
+    pub causes: Vec<Share>,
+    /// Their block requests by device, those that took the most time first.
+    pub blocks: Vec<Block>,
+    /// Block requests that were ahead of theirs, by the process that caused them, most bytes first.
+    pub ahead: Vec<Ahead>,
+    /// The one request that is asked about.
+    pub single: Option<Single>,
+}
+
+/// Requests of a program with one purpose.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct Group {
+    /// Name of its processes.
+    pub comm: String,
+    /// The process; null when there are several.
+    pub pid: Option<i64>,
+    /// How many there are.
+    pub processes: i64,
+    /// Threads of them.
+    pub threads: i64,
+    /// What the requests are for.
+    pub activity: Activity,
+    /// Operations of io_uring and AIO, for which no thread waits in the call.
+    pub asynchronous: bool,
+    /// Name of the calls with most of the time.
+    pub syscall: String,
+    /// How many there are.
+    pub requests: i64,
+    /// Bytes that they moved.
+    pub bytes: i64,
+    /// Sum of durations.
+    pub total_ns: i64,
+    /// In how much of the span one of them at least was under way; null with very many requests.
+    pub wall_ns: Option<i64>,
+    /// Files, each by its id.
+    pub files: i64,
+    /// The file with the most time; null when it is not known.
+    pub file_id: Option<i64>,
+    /// Its path.
+    pub path: Option<String>,
+    /// Sum of durations on it.
+    pub file_ns: i64,
+    /// The longest request.
+    pub longest_rid: i64,
+    /// Its duration.
+    pub longest_ns: i64,
+}
+
+/// Why requests took time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case", tag = "cause")]
+pub enum Cause {
+    /// The device worked on their block requests.
+    Device {
+        /// Its name.
+        device: String,
+    },
+    /// Their block requests waited in the queue of the device, or for a place in it.
+    Queue {
+        /// Name of the device.
+        device: String,
+    },
+    /// Their thread could run, and waited for a CPU.
+    Cpu,
+    /// Their thread slept until another thread or an event woke it.
+    Sleep {
+        /// Who mostly woke it; null when that was not seen.
+        waker: Option<String>,
+    },
+    /// The kernel worked in their thread: copies, look-ups, the file system.
+    Kernel {
+        /// The layer, as in table `slices`.
+        layer: String,
+    },
+    /// The server of a FUSE file system had them.
+    Fuse,
+    /// Interrupts took the CPU.
+    Interrupts,
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Cause::Device { device } => write!(f, "{device} at work"),
+            Cause::Queue { device } => write!(f, "queue of {device}"),
+            Cause::Cpu => f.write_str("waiting for a CPU"),
+            Cause::Sleep { waker: Some(waker) } => write!(f, "asleep, mostly until {waker}"),
+            Cause::Sleep { waker: None } => f.write_str("asleep: lock or event"),
+            Cause::Kernel { layer } => match layer.as_str() {
+                "fs" => f.write_str("file system"),
+                "pagecache" => f.write_str("page cache"),
+                "vfs" => f.write_str("VFS"),
+                "block" => f.write_str("submission to devices"),
+                _ => f.write_str("kernel, on the CPU"),
+            },
+            Cause::Fuse => f.write_str("FUSE server"),
+            Cause::Interrupts => f.write_str("interrupts"),
+        }
+    }
+}
+
+/// A share of time.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct Share {
+    /// Why.
+    #[serde(flatten)]
+    pub cause: Cause,
+    /// How much of the requests' time, nanoseconds.
+    pub self_ns: i64,
+}
+
+/// Block requests on a device for which requests waited.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct Block {
+    /// Name of the device.
+    pub device: String,
+    /// How many.
+    pub requests: i64,
+    /// Their bytes.
+    pub bytes: i64,
+    /// Of which reads.
+    pub reads: i64,
+    /// Sum of their times in the queue.
+    pub queue_ns: i64,
+    /// Sum of their times in the device.
+    pub device_ns: i64,
+    /// Median of the times in the device; null when no end was seen.
+    pub device_p50_ns: Option<i64>,
+}
+
+/// Block requests that were queued before others and not yet done when those came.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct Ahead {
+    /// Name of the device.
+    pub device: String,
+    /// Name of the process that caused them, or else of the thread that submitted them.
+    pub comm: String,
+    /// The process.
+    pub pid: Option<i64>,
+    /// Whether it is the process of the request that waited.
+    pub own: bool,
+    /// Block requests that waited behind any, of those that were looked at.
+    pub behind: i64,
+    /// Block requests ahead of each of those on average, thousandths.
+    pub requests_milli: i64,
+    /// Their bytes on average.
+    pub bytes: i64,
+}
+
+/// The one request that a story is about.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct Single {
+    /// Its id.
+    pub rid: i64,
+    /// Thread.
+    pub tid: i64,
+    /// Median duration of all requests of the same call, by the same program; null when it is the
+    /// only one.
+    pub p50_ns: Option<i64>,
+    /// Whether it had not ended.
+    pub pending: bool,
+    /// Name of its error.
+    pub errno: Option<String>,
+}
+
+/// One purpose of one program on one file.
+struct Sum {
+    comm: String,
+    activity: String,
+    asynchronous: i64,
+    file_id: Option<i64>,
+    syscall: String,
+    requests: i64,
+    bytes: i64,
+    total_ns: i64,
+    longest_rid: i64,
+    longest_ns: i64,
+}
+
+impl Facts {
+    /// Takes the numbers of the requests of `scope` from the session that `db` was opened on.
+    ///
+    /// # Errors
+    /// When a query fails.
+    pub fn gather(db: &Db, meta: &SessionMeta, scope: &Scope) -> Result<Self, QueryError> {
+        let selected = selected(scope);
+        let (from, until) = span(db, meta, scope)?;
+        let mut facts = Facts {
+            span_ns: until.saturating_sub(from),
+            ..Facts::default()
+        };
+        facts.groups = groups(db, &selected)?;
+        facts.requests = facts.groups.iter().map(|group| group.requests).sum();
+        facts.total_ns = facts
+            .groups
+            .iter()
+            .fold(0i64, |sum, group| sum.saturating_add(group.total_ns));
+        if facts.requests <= MAX_INTERVALS {
+            walls(db, &selected, from, until, &mut facts.groups)?;
+        }
+        facts.groups.sort_by_key(|group| {
+            let wall_ns = group.wall_ns.unwrap_or(group.total_ns);
+            std::cmp::Reverse((wall_ns, group.total_ns))
+        });
+        facts.groups.truncate(8);
+        if let Some(first) = facts.groups.first_mut() {
+            members(db, &selected, first)?;
+        }
+        let Some(first) = facts.groups.first() else {
+            return Ok(facts);
+        };
+        let wall_ns = first.wall_ns.unwrap_or(0);
+        facts.first_only = first.total_ns as f64 >= facts.total_ns as f64 * MOST
+            || wall_ns as f64 >= facts.span_ns as f64 * MOST_OF_CLOCK;
+        let (focus, of_focus) = match facts.first_only {
+            true => (focus_of(first), first.total_ns),
+            false => ("true".to_owned(), facts.total_ns),
+        };
+        let everything = format!("{selected}, focus AS (SELECT * FROM selected)");
+        facts.all = causes(db, &everything, facts.total_ns)?;
+        let focus = format!("{selected}, focus AS (SELECT * FROM selected WHERE {focus})");
+        facts.causes = match facts.first_only {
+            true => causes(db, &focus, of_focus)?,
+            false => facts.all.clone(),
+        };
+        facts.blocks = blocks(db, &focus)?;
+        if !facts.blocks.is_empty() {
+            facts.ahead = ahead(db, &focus)?;
+        }
+        if let Some(rid) = scope.request {
+            facts.single = single(db, rid)?;
+        }
+        Ok(facts)
+    }
+}
+
+/// Name of an activity in SQL.
+fn name_of(activity: Activity) -> String {
+    format!("{activity:?}")
+}
+
+fn activity_of(name: &str) -> Activity {
+    Activity::ALL
+        .into_iter()
+        .find(|activity| name_of(*activity) == name)
+        .unwrap_or_default()
+}
+
+/// Beginning of a query: `selected` has the requests of the scope.
+fn selected(scope: &Scope) -> String {
+    let mut kinds = String::new();
+    for (i, call) in SYSCALLS.iter().enumerate() {
+        let of_descriptor = matches!(call.kind, Kind::Close | Kind::CloseRange | Kind::Seek);
+        let by_path = call.kind == Kind::SyncAll || call.kind.is_metadata() && !of_descriptor;
+        let _ = write!(
+            kinds,
+            "{}({}, '{}', {by_path})",
+            if i == 0 { "" } else { ", " },
+            sql_string(call.name),
+            name_of(Activity::of(call.kind)),
+        );
+    }
+    // Pipes, sockets and terminals are no storage. Who asks about one request or file means it.
+    let storage = match scope.request.is_some() || scope.file.is_some() {
+        true => "true",
+        false => "coalesce(of_storage, by_path)",
+    };
+    let faults = match scope.fault_condition() {
+        None => String::new(),
+        Some(condition) => format!(
+            "UNION ALL
+             SELECT rid, ts_ns, coalesce(dur_ns, 0), pid, tid, comm, 'page_fault', '{fault}',
+                 0, NULL, file_id
+             FROM (SELECT *, NULL::VARCHAR AS path2 FROM faults) WHERE {condition}",
+            fault = name_of(Activity::Fault)
+        ),
+    };
+    format!(
+        "WITH kinds(syscall, activity, by_path) AS (VALUES {kinds}),
+         known AS (
+             SELECT file_id, file_type IN ('regular', 'directory', 'symlink', 'block') AS of_storage
+             FROM files WHERE file_type <> ''),
+         process_names AS (
+             SELECT pid, arg_max(comm, started_at_ns) AS process FROM processes
+             WHERE pid = tid AND comm <> '' GROUP BY pid),
+         requests AS (
+             SELECT rid, ts_ns, coalesce(dur_ns, 0) AS dur_ns, pid, tid, comm, syscall, activity,
+                 (api <> 'syscall')::INTEGER AS asynchronous, bytes, file_id
+             FROM (SELECT * FROM syscalls WHERE {calls})
+             JOIN kinds USING (syscall) LEFT JOIN known USING (file_id)
+             WHERE {storage}
+             {faults}),
+         selected AS (
+             SELECT requests.* REPLACE (coalesce(process, comm, '') AS comm)
+             FROM requests LEFT JOIN process_names USING (pid))",
+        calls = scope.call_condition(),
+    )
+}
+
+/// The requests of a group, as a condition on `selected`.
+fn focus_of(group: &Group) -> String {
+    format!(
+        "comm = {} AND activity = '{}' AND asynchronous = {}",
+        sql_string(&group.comm),
+        name_of(group.activity),
+        i32::from(group.asynchronous)
+    )
+}
+
+/// The part of the recording that is asked about.
+fn span(db: &Db, meta: &SessionMeta, scope: &Scope) -> Result<(i64, i64), QueryError> {
+    let start = meta.clock.start_monotonic_ns;
+    let end = rows(
+        db,
+        "SELECT coalesce(max(ended_at_ns), \
+         (SELECT max(ts_ns + coalesce(dur_ns, 0)) FROM syscalls), 0)::BIGINT AS ended FROM session",
+        |row| row.int("ended"),
+    )?;
+    let end = end.first().copied().unwrap_or(start).max(start);
+    let from = scope.from_ns.unwrap_or(start).max(start);
+    Ok((from, scope.until_ns.unwrap_or(end).min(end).max(from)))
+}
+
+fn groups(db: &Db, selected: &str) -> Result<Vec<Group>, QueryError> {
+    let sums = rows(
+        db,
+        &format!(
+            "{selected}
+             SELECT comm, activity, asynchronous, file_id, arg_max(syscall, dur_ns) AS syscall,
+                 count(*) AS requests, bounded(coalesce(sum(bytes), 0)) AS bytes,
+                 bounded(sum(dur_ns)) AS total_ns, arg_max(rid, dur_ns) AS longest_rid,
+                 max(dur_ns) AS longest_ns
+             FROM selected GROUP BY comm, activity, asynchronous, file_id"
+        ),
+        |row| {
+            read_row!(row => Sum {
+                comm activity asynchronous file_id syscall requests bytes total_ns longest_rid
+                longest_ns
+            })
+        },
+    )?;
+    let mut groups: BTreeMap<(String, String, i64), Group> = BTreeMap::new();
+    for sum in sums {
+        let key = (sum.comm, sum.activity, sum.asynchronous);
+        let group = groups
+            .entry(key)
+            .or_insert_with_key(|(comm, activity, asynchronous)| Group {
+                comm: comm.clone(),
+                activity: activity_of(activity),
+                asynchronous: *asynchronous != 0,
+                file_ns: -1,
+                longest_ns: -1,
+                ..Group::default()
+            });
+        group.requests += sum.requests;
+        group.bytes = group.bytes.saturating_add(sum.bytes);
+        group.total_ns = group.total_ns.saturating_add(sum.total_ns);
+        group.files += i64::from(sum.file_id.is_some());
+        if sum.total_ns > group.file_ns {
+            group.file_ns = sum.total_ns;
+            group.file_id = sum.file_id;
+            group.syscall = sum.syscall;
+        }
+        if sum.longest_ns > group.longest_ns {
+            group.longest_ns = sum.longest_ns;
+            group.longest_rid = sum.longest_rid;
+        }
+    }
+    Ok(groups.into_values().collect())
+}
+
+/// Measures in how much of the span a request of each group was under way.
+fn walls(
+    db: &Db,
+    selected: &str,
+    from: i64,
+    until: i64,
+    groups: &mut [Group],
+) -> Result<(), QueryError> {
+    struct Wall {
+        comm: String,
+        activity: String,
+        asynchronous: i64,
+        wall_ns: i64,
+    }
+    // What of an interval lies behind the ends of all that began before it.
+    let walls = rows(
+        db,
+        &format!(
+            "{selected},
+             clipped AS (
+                 SELECT comm, activity, asynchronous, greatest(ts_ns, {from}) AS b,
+                     least(ts_ns + dur_ns, {until}) AS e
+                 FROM selected),
+             ordered AS (
+                 SELECT *, max(e) OVER (
+                     PARTITION BY comm, activity, asynchronous ORDER BY b
+                     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+                 FROM clipped WHERE e > b)
+             SELECT comm, activity, asynchronous,
+                 bounded(sum(greatest(0, e - greatest(b, coalesce(before, b))))) AS wall_ns
+             FROM ordered GROUP BY comm, activity, asynchronous"
+        ),
+        |row| read_row!(row => Wall { comm activity asynchronous wall_ns }),
+    )?;
+    for group in groups.iter_mut() {
+        let wall = walls.iter().find(|wall| {
+            wall.comm == group.comm
+                && activity_of(&wall.activity) == group.activity
+                && (wall.asynchronous != 0) == group.asynchronous
+        });
+        group.wall_ns = Some(wall.map_or(0, |wall| wall.wall_ns));
+    }
+    Ok(())
+}
+
+/// Adds who a group's requests are of, and where.
+fn members(db: &Db, selected: &str, group: &mut Group) -> Result<(), QueryError> {
+    let focus = focus_of(group);
+    let found = rows(
+        db,
+        &format!(
+            "{selected}
+             SELECT count(DISTINCT pid) AS processes, count(DISTINCT tid) AS threads,
+                 min(pid)::BIGINT AS pid
+             FROM selected WHERE {focus}"
+        ),
+        |row| Ok((row.int("processes")?, row.int("threads")?, row.get("pid")?)),
+    )?;
+    if let Some((processes, threads, pid)) = found.into_iter().next() {
+        group.processes = processes;
+        group.threads = threads;
+        group.pid = Option::filter(pid, |_| processes == 1);
+    }
+    if let Some(id) = group.file_id {
+        let sql = format!("SELECT path FROM files WHERE file_id = {id}");
+        let path = rows(db, &sql, |row| row.get::<Option<String>>("path"))?;
+        group.path = path.into_iter().next().flatten();
+    }
+    Ok(())
+}
+
+/// Where the time of the requests went.
+fn causes(db: &Db, focus: &str, total_ns: i64) -> Result<Vec<Share>, QueryError> {
+    let layers = rows(
+        db,
+        &format!(
+            "{focus}
+             SELECT layer, if(layer IN ('block', 'device'), name, '') AS name,
+                 bounded(sum(self_ns)) AS self_ns
+             FROM slices SEMI JOIN focus USING (rid) WHERE depth > 0 GROUP BY ALL"
+        ),
+        |row: Row<'_>| Ok((row.text("layer")?, row.text("name")?, row.int("self_ns")?)),
+    )?;
+    let mut shares: BTreeMap<Cause, i64> = BTreeMap::new();
+    let mut add = |cause: Cause, ns: i64| {
+        let sum = shares.entry(cause).or_default();
+        *sum = sum.saturating_add(ns);
+    };
+    let mut asleep_ns = 0i64;
+    let mut below_ns = 0i64;
+    for (layer, name, self_ns) in layers {
+        below_ns = below_ns.saturating_add(self_ns);
+        match layer.as_str() {
+            "device" => add(Cause::Device { device: name }, self_ns),
+            // The submission itself is the kernel's work.
+            "block" if name == "submit_bio" => add(Cause::Kernel { layer }, self_ns),
+            "block" => add(Cause::Queue { device: name }, self_ns),
+            "sched" => asleep_ns = asleep_ns.saturating_add(self_ns),
+            "fuse" => add(Cause::Fuse, self_ns),
+            "irq" => add(Cause::Interrupts, self_ns),
+            _ => add(Cause::Kernel { layer }, self_ns),
+        }
+    }
+    let layer = "syscall".to_owned();
+    add(
+        Cause::Kernel { layer },
+        total_ns.saturating_sub(below_ns).max(0),
+    );
+    if asleep_ns > 0 {
+        let (cpu_ns, waker) = sleeps(db, focus, asleep_ns)?;
+        add(Cause::Cpu, cpu_ns);
+        add(Cause::Sleep { waker }, asleep_ns.saturating_sub(cpu_ns));
+    }
+    let mut shares: Vec<Share> = shares
+        .into_iter()
+        .filter(|(_, self_ns)| *self_ns > 0)
+        .map(|(cause, self_ns)| Share { cause, self_ns })
+        .collect();
+    shares.sort_by_key(|share| std::cmp::Reverse(share.self_ns));
+    Ok(shares)
+}
+
+/// How much of the time off the CPU, of which nothing below has `asleep_ns`, threads could have
+/// run, and who mostly ended the rest.
+fn sleeps(db: &Db, focus: &str, asleep_ns: i64) -> Result<(i64, Option<String>), QueryError> {
+    let waits = rows(
+        db,
+        &format!(
+            "{focus}
+             SELECT coalesce(waker, '') AS waker,
+                 bounded(coalesce(sum(if(reason = 'preempted', dur_ns, run_queue_ns)), 0)) AS cpu_ns,
+                 bounded(coalesce(sum(if(reason = 'preempted', 0,
+                     dur_ns - coalesce(run_queue_ns, 0))), 0)) AS slept_ns
+             FROM waits SEMI JOIN focus USING (rid) GROUP BY ALL"
+        ),
+        |row: Row<'_>| Ok((row.text("waker")?, row.int("cpu_ns")?, row.int("slept_ns")?)),
+    )?;
+    let cpu_ns = waits
+        .iter()
+        .fold(0i64, |sum, (_, ns, _)| sum.saturating_add(*ns))
+        .min(asleep_ns);
+    // Interrupts end waits for devices, whose time is the device's.
+    let threads = waits.into_iter().filter(|(waker, ..)| {
+        !waker.is_empty() && !waker.starts_with("softirq:") && !waker.starts_with("irq:")
+    });
+    let mostly = threads.max_by_key(|(.., slept)| *slept);
+    let slept_ns = asleep_ns.saturating_sub(cpu_ns);
+    let waker = mostly
+        .filter(|(.., ns)| *ns as f64 >= slept_ns as f64 * MOST && slept_ns > 0)
+        .map(|(waker, ..)| waker);
+    Ok((cpu_ns, waker))
+}
+
+/// The block requests for which the requests waited: submitted in their course, or by a journal on
+/// their behalf, before their end.
+fn victims(focus: &str) -> String {
+    format!(
+        "{focus},
+         waited AS (
+             SELECT block_id, focus.pid, focus.ts_ns, focus.dur_ns
+             FROM bios JOIN focus ON bios.submit_rid = focus.rid
+             UNION
+             SELECT block_id, focus.pid, focus.ts_ns, focus.dur_ns
+             FROM bios JOIN focus ON bios.rid = focus.rid
+             WHERE origin NOT IN ('writeback', 'readahead')),
+         victims AS (
+             SELECT block_id, device, any_value(waited.pid) AS victim_pid,
+                 any_value(op) AS op, any_value(bytes) AS bytes,
+                 any_value(coalesce(block.queued_at_ns, block.ts_ns)) AS queued,
+                 any_value(issued_at_ns) AS issued, any_value(completed_at_ns) AS completed
+             FROM waited JOIN block USING (block_id)
+             WHERE coalesce(block.queued_at_ns, block.ts_ns) < waited.ts_ns + waited.dur_ns
+             GROUP BY block_id, device)"
+    )
+}
+
+fn blocks(db: &Db, focus: &str) -> Result<Vec<Block>, QueryError> {
+    rows(
+        db,
+        &format!(
+            "{victims}
+             SELECT device, count(*) AS requests, bounded(sum(bytes)) AS bytes,
+                 count(*) FILTER (op = 'read') AS reads,
+                 bounded(coalesce(sum(issued - queued), 0)) AS queue_ns,
+                 bounded(coalesce(sum(completed - issued), 0)) AS device_ns,
+                 quantile_disc(completed - issued, 0.5)::BIGINT AS device_p50_ns
+             FROM victims GROUP BY device ORDER BY queue_ns + device_ns DESC, device",
+            victims = victims(focus)
+        ),
+        |row| {
+            read_row!(row => Block {
+                device requests bytes reads queue_ns device_ns device_p50_ns
+            })
+        },
+    )
+}
+
+fn ahead(db: &Db, focus: &str) -> Result<Vec<Ahead>, QueryError> {
+    struct Sum {
+        device: String,
+        comm: String,
+        pid: Option<i64>,
+        own: i64,
+        behind: i64,
+        pairs: i64,
+        bytes: i64,
+    }
+    let sums = rows(
+        db,
+        &format!(
+            "{victims},
+             longest AS (
+                 SELECT * FROM victims WHERE completed IS NOT NULL
+                 ORDER BY completed - queued DESC, block_id LIMIT {MAX_VICTIMS}),
+             window_of AS (SELECT min(queued) AS b, max(queued) AS e FROM longest),
+             near AS (
+                 SELECT block_id, device, coalesce(queued_at_ns, ts_ns) AS queued,
+                     completed_at_ns AS completed, bytes, pid, comm
+                 FROM block, window_of
+                 WHERE completed_at_ns > b AND coalesce(queued_at_ns, ts_ns) < e),
+             causes AS (
+                 SELECT block_id, arg_min(cause_pid, ts_ns) AS cause_pid
+                 FROM bios SEMI JOIN near USING (block_id) GROUP BY block_id),
+             pairs AS (
+                 SELECT longest.block_id AS victim, victim_pid, near.device, near.bytes,
+                     coalesce(cause_pid, near.pid) AS pid,
+                     if(cause_pid IS NULL OR cause_pid = near.pid, near.comm, NULL) AS comm
+                 FROM longest JOIN near ON longest.device = near.device
+                     AND near.queued < longest.queued AND near.completed > longest.queued
+                 LEFT JOIN causes ON near.block_id = causes.block_id)
+             SELECT device, coalesce(process, comm, '') AS comm, pid::BIGINT AS pid,
+                 coalesce(pid = victim_pid, false)::INTEGER AS own,
+                 (SELECT count(DISTINCT victim) FROM pairs) AS behind,
+                 count(*) AS pairs, bounded(sum(bytes)) AS bytes
+             FROM pairs LEFT JOIN process_names USING (pid)
+             GROUP BY ALL ORDER BY bytes DESC, pairs DESC, pid LIMIT 8",
+            victims = victims(focus)
+        ),
+        |row| read_row!(row => Sum { device comm pid own behind pairs bytes }),
+    )?;
+    let mean = |sum: i64, n: i64| sum.checked_div(n).unwrap_or(0);
+    Ok(sums
+        .into_iter()
+        .map(|sum| Ahead {
+            device: sum.device,
+            comm: sum.comm,
+            pid: sum.pid,
+            own: sum.own != 0,
+            behind: sum.behind,
+            requests_milli: mean(sum.pairs.saturating_mul(1000), sum.behind),
+            bytes: mean(sum.bytes, sum.behind),
+        })
+        .collect())
+}
+
+fn single(db: &Db, rid: i64) -> Result<Option<Single>, QueryError> {
+    let found = rows(
+        db,
+        &format!(
+            "WITH one AS (
+                 SELECT rid, tid, pid, syscall, errno, (ret IS NULL)::INTEGER AS pending
+                 FROM syscalls WHERE rid = {rid} LIMIT 1)
+             SELECT rid, tid::BIGINT AS tid, errno, pending::BIGINT AS pending,
+                 (SELECT quantile_disc(dur_ns, 0.5) FROM syscalls, one
+                  WHERE syscalls.syscall = one.syscall AND syscalls.pid = one.pid
+                      AND syscalls.rid <> one.rid)::BIGINT AS p50_ns
+             FROM one
+             UNION ALL
+             SELECT rid, tid::BIGINT, NULL, 0, NULL FROM faults WHERE rid = {rid}"
+        ),
+        |row| {
+            Ok(Single {
+                rid: row.int("rid")?,
+                tid: row.int("tid")?,
+                p50_ns: row.get("p50_ns")?,
+                pending: row.int("pending")? != 0,
+                errno: row.get("errno")?,
+            })
+        },
+    )?;
+    Ok(found.into_iter().next())
+}

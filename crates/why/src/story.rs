@@ -1,0 +1,571 @@
+//! Sentences from the numbers.
+
+use fathom_diagnose::{Activity, Finding};
+use fathom_model::layers::Layer;
+use fathom_model::meta::SessionMeta;
+use fathom_model::units::{bytes, count, duration, percent};
+use fathom_query::{Db, QueryError};
+use serde::Serialize;
+
+use crate::advice::advice;
+use crate::facts::{Ahead, Block, Cause, Facts, Group, Share};
+use crate::scope::Scope;
+use crate::sentence::{Link, Sentence};
+
+/// A cause with this share of the time is the one that it is about.
+const MOST: f64 = 0.5;
+/// A second cause is named from this share on.
+const SECOND: f64 = 0.2;
+/// A file with this share of a group's time is the one that it is about.
+const ONE_FILE: f64 = 0.99;
+/// Block requests of another process ahead of each, thousandths, from which on it is named.
+const SOME_AHEAD: i64 = 1000;
+/// Share of the bytes ahead from which on a process is named.
+const MOST_AHEAD: f64 = 0.5;
+/// A request that took this many times the median is said to be slow.
+const SLOW: f64 = 3.0;
+/// Below this share of the time storage does not hold a program up.
+const LITTLE: f64 = 0.05;
+
+/// Why requests took as long as they did.
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct Story {
+    /// Three at most: what took the time, what it waited for, what to change.
+    pub sentences: Vec<Sentence>,
+    /// The numbers that they are made of.
+    pub facts: Facts,
+}
+
+/// The story of the requests of `scope` in the session that `db` was opened on. `findings` are
+/// those of its diagnosis, if there is one.
+///
+/// # Errors
+/// When a query fails.
+pub fn why(
+    db: &Db,
+    meta: &SessionMeta,
+    scope: &Scope,
+    findings: &[Finding],
+) -> Result<Story, QueryError> {
+    let facts = Facts::gather(db, meta, scope)?;
+    let sentences = tell(&facts, meta, scope, findings);
+    Ok(Story { sentences, facts })
+}
+
+/// Sentences for the numbers of a scope.
+pub fn tell(
+    facts: &Facts,
+    meta: &SessionMeta,
+    scope: &Scope,
+    findings: &[Finding],
+) -> Vec<Sentence> {
+    let Some(group) = facts.groups.first() else {
+        let mut none = Sentence::default();
+        none.push(nothing(meta, scope));
+        return vec![none];
+    };
+    let mut out = vec![match scope.request {
+        Some(rid) => one(facts, group, rid),
+        None => many(facts, group, meta, scope),
+    }];
+    let little = scope.is_whole() && storage_share(facts).is_some_and(|share| share < LITTLE);
+    if little {
+        return out;
+    }
+    let total_ns = facts.causes.iter().map(|share| share.self_ns);
+    let total_ns = total_ns.fold(0, i64::saturating_add);
+    let Some(first) = facts.causes.first().filter(|_| total_ns > 0) else {
+        return out;
+    };
+    let other = other_ahead(facts, &first.cause);
+    let recorded = |layer| {
+        meta.layers
+            .iter()
+            .any(|known| known.name == layer && known.recorded)
+    };
+    if !recorded(Layer::Block) && !recorded(Layer::Sched) {
+        let mut unknown = Sentence::default();
+        unknown.push("What these requests waited for was not recorded (--layers block,sched).");
+        out.push(unknown);
+        return out;
+    }
+    out.push(cause_sentence(facts, group, total_ns, scope));
+    out.extend(advice(findings, group, &first.cause, other, total_ns));
+    out
+}
+
+/// Why there is nothing to say.
+fn nothing(meta: &SessionMeta, scope: &Scope) -> String {
+    if meta.totals.counted > 0 && scope.is_whole() {
+        return "Single calls were not recorded (--detail counters), so it is not known where their \
+                time went."
+            .to_owned();
+    }
+    match scope {
+        Scope {
+            request: Some(rid), ..
+        } => {
+            format!("There is no request {rid} in this session: it may have been lost or dropped.")
+        }
+        Scope {
+            file: Some(file), ..
+        } => {
+            format!("No requests on {} are in this session.", file.path)
+        }
+        scope if scope.is_whole() => "No requests to storage were recorded.".to_owned(),
+        _ => "No requests to storage match.".to_owned(),
+    }
+}
+
+/// In how much of the span a request was under way at least.
+fn storage_share(facts: &Facts) -> Option<f64> {
+    // Groups overlap at most: their sum is an upper bound.
+    let walls: Option<i64> = facts.groups.iter().map(|group| group.wall_ns).sum();
+    let span = facts.span_ns;
+    (span > 0).then_some(())?;
+    Some(walls? as f64 / span as f64)
+}
+
+/// What a group did, as in `spent 4 s`: `making a durable (3 fsync calls)`.
+fn doing(group: &Group, sentence: &mut Sentence) {
+    let verb = match group.activity {
+        Activity::Sync => "making",
+        Activity::Read => "reading",
+        Activity::Write => "writing",
+        Activity::Transfer => "copying",
+        Activity::Find => "looking up, opening and listing files",
+        Activity::Remove => "removing files",
+        Activity::Change => "creating, renaming and changing files",
+        Activity::Lock => "locking",
+        Activity::Fault => "in page faults on",
+        Activity::Other => "in other calls on",
+    };
+    sentence.push(verb);
+    let objectless = matches!(
+        group.activity,
+        Activity::Find | Activity::Remove | Activity::Change
+    );
+    if !objectless {
+        sentence.push(" ");
+        object(group, sentence);
+        if group.activity == Activity::Sync {
+            sentence.push(" durable");
+        }
+    }
+    let mut how = match group.activity {
+        Activity::Fault => counted(group.requests, "page fault", "page faults"),
+        _ => {
+            let noun = if group.asynchronous {
+                "operation"
+            } else {
+                "call"
+            };
+            let several = format!("{noun}s");
+            counted(group.requests, noun, &several)
+        }
+    };
+    if matches!(group.activity, Activity::Sync | Activity::Lock) {
+        how = how.replacen(' ', &format!(" {} ", group.syscall), 1);
+    }
+    if group.bytes > 0 && !objectless {
+        how = format!("{} in {how}", bytes(group.bytes));
+    }
+    sentence.push(format!(" ({how}, the longest "));
+    sentence.link(
+        duration(group.longest_ns),
+        Link::Request {
+            rid: group.longest_rid,
+        },
+    );
+    sentence.push(")");
+}
+
+/// The files of a group.
+fn object(group: &Group, sentence: &mut Sentence) {
+    let (Some(file_id), Some(path)) = (group.file_id, &group.path) else {
+        let text = match group.files {
+            0 | 1 => "files".to_owned(),
+            n => counted(n, "file", "files"),
+        };
+        sentence.push(text);
+        return;
+    };
+    let share = group.file_ns as f64 / group.total_ns.max(1) as f64;
+    if group.files > 1 && share < ONE_FILE {
+        sentence.push(counted(group.files, "file", "files"));
+        if share < MOST {
+            return;
+        }
+        sentence.push(", mostly ");
+        sentence.link(path.clone(), Link::File { file_id });
+        sentence.push(",");
+        return;
+    }
+    sentence.link(path.clone(), Link::File { file_id });
+}
+
+/// The program of a group.
+fn program(group: &Group, sentence: &mut Sentence) {
+    match group.pid {
+        Some(pid) => {
+            let name = format!("{} (PID {pid})", group.comm);
+            sentence.link(name, Link::Process { pid });
+        }
+        None => {
+            let comm = group.comm.clone();
+            sentence.link(comm.clone(), Link::Comm { comm });
+            if group.processes > 1 {
+                sentence.push(format!(" ({} processes)", count(group.processes)));
+            }
+        }
+    }
+}
+
+/// The first sentence about many requests.
+fn many(facts: &Facts, group: &Group, meta: &SessionMeta, scope: &Scope) -> Sentence {
+    let mut sentence = Sentence::default();
+    let span = facts.span_ns;
+    let of_span = |ns: i64| percent(ns as f64 / span.max(1) as f64);
+    let run = match (scope.has_window(), meta.command.is_empty()) {
+        (true, _) => format!("this window of {}", duration(span)),
+        (false, false) => format!("the {} run", duration(span)),
+        (false, true) => format!("the {} recording", duration(span)),
+    };
+    if let Some(share) = storage_share(facts).filter(|share| *share < LITTLE && scope.is_whole()) {
+        sentence.push(format!(
+            "Storage did not hold this program up: requests were under way for {} at most of {run}; ",
+            percent(share)
+        ));
+        program(group, &mut sentence);
+        sentence.push(" spent most of that time ");
+        doing(group, &mut sentence);
+        sentence.push(".");
+        return sentence;
+    }
+    program(group, &mut sentence);
+    let waits = if group.asynchronous {
+        " had requests under way for "
+    } else {
+        " spent "
+    };
+    sentence.push(waits);
+    match group.wall_ns {
+        Some(wall) => {
+            sentence.push(format!("{} ({} of {run}) ", duration(wall), of_span(wall)));
+        }
+        None => {
+            sentence.push(format!(
+                "{} of its threads' time in {run} ",
+                duration(group.total_ns)
+            ));
+        }
+    }
+    doing(group, &mut sentence);
+    let wall = group.wall_ns.unwrap_or(i64::MAX);
+    if !group.asynchronous && group.total_ns as f64 > wall as f64 * 1.5 {
+        sentence.push(format!(
+            ", {} in total over {}",
+            duration(group.total_ns),
+            counted(group.threads, "thread", "threads")
+        ));
+    }
+    let second = facts.groups.get(1);
+    let second = second.filter(|second| {
+        second.total_ns as f64 >= facts.total_ns as f64 * SECOND
+            && second
+                .wall_ns
+                .is_none_or(|wall| wall as f64 >= span as f64 * LITTLE)
+    });
+    if let Some(second) = second {
+        sentence.push("; ");
+        match second.comm == group.comm {
+            true => sentence.push("it"),
+            false => sentence.link(
+                second.comm.clone(),
+                Link::Comm {
+                    comm: second.comm.clone(),
+                },
+            ),
+        };
+        let ns = second.wall_ns.unwrap_or(second.total_ns);
+        sentence.push(format!(" spent {} ", duration(ns)));
+        doing(second, &mut sentence);
+    }
+    sentence.push(".");
+    sentence
+}
+
+/// The first sentence about one request.
+fn one(facts: &Facts, group: &Group, rid: i64) -> Sentence {
+    let mut sentence = Sentence::default();
+    let single = facts.single.clone().unwrap_or_default();
+    let syscall = group.syscall.clone();
+    let name = match group.activity {
+        Activity::Fault => "The page fault".to_owned(),
+        _ => format!("This {syscall}"),
+    };
+    sentence.link(name, Link::Request { rid });
+    if let (Some(file_id), Some(path)) = (group.file_id, &group.path) {
+        sentence.push(" on ");
+        sentence.link(path.clone(), Link::File { file_id });
+    }
+    sentence.push(" by ");
+    let who = format!("{} (TID {})", group.comm, single.tid);
+    sentence.link(who, Link::Thread { tid: single.tid });
+    sentence.push(if single.pending {
+        " had not ended after "
+    } else {
+        " took "
+    });
+    sentence.push(duration(group.total_ns));
+    if let Some(usual) = single.p50_ns.filter(|ns| *ns > 0) {
+        let times = group.total_ns as f64 / usual as f64;
+        if times >= SLOW {
+            sentence.push(format!(
+                ", {} times the median of {} ({})",
+                count(times.round() as i64),
+                counted_calls(&syscall),
+                duration(usual)
+            ));
+        } else {
+            sentence.push(format!(
+                "; the median of {} is {}",
+                counted_calls(&syscall),
+                duration(usual)
+            ));
+        }
+    }
+    if let Some(errno) = &single.errno {
+        sentence.push(format!(", and failed with {errno}"));
+    }
+    sentence.push(".");
+    sentence
+}
+
+fn counted_calls(syscall: &str) -> String {
+    format!("this process's {syscall} calls")
+}
+
+/// The process whose block requests were mostly ahead of those of the requests, when it is another
+/// one and `cause` is a device or its queue.
+fn other_ahead<'a>(facts: &'a Facts, cause: &Cause) -> Option<&'a Ahead> {
+    let (Cause::Device { device } | Cause::Queue { device }) = cause else {
+        return None;
+    };
+    let ahead = || facts.ahead.iter().filter(|ahead| ahead.device == *device);
+    let all: i64 = ahead().map(|ahead| ahead.bytes).sum();
+    let first = ahead().max_by_key(|ahead| ahead.bytes)?;
+    let mostly = first.bytes as f64 >= all as f64 * MOST_AHEAD;
+    (mostly && !first.own && first.requests_milli >= SOME_AHEAD).then_some(first)
+}
+
+/// What the requests waited for.
+fn cause_sentence(facts: &Facts, group: &Group, total_ns: i64, scope: &Scope) -> Sentence {
+    let mut sentence = Sentence::default();
+    let share_of = |share: &Share| share.self_ns as f64 / total_ns as f64;
+    let whole = match (scope.request.is_some(), facts.first_only) {
+        (true, _) => "it".to_owned(),
+        (false, true) => "that time".to_owned(),
+        (false, false) => format!("all {} in requests", duration(total_ns)),
+    };
+    let named = facts
+        .causes
+        .iter()
+        .enumerate()
+        .take(2)
+        .filter(|(i, share)| *i == 0 || share_of(share) >= SECOND);
+    for (i, share) in named {
+        if i > 0 {
+            sentence.push("; ");
+        }
+        sentence.push(percent(share_of(share)));
+        if i == 0 {
+            sentence.push(format!(" of {whole}"));
+        }
+        sentence.push(" ");
+        // A device and its queue have the same block requests: once is enough.
+        let detail = i == 0
+            || facts
+                .causes
+                .first()
+                .is_some_and(|first| !is_disk(&first.cause));
+        let other = other_ahead(facts, &share.cause);
+        explain(facts, group, &share.cause, other, detail, &mut sentence);
+    }
+    sentence.push(".");
+    sentence
+}
+
+fn is_disk(cause: &Cause) -> bool {
+    matches!(cause, Cause::Device { .. } | Cause::Queue { .. })
+}
+
+/// What happened in a part of the time.
+fn explain(
+    facts: &Facts,
+    group: &Group,
+    cause: &Cause,
+    other: Option<&Ahead>,
+    detail: bool,
+    sentence: &mut Sentence,
+) {
+    let block = |device: &str| facts.blocks.iter().find(|block| block.device == device);
+    match cause {
+        Cause::Queue { device } => {
+            sentence.push("was spent waiting in the queue of ");
+            sentence.link(
+                device.clone(),
+                Link::Device {
+                    device: device.clone(),
+                },
+            );
+            if detail {
+                behind(facts, device, other, sentence);
+            }
+            if let Some(block) = block(device).filter(|_| detail) {
+                sentence.push(format!(
+                    "; {device} itself took {} for {}",
+                    duration(block.device_ns),
+                    requests_of(block)
+                ));
+            }
+        }
+        Cause::Device { device } => {
+            sentence.push("passed while ");
+            sentence.link(
+                device.clone(),
+                Link::Device {
+                    device: device.clone(),
+                },
+            );
+            sentence.push(" served ");
+            match block(device).filter(|_| detail) {
+                Some(block) => {
+                    sentence.push(requests_of(block));
+                    if let Some(p50) = block.device_p50_ns.filter(|_| block.requests > 1) {
+                        sentence.push(format!(", half of them in {} or less", duration(p50)));
+                    }
+                }
+                None => {
+                    sentence.push("them");
+                }
+            }
+            if detail {
+                behind(facts, device, other, sentence);
+            }
+        }
+        Cause::Cpu => {
+            sentence.push("passed while ");
+            sentence.push(if group.threads > 1 {
+                "threads were"
+            } else {
+                "the thread was"
+            });
+            sentence.push(" ready to run, but other threads had the CPUs");
+        }
+        Cause::Sleep { waker } => {
+            sentence.push("was spent asleep");
+            match waker {
+                Some(waker) if waker.starts_with("jbd2/") => {
+                    sentence.push(" until ");
+                    sentence.link(
+                        waker.clone(),
+                        Link::Comm {
+                            comm: waker.clone(),
+                        },
+                    );
+                    sentence.push(
+                        ", the kernel's thread that commits the file system's journal, was done",
+                    );
+                }
+                Some(waker) if waker.starts_with("kworker/") => {
+                    sentence.push(format!(", mostly until a kernel worker ({waker}) was done"));
+                }
+                Some(waker) => {
+                    sentence.push(", mostly until ");
+                    sentence.link(
+                        waker.clone(),
+                        Link::Comm {
+                            comm: waker.clone(),
+                        },
+                    );
+                    sentence.push(" woke it, as the holder of a lock does");
+                }
+                None => {
+                    sentence.push(", waiting for a lock or an event");
+                }
+            }
+        }
+        Cause::Kernel { layer } => {
+            let text = match layer.as_str() {
+                "fs" => "was the file system's work",
+                "pagecache" => "was the page cache's work",
+                "vfs" => "was work in the kernel's VFS",
+                "block" => "was the submission of block requests",
+                _ => "was the kernel's own work for the calls, on the CPU",
+            };
+            sentence.push("");
+            sentence.link(
+                text,
+                Link::Layer {
+                    layer: layer.clone(),
+                },
+            );
+        }
+        Cause::Fuse => {
+            sentence.push("passed in the server of a FUSE file system");
+        }
+        Cause::Interrupts => {
+            sentence.push("went to interrupts that took the CPU");
+        }
+    }
+}
+
+/// Who was ahead of the block requests.
+fn behind(facts: &Facts, device: &str, other: Option<&Ahead>, sentence: &mut Sentence) {
+    let own = || {
+        let mut own = facts
+            .ahead
+            .iter()
+            .filter(|ahead| ahead.own && ahead.device == device);
+        own.find(|ahead| ahead.requests_milli >= SOME_AHEAD)
+    };
+    let (ahead, own) = match (other, own()) {
+        (Some(ahead), _) => (ahead, false),
+        (None, Some(ahead)) => (ahead, true),
+        (None, None) => return,
+    };
+    let number = ahead.requests_milli as f64 / 1000.0;
+    let number = match number < 10.0 {
+        true => format!("{number:.1}"),
+        false => count(number.round() as i64),
+    };
+    sentence.push(format!(
+        ", with {number} requests ({}) of ",
+        bytes(ahead.bytes)
+    ));
+    match (own, ahead.pid) {
+        (true, _) => sentence.push("its own"),
+        (false, Some(pid)) => {
+            sentence.link(format!("{} (PID {pid})", ahead.comm), Link::Process { pid })
+        }
+        (false, None) => sentence.push(&ahead.comm),
+    };
+    sentence.push(" ahead of each on average");
+}
+
+fn requests_of(block: &Block) -> String {
+    let noun = match (block.reads, block.requests) {
+        (0, 1) => "block request",
+        (0, _) => "block requests",
+        (reads, 1) if reads == 1 => "read",
+        (reads, all) if reads == all => "reads",
+        _ => "block requests",
+    };
+    format!("{} {noun} ({})", count(block.requests), bytes(block.bytes))
+}
+
+fn counted(n: i64, one: &str, several: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { several })
+}

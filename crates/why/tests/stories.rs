@@ -1,0 +1,302 @@
+//! Stories of sessions with known contents.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use fathom_model::layers::Layer;
+use fathom_model::meta::{RecordedLayer, SessionMeta};
+use fathom_model::tables::{BioRow, BioRows, BlockRow, BlockRows, WaitRow, WaitRows};
+use fathom_model::{Batch, StringTable};
+use fathom_query::{Db, Limits};
+use fathom_testkit::sample::{self, Call, Files, START};
+use fathom_why::{Cause, File, Link, Named, Scope, Story, why};
+
+const MS: i64 = 1_000_000;
+
+/// A block request to vda: its process and thread name, request, begin after START, times in the
+/// queue and in the device, and bytes.
+type Request = (i32, &'static str, Option<i64>, i64, i64, i64, i64);
+
+fn block(requests: &[Request]) -> [Batch; 2] {
+    let (mut strings, mut bio_strings) = (StringTable::new(), StringTable::new());
+    let (mut blocks, mut bios) = (BlockRows::default(), BioRows::default());
+    for (i, (pid, comm, rid, at, queue, device, bytes)) in requests.iter().enumerate() {
+        let (block_id, queued) = (i as i64 + 1, START + at);
+        blocks.push(BlockRow {
+            block_id,
+            ts_ns: queued,
+            dur_ns: queue + device,
+            device: strings.intern(b"vda"),
+            op: strings.intern(b"write"),
+            bytes: *bytes,
+            queued_at_ns: queued,
+            issued_at_ns: queued + queue,
+            completed_at_ns: queued + queue + device,
+            pid: *pid,
+            tid: *pid,
+            comm: strings.intern(comm.as_bytes()),
+            ..Default::default()
+        });
+        if let Some(rid) = rid {
+            bios.push(BioRow {
+                block_id,
+                rid: *rid,
+                submit_rid: *rid,
+                ts_ns: queued,
+                bytes: *bytes,
+                origin: bio_strings.intern(b"call"),
+                cause_pid: *pid,
+                ..Default::default()
+            });
+        }
+    }
+    [blocks.into_batch(strings), bios.into_batch(bio_strings)]
+}
+
+fn waits(rows_in: &[(i64, &str, i64, i64, &str)]) -> Batch {
+    let mut strings = StringTable::new();
+    let mut rows = WaitRows::default();
+    for (rid, reason, dur_ns, run_queue_ns, waker) in rows_in {
+        rows.push(WaitRow {
+            rid: *rid,
+            ts_ns: START,
+            dur_ns: *dur_ns,
+            pid: 100,
+            tid: 100,
+            reason: strings.intern(reason.as_bytes()),
+            run_queue_ns: *run_queue_ns,
+            waker: strings.intern(waker.as_bytes()),
+            ..Default::default()
+        });
+    }
+    rows.into_batch(strings)
+}
+
+fn meta() -> SessionMeta {
+    let layers = Layer::ALL.iter().map(|layer| RecordedLayer {
+        name: *layer,
+        recorded: true,
+        reason: String::new(),
+    });
+    SessionMeta {
+        layers: layers.collect(),
+        ..sample::meta()
+    }
+}
+
+fn story(files: &Files, scope: &Scope) -> Story {
+    let meta = meta();
+    let db = Db::open_parts(&meta, |table| files.parts(table), Limits::default()).unwrap();
+    why(&db, &meta, scope, &[]).unwrap()
+}
+
+fn text(story: &Story) -> String {
+    let sentences = story.sentences.iter().map(|sentence| sentence.text());
+    sentences.collect::<Vec<_>>().join("\n")
+}
+
+/// A database that syncs ten times, 200 ms each, with its block request behind 16 of a neighbor.
+fn starved(dir: &std::path::Path) -> Files {
+    let syncs: Vec<Call> = (0..10)
+        .map(|i| Call::new("fdatasync", i * 400 * MS, 200 * MS).on(1))
+        .chain((0..100).map(|i| {
+            Call::new("pread64", 3_900 * MS + i * 1000, 700)
+                .on(2)
+                .moves(512)
+        }))
+        .collect();
+    let mut requests: Vec<Request> = Vec::new();
+    let mut slices = Vec::new();
+    for i in 0..10 {
+        let at = i * 400 * MS;
+        for n in 0..16 {
+            requests.push((
+                900,
+                "fio",
+                None,
+                at - (16 - n) * 1000,
+                1000,
+                190 * MS,
+                1 << 20,
+            ));
+        }
+        requests.push((
+            100,
+            "redis-server",
+            Some(i + 1),
+            at + 10,
+            190 * MS,
+            MS,
+            4096,
+        ));
+        slices.push((i + 1, "block", "vda", at + 10, 190 * MS, 1));
+        slices.push((i + 1, "device", "vda", at + 10 + 190 * MS, MS, 1));
+    }
+    let mut files = Files::new(dir);
+    files
+        .add(&sample::syscalls(1, &syncs))
+        .add(&sample::files(&[(1, "/srv/a.db-wal"), (2, "/srv/a.db")]))
+        .add(&sample::processes(&[(100, 100, "redis-server", None)]))
+        .add(&sample::slices(&slices));
+    for batch in block(&requests) {
+        files.add(&batch);
+    }
+    files
+}
+
+#[test]
+fn a_starved_database_is_told_from_whom() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = starved(dir.path());
+    let story = story(&files, &Scope::default());
+    assert_eq!(
+        text(&story),
+        "redis-server (PID 100) spent 2.00 s (50 % of the 4.00 s run) making /srv/a.db-wal durable \
+         (10 fdatasync calls, the longest 200 ms).\n\
+         95 % of that time was spent waiting in the queue of vda, with 16 requests (16.0 MiB) of \
+         fio (PID 900) ahead of each on average; vda itself took 10.0 ms for 10 block requests \
+         (40.0 KiB).\n\
+         Give fio a smaller share of vda (ionice -c 3, or io.weight or io.max of its cgroup), run \
+         it at another time, or move it to another device."
+    );
+    // Every number of the time leads to the request that shows it, every name to what it names.
+    let links: Vec<&Link> = story
+        .sentences
+        .iter()
+        .flat_map(|sentence| &sentence.pieces)
+        .filter_map(|piece| piece.link.as_ref())
+        .collect();
+    for link in [
+        Link::Process { pid: 100 },
+        Link::Process { pid: 900 },
+        Link::File { file_id: 1 },
+        Link::Request { rid: 10 },
+    ] {
+        let is_request = matches!(link, Link::Request { .. });
+        let has = |other: &&&Link| match is_request {
+            true => matches!(other, Link::Request { .. }),
+            false => **other == &link,
+        };
+        assert!(links.iter().find(has).is_some(), "{link:?}");
+    }
+    // The shares add up to the time.
+    let facts = &story.facts;
+    let all: i64 = facts.all.iter().map(|share| share.self_ns).sum();
+    assert_eq!(all, facts.total_ns);
+    assert_eq!(facts.total_ns, 10 * 200 * MS + 100 * 700);
+}
+
+#[test]
+fn one_request_is_compared_with_its_like() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = starved(dir.path());
+    files.add(&sample::syscalls(
+        1000,
+        &(0..20)
+            .map(|i| Call::new("fdatasync", 3_950 * MS + i * 10_000, 1000).on(1))
+            .collect::<Vec<_>>(),
+    ));
+    let one = Scope {
+        request: Some(3),
+        ..Scope::default()
+    };
+    assert_eq!(
+        text(&story(&files, &one)),
+        "This fdatasync on /srv/a.db-wal by redis-server (TID 100) took 200 ms, 200,000 times the \
+         median of this process's fdatasync calls (1.00 µs).\n\
+         95 % of it was spent waiting in the queue of vda, with 16 requests (16.0 MiB) of fio \
+         (PID 900) ahead of each on average; vda itself took 1.00 ms for 1 block request \
+         (4.00 KiB).\n\
+         Give fio a smaller share of vda (ionice -c 3, or io.weight or io.max of its cgroup), run \
+         it at another time, or move it to another device."
+    );
+    let none = Scope {
+        request: Some(77_777),
+        ..Scope::default()
+    };
+    assert_eq!(
+        text(&story(&files, &none)),
+        "There is no request 77777 in this session: it may have been lost or dropped."
+    );
+}
+
+#[test]
+fn waiting_for_a_cpu_is_no_slow_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    files
+        .add(&sample::syscalls(
+            1,
+            &[Call::new("fsync", 0, 1000 * MS).on(1)],
+        ))
+        .add(&sample::files(&[(1, "/srv/log")]))
+        .add(&sample::slices(&[(1, "sched", "io", 10, 900 * MS, 1)]))
+        .add(&waits(&[(1, "io", 900 * MS, 880 * MS, "softirq:BLOCK")]));
+    let story = story(&files, &Scope::default());
+    assert_eq!(
+        story
+            .facts
+            .causes
+            .iter()
+            .map(|share| (share.cause.clone(), share.self_ns))
+            .collect::<Vec<_>>(),
+        [
+            (Cause::Cpu, 880 * MS),
+            (
+                Cause::Kernel {
+                    layer: "syscall".into()
+                },
+                100 * MS
+            ),
+            (Cause::Sleep { waker: None }, 20 * MS),
+        ]
+    );
+    let text = text(&story);
+    assert!(
+        text.contains("88 % of that time passed while the thread was ready to run"),
+        "{text}"
+    );
+    assert!(text.contains("The storage is not the cause"), "{text}");
+}
+
+#[test]
+fn windows_clip_time_of_the_clock() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = starved(dir.path());
+    // The second half of the first sync, and the first half of the second.
+    let scope = Scope {
+        from_ns: Some(START + 100 * MS),
+        until_ns: Some(START + 500 * MS),
+        ..Scope::default()
+    };
+    let facts = story(&files, &scope).facts;
+    assert_eq!(facts.span_ns, 400 * MS);
+    assert_eq!(facts.groups[0].wall_ns, Some(200 * MS));
+    assert_eq!(facts.groups[0].requests, 2);
+    assert_eq!(facts.total_ns, 400 * MS, "whole durations");
+}
+
+#[test]
+fn without_layers_below_the_cause_is_not_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = starved(dir.path());
+    let meta = SessionMeta {
+        layers: Vec::new(),
+        ..meta()
+    };
+    let db = Db::open_parts(&meta, |table| files.parts(table), Limits::default()).unwrap();
+    let story = why(&db, &meta, &Scope::default(), &[]).unwrap();
+    let last = story.sentences.last().unwrap().text();
+    assert!(last.contains("was not recorded"), "{last}");
+    assert_eq!(story.sentences.len(), 2);
+}
+
+#[test]
+fn files_are_found_by_the_end_of_their_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = starved(dir.path());
+    let db = Db::open_parts(&meta(), |table| files.parts(table), Limits::default()).unwrap();
+    let named = |name: &str| File::named(&db, name).unwrap();
+    assert!(matches!(named("a.db"), Named::File(file) if file.ids == [2]));
+    assert!(matches!(named("/srv/a.db-wal"), Named::File(file) if file.ids == [1]));
+    assert!(matches!(named("db"), Named::Nothing));
+    assert!(matches!(named("'; DROP TABLE files; --"), Named::Nothing));
+}

@@ -1,0 +1,157 @@
+// What is shown, for others: a link, a command, a picture, or a page in one file.
+
+import { useEffect, useRef, useState } from "react";
+import { asApiError } from "../api/client";
+import { saveBlob } from "../components/save";
+import { snapshot } from "../components/snapshot";
+import { sentence } from "../components/states";
+import { chipsOf } from "../lib/filters";
+import { duration, time, visible, wallTime } from "../lib/format";
+import { archive, client } from "../state/server";
+import { resolveWindow, type Session, useMaybeSession } from "../state/session";
+import { store, useRestedPage } from "../state/store";
+import type { PageState } from "../state/url";
+import { VIEWS, viewOf } from "../views";
+
+/** Views that were looked at since the page was opened: a saved page has tabs for them. */
+const looked = new Set<string>();
+
+const SAID_MS = 4000;
+
+export function Share() {
+	const page = useRestedPage();
+	const session = useMaybeSession();
+	const menu = useRef<HTMLDetailsElement>(null);
+	const [said, setSaid] = useState("");
+	const [busy, setBusy] = useState(false);
+	useEffect(() => {
+		looked.add(page.view);
+	}, [page.view]);
+	useEffect(() => {
+		if (said === "") return;
+		const timer = setTimeout(() => setSaid(""), SAID_MS);
+		return () => clearTimeout(timer);
+	}, [said]);
+	if (archive) {
+		return (
+			<span
+				className="badge"
+				title="This file was saved from fathom. It has what was looked at then, and needs no server."
+			>
+				saved page
+			</span>
+		);
+	}
+	const copy = (text: string, what: string) => {
+		navigator.clipboard.writeText(text).then(
+			() => setSaid(`${what} copied`),
+			() => setSaid("The browser did not let the page copy"),
+		);
+	};
+	const run = async (work: () => Promise<string>) => {
+		setBusy(true);
+		try {
+			setSaid(await work());
+		} catch (error) {
+			setSaid(sentence(asApiError(error).message));
+		}
+		setBusy(false);
+		if (menu.current) menu.current.open = false;
+	};
+	const item = (title: string, about: string, act: () => void) => (
+		<button type="button" className="share-item" disabled={busy} onClick={act}>
+			<b>{title}</b>
+			<span className="quiet">{about}</span>
+		</button>
+	);
+	return (
+		<>
+			<span className="share-said" role="status">
+				{said}
+			</span>
+			<details
+				className="dropdown share"
+				ref={menu}
+				onKeyDown={(event) => {
+					if (event.key === "Escape" && menu.current) menu.current.open = false;
+				}}
+			>
+				<summary className="button plain" title="Share what is shown">
+					Share
+				</summary>
+				<div className="dropdown-list">
+					{item("Copy link", "To this view, window, filter and call. It has no access token.", () =>
+						copy(`${window.location.origin}/${store.address()}`, "Link"),
+					)}
+					{item("Copy command", "Opens the same on any machine that has the session.", () =>
+						copy(`fathom ui --at '${store.address()}'`, "Command"),
+					)}
+					{item(
+						"Copy as picture",
+						"PNG, 1200 × 675, with session, window and host.",
+						() => void run(() => copyPicture(page, session)),
+					)}
+					{item(
+						"Save as page",
+						"One HTML file of what this tab has shown. It opens without a server.",
+						() => void run(() => savePage(page)),
+					)}
+				</div>
+			</details>
+		</>
+	);
+}
+
+async function copyPicture(page: PageState, session: Session | null): Promise<string> {
+	const main = document.getElementById("main");
+	if (!main) throw new Error("nothing is shown");
+	const blob = await snapshot(main, captionOf(page, session));
+	try {
+		await navigator.clipboard.write([new ClipboardItem({ "image/png": blob })]);
+		return "Picture copied";
+	} catch {
+		// Browsers without pictures on the clipboard, and pages that are not allowed to use it.
+		saveBlob(blob, `${fileName(page)}.png`);
+		return "Picture saved";
+	}
+}
+
+function captionOf(page: PageState, session: Session | null) {
+	const view = viewOf(page.view)?.title ?? page.view;
+	if (!session) return { title: view, what: "", where: window.location.host };
+	const span = resolveWindow(page.window, session.bounds);
+	const width = span.to - span.from;
+	const filter = chipsOf(page.filter).map(
+		(chip) => `${chip.name}${chip.not ? " is not" : ""} ${chip.values.join(", ")}`,
+	);
+	const { about } = session;
+	const machine = about.machine ? `${about.machine.name}, Linux ${about.machine.kernel}` : about.host;
+	return {
+		title: `${visible(page.session ?? "")} · ${view}`,
+		what: [
+			`${duration(width)} (${time(span.from, width / 1000)} – ${time(span.to, width / 1000)})`,
+			...filter.map(visible),
+		].join(" · "),
+		where: [machine, wallTime(about.started_unix_ms), visible(about.command ?? about.target)]
+			.filter((part) => part !== "")
+			.join(" · "),
+	};
+}
+
+async function savePage(page: PageState): Promise<string> {
+	const own = page.session === null ? null : `/sessions/${encodeURIComponent(page.session)}`;
+	const belongs = (path: string) =>
+		own === null || path === own || path.startsWith(`${own}/`) || path.startsWith(`${own}?`) || path === "/panels";
+	const questions = client.getAnswered().filter(({ path }) => belongs(path));
+	const views = VIEWS.filter((view) => looked.has(view.id) && view.scope === (own === null ? "all" : "session"));
+	const request = { title: document.title, start: store.address(), views: views.map((view) => view.id), questions };
+	const answer = await client.request("/share", { method: "POST", body: JSON.stringify(request) });
+	const blob = await answer.blob();
+	saveBlob(new Blob([blob], { type: "text/html" }), `${fileName(page)}.html`);
+	return `Page saved: ${(blob.size / 2 ** 20).toFixed(1)} MiB, ${views.map((view) => view.title).join(", ")}`;
+}
+
+function fileName(page: PageState): string {
+	const name = `${page.session?.replace(/\.fathom$/, "") ?? "fathom"}-${page.view}`;
+	return name.replace(/[^A-Za-z0-9._-]+/g, "-").slice(0, 80);
+}

@@ -1,0 +1,11 @@
+import type { Columns } from "../../api/arrow";
+import { type FlameRows, LEVELS, type Level } from "../../lib/flame";
+
+/** The rows of an answer of address `flame`. */
+export function flameRows(answer: Columns): FlameRows {
+	const levels = Object.fromEntries(LEVELS.map((level) => [level, answer.texts(level)])) as Record<
+		Level,
+		(string | null)[]
+	>;
+	return { length: answer.rows, levels, ns: answer.f64("ns") };
+}

@@ -1,0 +1,45 @@
+import { expect, it } from "vitest";
+import type { Owner } from "../../api/types";
+import { areaOf, meanOf, ownerName, peakOf, summaryOf } from "./owners";
+
+const owner = (
+	comm: string | null,
+	pid: number | null,
+	own: boolean,
+	waiting: number[],
+	in_device: number[],
+): Owner => ({
+	comm,
+	pid,
+	own,
+	requests: 2,
+	bytes: 2048,
+	waiting,
+	in_device,
+});
+
+const mine = owner("python3", 7, true, [1, 0], [0, 1]);
+const fio = owner("fio", 9, false, [30, 14], [2, 2]);
+
+it("names whose requests a device had", () => {
+	expect([mine, fio, owner(null, null, false, [], []), owner("jbd2", null, false, [], [])].map(ownerName)).toEqual([
+		"this call",
+		"fio 9",
+		"others",
+		"jbd2",
+	]);
+	expect(meanOf(fio)).toBe(24);
+	expect(peakOf([mine, fio])).toBe(32);
+	expect(summaryOf({ name: "vda", owners: [mine, fio] }, true)).toBe(
+		"This call had 2 requests (2 KiB) on vda; fio 9 had 2 requests (2 KiB), 24 at once on average.",
+	);
+	expect(summaryOf({ name: "vda", owners: [mine] }, true)).toBe(
+		"This call had 2 requests (2 KiB) on vda; no other process used it.",
+	);
+});
+
+it("draws steps with gaps where there is nothing", () => {
+	const box = { left: 0, width: 30, bottom: 10, tall: 10 };
+	expect(areaOf([[1, 0, 2]], box, 2, 3)).toBe("M0.0 10L0.0 5.0L10.0 5.0L10.0 10ZM20.0 10L20.0 0.0L30.0 0.0L30.0 10Z");
+	expect(areaOf([[0, 0, 0]], box, 2, 3)).toBe("");
+});

@@ -1,0 +1,146 @@
+// Where the time went: by file, call, layer and thread, side by side.
+
+import type { MouseEvent } from "react";
+import type { Columns } from "../../api/arrow";
+import type { TilesBy } from "../../api/session";
+import { Link } from "../../components/link";
+import { Panel, Shown } from "../../components/panel";
+import { Path, Text } from "../../components/text";
+import { type Thing, useThingMenu } from "../../components/useThingMenu";
+import { colorOf, type Kind } from "../../lib/color";
+import type { ListMember } from "../../lib/filters";
+import { isNumeric } from "../../lib/filters";
+import { duration, exactDuration, percent } from "../../lib/format";
+import { meaningOf } from "../../lib/layers";
+import { type Sum, sumsOf } from "../../lib/sums";
+import { useColumns } from "../../state/session";
+import { useRestedPage } from "../../state/store";
+import { useTheme } from "../../state/theme";
+
+const ROWS = 5;
+/** Buckets of a part of the session: whole buckets are counted, so that at most one in so many is too much. */
+const PARTS = 256;
+
+interface Dimension {
+	by: TilesBy;
+	member: ListMember;
+	title: string;
+	/** What stands for the calls without one. */
+	none: string;
+}
+
+const DIMENSIONS: readonly Dimension[] = [
+	{ by: "file", member: "file", title: "Files", none: "calls without a file" },
+	{ by: "syscall", member: "syscall", title: "Calls", none: "none" },
+	{ by: "layer", member: "layer", title: "Layers", none: "none" },
+	{ by: "thread", member: "tid", title: "Threads", none: "none" },
+];
+
+export function Where() {
+	const { open, menu } = useThingMenu();
+	return (
+		<Panel
+			title="Where the time went"
+			note="time in calls; of threads and operations together"
+			end={
+				<Link className="button plain" to={{ view: "flame" }} title="The same as one picture">
+					Flame graph
+				</Link>
+			}
+		>
+			<div className="where">
+				{DIMENSIONS.map((dimension) => (
+					<Column key={dimension.by} dimension={dimension} open={open} />
+				))}
+			</div>
+			{menu}
+		</Panel>
+	);
+}
+
+interface ColumnProps {
+	dimension: Dimension;
+	open: (thing: Thing, event: MouseEvent) => void;
+}
+
+function Column({ dimension, open }: ColumnProps) {
+	const whole = useRestedPage().window.kind === "all";
+	const tiles = useColumns({
+		path: "tiles",
+		params: { by: dimension.by, top: ROWS, busy: 1 },
+		pixels: whole ? 1 : PARTS,
+	});
+	return (
+		<div className={`where-${dimension.by}`}>
+			<Shown of={tiles} height={(ROWS + 2) * 26} empty={(data) => data.rows === 0}>
+				{(data) => <Rows dimension={dimension} data={data} open={open} />}
+			</Shown>
+		</div>
+	);
+}
+
+function Rows({ dimension, data, open }: ColumnProps & { data: Columns }) {
+	const theme = useTheme();
+	const { by, member, title, none } = dimension;
+	const sums = sumsOf(data);
+	const total = sums.reduce((all, sum) => all + sum.busy, 0);
+	const shown = sums.filter((sum) => !sum.rest && sum.busy > 0).slice(0, ROWS);
+	const rest = total - shown.reduce((all, sum) => all + sum.busy, 0);
+	const color = (sum: Sum) =>
+		by === "syscall" || by === "layer" ? colorOf(by as Kind, sum.key, theme) : colorOf("series", "time", theme);
+	const thing = (sum: Sum): Thing => ({
+		member,
+		value: isNumeric(member) ? Number(sum.key) : (sum.key ?? ""),
+		label: sum.label ?? sum.key ?? "",
+	});
+	return (
+		<table className="figures where-rows">
+			<thead>
+				<tr>
+					<th>{title}</th>
+					<th className="number">Time</th>
+					<th className="number">Share</th>
+				</tr>
+			</thead>
+			<tbody>
+				{shown.map((sum) => (
+					<tr
+						key={sum.key ?? "none"}
+						className={sum.key === null ? undefined : "link"}
+						title={by === "layer" ? (meaningOf(sum.label ?? "") ?? undefined) : undefined}
+						onClick={(event) => sum.key !== null && open(thing(sum), event)}
+					>
+						<td>
+							<span
+								className="bar"
+								style={{
+									width: `calc(${total > 0 ? (sum.busy / total) * 100 : 0}% - 10px)`,
+									background: color(sum),
+								}}
+							/>
+							{sum.key === null ? (
+								<span className="faint">{none}</span>
+							) : (
+								<button type="button" className="plain-name">
+									{by === "file" ? <Path of={sum.label} /> : <Text of={sum.label} />}
+									{by === "thread" ? <span className="faint"> {sum.key}</span> : null}
+								</button>
+							)}
+						</td>
+						<td className="number" title={exactDuration(sum.busy)}>
+							{duration(sum.busy)}
+						</td>
+						<td className="number">{percent(sum.busy / total)}</td>
+					</tr>
+				))}
+				{rest > total * 1e-4 ? (
+					<tr>
+						<td className="faint">all others</td>
+						<td className="number faint">{duration(rest)}</td>
+						<td className="number faint">{percent(rest / total)}</td>
+					</tr>
+				) : null}
+			</tbody>
+		</table>
+	);
+}
