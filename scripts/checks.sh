@@ -29,6 +29,7 @@ run_lints() {
 	check "scripts of the emulated machine (shellcheck)" shellcheck -s sh scripts/guest-init
 	check "directions of imports (scripts/imports.txt)" /usr/bin/python3 scripts/imports.py
 	check "the check of imports" /usr/bin/python3 scripts/imports_test.py
+	check "words of texts (scripts/words.txt)" /usr/bin/python3 scripts/words.py
 	check "formatting and lints of the page (biome)" page_tool biome check --error-on-warnings .
 	check "types of the page (tsc)" page_tool tsc --noEmit
 	check "lints of Rust sources (clippy)" check_clippy

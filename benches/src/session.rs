@@ -14,9 +14,9 @@ use crate::tracer::number;
 /// Counts of a session.
 #[derive(Clone, Copy, Debug)]
 pub struct Totals {
-    /// Rows of calls.
+    /// Calls that have rows, or are counted.
     pub stored: u64,
-    /// Calls without a row.
+    /// Calls that have neither.
     pub lost: u64,
     /// What the recorder measured itself.
     pub recorded: Recorded,
@@ -58,7 +58,7 @@ pub fn totals(session: &Path) -> Result<Totals> {
         cpu_ns: cost("recorder_cpu_ns"),
     };
     Ok(Totals {
-        stored,
+        stored: stored + counted,
         lost,
         recorded,
     })

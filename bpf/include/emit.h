@@ -138,8 +138,8 @@ static __always_inline struct counted_value *counted_of(struct call_record *call
 
 static __always_inline struct counted_value *counted_rest_of(struct call_record *call)
 {
-	__u32 index = bpf_get_smp_processor_id() * MAX_SYSCALLS +
-		      (call->syscall & (MAX_SYSCALLS - 1));
+	__u32 index =
+		bpf_get_smp_processor_id() * MAX_SYSCALLS + (call->syscall & (MAX_SYSCALLS - 1));
 	return bpf_map_lookup_elem(&counted_rest, &index);
 }
 

@@ -137,8 +137,8 @@ impl Kind {
     }
 }
 
-/// What a call does to stored data. Latencies of different purposes are not comparable: a
-/// read of cached bytes takes a microsecond, a sync as long as the device does.
+/// The effect of a call on stored data. Latencies of different purposes are not comparable: a read
+/// of cached bytes takes a microsecond, a sync as long as the device does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
     /// Moves bytes out of a file.
@@ -176,7 +176,7 @@ impl Purpose {
 }
 
 impl Kind {
-    /// What calls of this kind do to stored data.
+    /// The effect of calls of this kind on stored data.
     pub fn purpose(self) -> Purpose {
         match self {
             Kind::Read => Purpose::Read,

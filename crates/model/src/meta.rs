@@ -217,21 +217,21 @@ pub struct Options {
     pub tail: Option<Tail>,
 }
 
-/// Which calls have rows in a recording that counts the others: those that fail, are slow, or
-/// in which something happened in a layer below, and a sample of the others.
+/// The calls with rows in a recording that counts the others: calls that fail, are slow, or have
+/// events in a layer below, and a sample of the others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tail {
-    /// Calls that take so long are slow, nanoseconds. Null: those that take longer than about
-    /// 127 of 128 calls of the same name by the same process on the same file.
+    /// Calls of at least this duration are slow, nanoseconds. Null: calls that take longer than
+    /// about 127 of 128 calls of the same name by the same process on the same file.
     #[serde(default)]
     pub slow_ns: Option<u64>,
     /// One in so many of the calls that are neither has a row; 0: none.
     pub sample: u32,
-    /// What the recording may cost (`--budget`): the share of the time of all processors, 0 to
-    /// 1; null when that was not given.
+    /// Limit of the recording's cost (`--budget`): the share of the time of all CPUs, 0 to 1; null
+    /// without the option.
     #[serde(default)]
     pub budget: Option<f64>,
-    /// What that made of it, in order of time; empty without a budget.
+    /// The resulting steps, in order of time; empty without a budget.
     #[serde(default)]
     pub steps: Vec<TailStep>,
 }
@@ -245,8 +245,8 @@ pub struct TailStep {
     pub rows: String,
     /// As in [`Tail::sample`], where `rows` is tail.
     pub sample: u32,
-    /// What the recording cost until then, since the step before: as [`Tail::budget`]. Null
-    /// for the first.
+    /// The measured cost since the previous step, as a share like [`Tail::budget`]. Null for the
+    /// first.
     #[serde(default)]
     pub cost: Option<f64>,
 }

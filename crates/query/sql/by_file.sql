@@ -32,7 +32,7 @@ FROM (
         bounded(sum(written_bytes)) AS written_bytes,
         bounded(sum(total_ns)) AS total_ns,
         max(max_ns) AS max_ns,
-        -- Those that were counted are not among those that have rows by chance.
+        -- Counted calls are not a random sample, because slow and failing ones have rows.
         CASE WHEN sum(counted) = 0 THEN any_value(q) END AS q
     FROM (
         SELECT

@@ -26,8 +26,8 @@ pub struct Options {
     pub detail: Detail,
     /// Which calls get a row.
     pub rows: Rows,
-    /// What the recording may cost, as a share of the time of all processors, 0 to 1: when it
-    /// costs more, fewer calls get a row.
+    /// Limit of the recording's cost, as a share of the time of all CPUs, 0 to 1: at a higher cost
+    /// fewer calls get a row.
     pub budget: Option<f64>,
     /// Handling of the bytes that calls move.
     pub content: Content,
@@ -143,10 +143,9 @@ pub enum Rows {
     /// All of them.
     #[default]
     All,
-    /// Those that are slow or fail, those in which something happened in a layer below, and a
-    /// sample of the others.
+    /// Calls that are slow or fail, calls with events in a layer below, and a sample of the others.
     Tail {
-        /// Calls that take so long are slow; without it those that take longer than usual.
+        /// Calls of at least this duration are slow; without it, calls that take longer than usual.
         slower_than: Option<Duration>,
         /// One of so many others gets a row; 0: none.
         sample: u32,

@@ -225,11 +225,11 @@ mod tests {
             ),
             (
                 refusal(all(), |o| (o.detail, o.keep) = (counters, vec![keep(1)])),
-                "no rows to keep",
+                "cannot be combined with --keep or --raw",
             ),
             (
                 refusal(all(), |o| o.keep = vec![keep(1), keep(2)]),
-                "two of a kind",
+                "two of the same kind",
             ),
             (
                 refusal(all(), |o| {
@@ -252,12 +252,15 @@ mod tests {
                 }),
                 "--raw",
             ),
-            (refusal(all(), |o| o.content_max = Some(1)), "add --content"),
+            (
+                refusal(all(), |o| o.content_max = Some(1)),
+                "--content-max needs --content",
+            ),
             (
                 refusal(all(), |o| {
                     (o.content, o.content_max) = (Content::Plain, Some(CONTENT_CHUNK + 1));
                 }),
-                "at most",
+                "the maximum is",
             ),
             (
                 refusal(all(), |o| o.filters.pid = vec!["12".into()]),
@@ -267,7 +270,7 @@ mod tests {
                 refusal(all(), |o| {
                     (o.detail, o.filters.path) = (Detail::Raw, vec!["/tmp".into()]);
                 }),
-                "--path needs paths",
+                "--detail raw reads no paths",
             ),
             (
                 refusal(

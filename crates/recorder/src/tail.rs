@@ -74,7 +74,7 @@ impl Rung {
     }
 }
 
-/// What the options say of it for session.json; `None` when all calls have rows.
+/// The options in session.json; `None` if all calls have rows.
 pub(crate) fn described(options: &Options) -> Option<Tail> {
     let (slow_ns, sample) = match options.rows {
         Rows::All if options.budget.is_none() => return None,
@@ -104,7 +104,7 @@ pub(crate) struct Tailing {
     steps: Vec<TailStep>,
 }
 
-/// What the recording may cost.
+/// The limit of the recording's cost.
 struct Budget {
     /// Of the time of all processors.
     share: f64,
@@ -117,7 +117,7 @@ struct Budget {
     told: bool,
 }
 
-/// What the recording had cost at a moment.
+/// The cost of the recording at a moment.
 #[derive(Clone, Copy)]
 struct Usage {
     at: Instant,
@@ -226,7 +226,7 @@ impl Tailing {
         Ok(())
     }
 
-    /// What was chosen, for session.json.
+    /// The choice of calls, for session.json.
     pub(crate) fn steps(self) -> Vec<TailStep> {
         self.steps
     }

@@ -6,7 +6,7 @@ use fathom_model::layers::{Layer, Recorded};
 use ts_rs::TS;
 
 use crate::api::types;
-use crate::{error, filter};
+use crate::{error, filter, share};
 
 const HEAD: &str =
     "// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test regenerates it.\n";
@@ -20,6 +20,7 @@ fn answers() -> String {
         filter::Filter::decl(),
     ];
     all.extend(types::declarations());
+    all.extend([share::Question::decl(), share::ShareRequest::decl()]);
     let row = "\n/** A row of a table: its columns, with times since the start of the recording. */\n\
                export type Row = Record<string, string | number | boolean | null | number[]>;\n";
     file(row, all)
@@ -53,7 +54,7 @@ fn diagnosis() -> String {
     )
 }
 
-/// The story, as in `fathom why --format json` says it.
+/// Where the time went, as in `fathom why --format json`.
 fn story() -> String {
     use fathom_why::{
         Ahead, Block, Cause, Facts, Group, Link, Piece, Sentence, Share, Single, Story,
@@ -123,7 +124,7 @@ fn layers() -> String {
     )
 }
 
-/// What calls do to stored data, as `fathom_model::kind` has it.
+/// The effects of calls on stored data, as in `fathom_model::kind`.
 fn purposes() -> String {
     use fathom_model::kind::Purpose;
     let names: Vec<String> = Purpose::ALL

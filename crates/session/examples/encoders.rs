@@ -1,6 +1,6 @@
-//! What fathom's Parquet encoders cost next to those of the parquet crate: the rows of a
-//! session, table by table, encoded into memory by one thread. The crate writes them with
-//! its own choice of encodings, and with those that fathom's encoders chose.
+//! The cost of fathom's Parquet encoders compared with the parquet crate's: the rows of a session,
+//! table by table, encoded into memory by one thread. The crate writes them with its own choice of
+//! encodings, and with the encodings that fathom's encoders chose.
 //!
 //! Usage: encoders SESSION [ROWS A ROW GROUP]
 
@@ -113,7 +113,7 @@ fn measure(session: &Session, table: &'static Table, groups: &[Vec<&Batch>]) -> 
     Ok(())
 }
 
-/// Nanoseconds and bytes a row: the least of several runs.
+/// Nanoseconds and bytes per row: the least of several runs.
 fn repeat(rows: usize, mut encode: impl FnMut() -> Result<usize>) -> Result<(f64, f64)> {
     let (mut least, mut spent, mut bytes) = (u64::MAX, 0, 0);
     while spent < ENOUGH_NS {
@@ -140,7 +140,7 @@ fn common(builder: WriterPropertiesBuilder) -> WriterPropertiesBuilder {
         .set_offset_index_disabled(true)
 }
 
-/// Encodes as a recording does; tells `chosen` which encodings were used.
+/// Encodes as a recording does; sets `chosen` to the used encodings.
 fn ours(
     table: &'static Table,
     descr: &SchemaDescPtr,
@@ -213,7 +213,7 @@ fn write(column: &mut SerializedColumnWriter<'_>, batch: &Batch, data: &ColumnDa
     }
 }
 
-/// Writes the rows of a batch: those that are there, and which are.
+/// Writes the rows of a batch: the values, and which of them are present.
 fn values<T: DataType, R>(
     column: &mut SerializedColumnWriter<'_>,
     rows: &[R],

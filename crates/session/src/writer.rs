@@ -242,7 +242,7 @@ impl SessionWriter {
             self.shared.note(&e);
         }
         meta.state = State::Complete;
-        // That of a capture is the version of the recorder that made it.
+        // A capture contains the version of the recorder that made it.
         meta.schema_version = SCHEMA_VERSION;
         meta.history = self.shared.meta().history;
         meta.totals = self.shared.complete_totals(&meta.totals);

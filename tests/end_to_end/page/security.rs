@@ -33,7 +33,7 @@ fn served(scratch: &Scratch) -> Page {
 }
 
 /// Every address of the page's.
-const ADDRESSES: [&str; 18] = [
+const ADDRESSES: [&str; 21] = [
     "/sessions",
     "/sessions/a.fathom",
     "/sessions/a.fathom/live",
@@ -43,11 +43,14 @@ const ADDRESSES: [&str; 18] = [
     "/sessions/a.fathom/top",
     "/sessions/a.fathom/events",
     "/sessions/a.fathom/requests/1",
+    "/sessions/a.fathom/requests/1/meanwhile",
     "/sessions/a.fathom/offsets?file=1",
     "/sessions/a.fathom/layers",
     "/sessions/a.fathom/layers?mode=requests",
     "/sessions/a.fathom/devices",
     "/sessions/a.fathom/devices/sda?by=comm",
+    "/sessions/a.fathom/devices/sda/at_once",
+    "/panels",
     "/sessions/a.fathom/cache",
     "/sessions/a.fathom/findings",
     "/sessions/a.fathom/schema",

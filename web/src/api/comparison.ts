@@ -1,4 +1,4 @@
-// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test writes it anew.
+// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test regenerates it.
 
 import type { Group, Severity } from "./diagnosis";
 
@@ -9,7 +9,7 @@ export type SessionRef = {
   name: string,
   /** Id of the session. */
   id: string,
-  /** What was recorded. */
+  /** The recorded target. */
   command: Array<string>,
   /** How long was recorded, nanoseconds. */
   duration_ns: number,
@@ -37,11 +37,11 @@ export type Method = {
   /** Of which both sides count the same. */
   equal: number,
   /**
-   * Whether counts of one session a side are compared as they are, as nearly all
-   * of them are the same.
+   * Whether counts of one session per side are compared directly, because nearly all of them are
+   * the same.
    */
   repeats: boolean,
-  /** By what factor a time must differ to count with one session a side, at least. */
+  /** The minimum factor by which a time must differ to count with one session per side. */
   run_to_run: number,
 };
 
@@ -50,7 +50,7 @@ export type Metric = "calls" | "errors" | "asked_bytes" | "bytes" | "time" | "p5
 export type Verdict = "same" | "within_noise" | "worse" | "better" | "mixed" | "not_comparable";
 
 export type Figure = {
-  /** What is measured. */
+  /** The measured quantity. */
   metric: Metric,
   /** Mean of the sessions before; null when it was not measured. */
   before: number | null,
@@ -58,7 +58,7 @@ export type Figure = {
   after: number | null,
   /** By how much it changed, as a share of what was before; null when that was 0. */
   change: number | null,
-  /** What the difference is. */
+  /** The kind of the difference. */
   verdict: Verdict,
   /** Why. */
   why: string,
@@ -68,13 +68,13 @@ export type Figure = {
    */
   p: number | null,
   /**
-   * Between which factors the true change lies, with 95 % confidence; null when it
-   * was not tested or is not known.
+   * Factors that enclose the true change with 95 % confidence; null if it was not tested or is
+   * unknown.
    */
   interval: [number, number] | null,
   /**
-   * Effect size (Cliff's delta): -1, all sessions after have less than all before,
-   * to 1, all have more; null with one session a side.
+   * Effect size (Cliff's delta): from -1 (all sessions after have less than all before) to 1
+   * (all have more); null with one session per side.
    */
   effect: number | null,
   /** Of metric `tail` the threshold, nanoseconds. */
@@ -88,7 +88,7 @@ export type Status = "both" | "new" | "gone";
 export type Row = {
   /** Its name; of what is numbered the pattern. Not escaped. */
   name: string,
-  /** What goes with it: the file of an operation, the class of a call. */
+  /** Further detail: the file of an operation, the class of a call. */
   on?: string,
   /** Names that the pattern stands for, before and after; null for a single name. */
   names?: [number, number],
@@ -120,9 +120,9 @@ export type Tables = {
 export type Change = {
   /** Better or worse. */
   verdict: Verdict,
-  /** What was measured. */
+  /** The measured quantity. */
   metric: Metric,
-  /** What it is about: `fsync on /data/log`. Not escaped. */
+  /** The subject: `fsync on /data/log`. Not escaped. */
   subject: string,
   /** Table and row: `operations`, `fsync`, `/data/log`. */
   table: string,
@@ -155,7 +155,7 @@ export type Change = {
 export type FindingChange = {
   /** Id of the rule. */
   rule: string,
-  /** What it is about, with numbers of processes left out. Not escaped. */
+  /** The subject, without process numbers. Not escaped. */
   subject: string,
   /** correctness or performance. */
   group: Group,
@@ -169,14 +169,14 @@ export type FindingChange = {
   sessions: [number, number],
   /** The sentence of one of them, of after where there is one. Not escaped. */
   title: string,
-  /** What the difference is. */
+  /** The kind of the difference. */
   verdict: Verdict,
   /** Why. */
   why: string,
 };
 
 export type Guard = {
-  /** What guards. */
+  /** The guarded metrics. */
   metrics: Array<Metric>,
   /** How many percent worse is too much. */
   fail_above_percent: number,
@@ -208,15 +208,15 @@ export type Diff = {
   outcome: Outcome,
   /** The result in a sentence. */
   headline: Headline,
-  /** What was there before. */
+  /** The sessions before. */
   before: Side,
-  /** What is there now. */
+  /** The sessions after. */
   after: Side,
   /** How differences were judged. */
   method: Method,
-  /** What cannot be compared, or with reservations: a sentence each. */
+  /** Data that cannot be compared, or only with reservations: one sentence each. */
   notes: Array<string>,
-  /** What decides about the exit status. */
+  /** The decision about the exit status. */
   guard: Guard,
   /**
    * Differences that are more than noise: data at stake first, then by their impact on

@@ -1,4 +1,4 @@
-// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test writes it anew.
+// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test regenerates it.
 
 export type Severity = "low" | "medium" | "high";
 
@@ -20,7 +20,7 @@ export type Subject = {
 };
 
 export type Evidence = {
-  /** What was measured, with its unit: `calls`, `median_ns`. */
+  /** The measured quantity, with its unit: `calls`, `median_ns`. */
   name: string,
   /** The number. */
   value: number,
@@ -41,7 +41,7 @@ export type Example = {
   path?: string,
   /** Byte in the file. */
   offset?: number,
-  /** What it returned. */
+  /** The return value. */
   ret?: number,
 };
 
@@ -65,7 +65,7 @@ export type Site = {
 export type Also = {
   /** Id of its rule. */
   rule: string,
-  /** What it is about. */
+  /** Its subject. */
   subject: Subject,
 };
 
@@ -81,18 +81,18 @@ export type Finding = {
   /** How sure. */
   confidence: Confidence,
   /**
-   * What the run would have saved without it, nanoseconds, less what other findings claim of
-   * the same time; `None` where time is not the matter.
+   * Estimated time that the run would have saved without it, nanoseconds, minus the time that
+   * other findings claim; `None` for findings that are not about time.
    */
   cost_ns: number | null,
   /** How `cost_ns` was estimated. */
   cost_how: string,
   /**
-   * What happens, in one sentence with the numbers. Holds paths and names as
-   * they are: not escaped.
+   * The finding in one sentence with its numbers. Contains paths and names unchanged: not
+   * escaped.
    */
   title: string,
-  /** What it is about. */
+  /** Its subject. */
   subject: Subject,
   /** The numbers. */
   evidence: Array<Evidence>,
@@ -102,20 +102,20 @@ export type Finding = {
   code?: Array<Site>,
   /** SQL that lists all such calls. */
   query: string,
-  /** What to do instead, and when not to. */
+  /** The fix, and when not to apply it. */
   advice: string,
   /** Page of the rule, relative to the documentation. */
   page: string,
-  /** What weakens the finding. */
+  /** Reasons for low confidence. */
   caveats: Array<string>,
-  /** Findings of other rules, or of other subjects, whose time is that of this one. */
+  /** Findings of other rules, or of other subjects, about the same time. */
   also: Array<Also>,
 };
 
 export type NotObservable = {
   /** Id of the rule. */
   rule: string,
-  /** What it lacks. */
+  /** The missing data. */
   reason: string,
 };
 
@@ -131,7 +131,7 @@ export type Activity = "sync" | "read" | "write" | "transfer" | "find" | "remove
 export type Part = {
   /** Name of its processes. */
   comm: string,
-  /** What it did. */
+  /** Its activity. */
   activity: Activity,
   /** In how much of the run one of its threads at least did that, nanoseconds. */
   wall_ns: number,
@@ -146,7 +146,7 @@ export type Part = {
   calls: number,
   /** Bytes that they moved. */
   bytes: number,
-  /** Names of files with time of it; those of calls by path are not known. */
+  /** Names of files with their time; files of calls by path are unknown. */
   files: number,
   /** The file with most of the time. */
   path: string | null,

@@ -1,14 +1,14 @@
-// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test writes it anew.
+// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test regenerates it.
 
 /** A row of a table: its columns, with times since the start of the recording. */
 export type Row = Record<string, string | number | boolean | null | number[]>;
 
 export type Problem = {
-  /** What happened. */
+  /** The event. */
   what: string,
   /** To what. */
   subject: string,
-  /** What to do about it. */
+  /** The next step. */
   next: string,
 };
 
@@ -30,7 +30,7 @@ export type Filter = {
   comm?: Array<string>,
   /** Calls. */
   syscall?: Array<string>,
-  /** Classes of calls. */
+  /** Names of classes. */
   class?: Array<string>,
   /** Files, by their ids. */
   file?: Array<number>,
@@ -42,21 +42,21 @@ export type Filter = {
   dur?: [number | null, number | null],
   /** Layers that they spent time in. */
   layer?: Array<string>,
-  /** None of these processes. */
+  /** Excluded processes. */
   not_pid?: Array<number>,
-  /** None of these threads. */
+  /** Excluded threads. */
   not_tid?: Array<number>,
-  /** None of these names of threads. */
+  /** Excluded thread names. */
   not_comm?: Array<string>,
-  /** None of these calls. */
+  /** Excluded calls. */
   not_syscall?: Array<string>,
-  /** None of these classes. */
+  /** Excluded classes. */
   not_class?: Array<string>,
-  /** None of these files. */
+  /** Excluded files. */
   not_file?: Array<number>,
   /** Not with this in the path. */
   not_path?: string,
-  /** None of these errors. */
+  /** Excluded errors. */
   not_error?: Array<string>,
   /** No time in these layers. */
   not_layer?: Array<string>,
@@ -67,7 +67,7 @@ export type SessionSummary = {
   id: string,
   /** Command that was traced, quoted for a shell; null when running targets were. */
   command: string | null,
-  /** What was recorded, in words: `-p 12`, `--all`; empty for a command. */
+  /** The recorded target, in words: `-p 12`, `--all`; empty for a command. */
   target: string,
   /** Name of the machine. */
   host: string,
@@ -136,8 +136,8 @@ export type RecordingCost = { probe_ns_per_call: number | null, recorder_cpu_ns:
 
 export type SessionDescription = {
   /**
-   * Beginning of the recording, CLOCK_MONOTONIC: what is to be subtracted from times
-   * in tables to have those of the other addresses.
+   * Start of the recording, CLOCK_MONOTONIC: subtract it from times in tables to get times as in
+   * the other addresses.
    */
   started_at_ns: number,
   /** Times of the first and the last call; null without calls. */
@@ -146,11 +146,11 @@ export type SessionDescription = {
   tables: Array<TableRows>,
   /** Layers, and whether they were recorded. */
   layers: Array<LayerState>,
-  /** What was lost, by stage, layer and call. */
+  /** Losses, by stage, layer, and call. */
   losses: Array<Loss>,
   /** Counts of all kinds. */
   totals: Counted,
-  /** What is missing or damaged, a sentence each. */
+  /** Missing or damaged data, one sentence each. */
   problems: Array<string>,
   /** Options of the recording, as given. */
   options: OptionsGiven,
@@ -158,9 +158,9 @@ export type SessionDescription = {
   machine: Machine,
   /** Hooks that are missing, and what for. */
   missing_hooks: Array<MissingHook>,
-  /** What the recording cost. */
+  /** The cost of the recording. */
   cost: RecordingCost,
-  /** What an imported log does not tell. */
+  /** Data that an imported log lacks. */
   not_observable: Array<string>,
   /** Views for SQL. */
   views: Array<string>,
@@ -170,7 +170,7 @@ export type SessionDescription = {
   id: string,
   /** Command that was traced, quoted for a shell; null when running targets were. */
   command: string | null,
-  /** What was recorded, in words: `-p 12`, `--all`; empty for a command. */
+  /** The recorded target, in words: `-p 12`, `--all`; empty for a command. */
   target: string,
   /** Name of the machine. */
   host: string,
@@ -226,7 +226,7 @@ export type TilesMeta = {
    * whose row is `at_least` and of such as have no row in that bucket.
    */
   exact: boolean,
-  /** What answered. */
+  /** The source of the answer. */
   source: TilesSource,
   /**
    * Whether the buckets are wider than asked for, as narrower ones would need too
@@ -238,7 +238,7 @@ export type TilesMeta = {
 export type TimelineMode = "events" | "density";
 
 export type TimelineMeta = {
-  /** What the rows are. */
+  /** Kinds of rows. */
   mode: TimelineMode,
   /** The window, or with `density` the buckets that it is in. */
   from: number, to: number,
@@ -251,7 +251,7 @@ export type TimelineMeta = {
 export type VisitsMode = "visits" | "sums" | "many";
 
 export type VisitsMeta = {
-  /** What the rows are. */
+  /** Kinds of rows. */
   mode: VisitsMode,
   /** The window. */
   from: number, to: number,
@@ -392,11 +392,11 @@ export type Ahead = { requests: number, bytes: number,
 export type BlockRequest = {
   /** Its row. */
   row: Row,
-  /** The bios that it was made of, those of other requests too. */
+  /** Its bios, including bios of other requests. */
   bios: Row[],
   /**
-   * What stood before it when it was queued; null when that was not seen, and of a request
-   * with many.
+   * Requests before it when it was queued; null if not observed, and for a request with many
+   * block requests.
    */
   ahead: Ahead | null,
 };
@@ -414,7 +414,7 @@ export type RequestAnswer = {
   irqs: Row[],
   /** Requests to devices that it caused or submitted. */
   block: Array<BlockRequest>,
-  /** What counters of perf say of it: a row, or none where they were not recorded. */
+  /** Its perf counters: one row, or none if they were not recorded. */
   counters: Row[],
   /** Calls of the thread before and after it, in order of time. */
   neighbors: Neighbors,
@@ -466,7 +466,7 @@ export type Meanwhile = {
 export type OffsetsMode = "points" | "grid";
 
 export type OffsetsMeta = {
-  /** What the rows are. */
+  /** Kinds of rows. */
   mode: OffsetsMode,
   /** The window. */
   from: number, to: number,
@@ -478,7 +478,7 @@ export type OffsetsMeta = {
   calls: number,
   /** Page faults on mappings of the file. */
   faults: number, read_bytes: number, written_bytes: number,
-  /** Of these bytes each only once; null with unique=0. */
+  /** Different bytes among them; null with unique=0. */
   read_unique_bytes: number | null, written_unique_bytes: number | null,
   /**
    * Share of the reads that began where the one before of the same thread ended; null with
@@ -496,7 +496,7 @@ export type OffsetsMeta = {
 export type LayersMode = "windows" | "requests";
 
 export type LayersMeta = {
-  /** What the rows are. */
+  /** Kinds of rows. */
   mode: LayersMode,
   /** The window; with `windows` in whole buckets. */
   from: number, to: number,
@@ -513,8 +513,8 @@ export type DeviceUser = { comm: string | null, requests: number, bytes: number,
 
 export type Device = { name: string,
   /**
-   * Requests that were completed in the window, of everybody on the machine; with a
-   * filter those that the chosen calls caused.
+   * Requests completed in the window, of all programs on the machine; with a filter, requests
+   * caused by matching calls.
    */
   requests: number,
   /** Of which a recorded request caused. */
@@ -527,7 +527,7 @@ export type Device = { name: string,
   device_p50_ns: number | null, device_p99_ns: number | null, device_max_ns: number | null,
   /** Requests that the device had when it got one, which counts. */
   mean_depth: number | null, max_depth: number | null,
-  /** Who submitted them, most time in the device first. */
+  /** Submitting threads, by time in the device. */
   who: Array<DeviceUser>,
 };
 
@@ -549,16 +549,16 @@ export type PanelFile = {
 export type RelationColumn = { name: string,
   /** Type in SQL. */
   sql_type: string,
-  /** Whether it may be null; of views that is not known. */
+  /** Whether it may be null; `None` for a view's. */
   nullable: boolean | null,
-  /** What it means. */
+  /** The meaning of the column. */
   doc: string,
 };
 
 export type Relation = { name: string,
-  /** Whether it is made of others. */
+  /** Whether it is a view. */
   view: boolean,
-  /** What a row is. */
+  /** The meaning of a row. */
   doc: string,
   /** Rows; null for a view. */
   rows: number | null, columns: Array<RelationColumn>,
@@ -567,7 +567,7 @@ export type Relation = { name: string,
 export type SqlRequest = {
   /** One SELECT. */
   sql: string,
-  /** Rows that are wanted at most: 10,000 unless told, never more than 100,000. */
+  /** Maximum number of rows: 10,000 by default, never more than 100,000. */
   max_rows?: number,
 };
 

@@ -67,6 +67,9 @@ function Sheet({ close }: { close: () => void }) {
 				onKeyDown={stay}
 			>
 				<h2>Keys</h2>
+				<button type="button" className="button plain sheet-close" aria-label="Close" onClick={close}>
+					×
+				</button>
 				<div className="sheet-groups">
 					{[...groups].map(([name, list]) => (
 						<section key={name}>
@@ -127,9 +130,11 @@ function Sheet({ close }: { close: () => void }) {
 	);
 }
 
-/** Nothing in the sheet takes the focus, and what lies below it must not. */
+/** The focus goes to the one button of the sheet, and not to what lies below the sheet. */
 function stay(event: KeyboardEvent<HTMLDivElement>): void {
-	if (event.key === "Tab") event.preventDefault();
+	if (event.key !== "Tab") return;
+	event.preventDefault();
+	event.currentTarget.querySelector("button")?.focus();
 }
 
 function Row({ keys, what }: { keys: readonly string[]; what: string }) {

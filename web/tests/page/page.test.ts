@@ -402,7 +402,7 @@ onStage(
 				const back = await serve(dir, own.port);
 				// A new start has a new token: the page says so, and what was shown still stays.
 				const refused = view.page.locator(".refused");
-				await expect.poll(() => refused.innerText(), { timeout: 20_000 }).toContain("was started again");
+				await expect.poll(() => refused.innerText(), { timeout: 20_000 }).toContain("was restarted");
 				expect(await view.page.locator(".u-over").count()).toBeGreaterThan(0);
 				const where = view.page.url();
 				// Its address in another tab is enough.

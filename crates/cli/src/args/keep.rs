@@ -42,8 +42,8 @@ pub struct KeepOptions {
     /// [default: 1000]
     #[arg(long, value_name = "N")]
     pub sample: Option<u32>,
-    /// What the recording may cost of the time of all processors, its probes included: 3%. When it
-    /// costs more, fewer calls get a row; session.json says when
+    /// Limit of the recording's cost, probes included, as a share of the time of all CPUs: 3%. At a
+    /// higher cost fewer calls get a row; session.json has the times
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub budget: Option<f64>,
     /// With --detail counters: also count per file
@@ -56,8 +56,7 @@ pub struct KeepOptions {
 pub enum RowsArg {
     /// All of them
     All,
-    /// Those that fail, are slow or wait, or in which something else happened in a layer below,
-    /// and a sample of the others
+    /// Calls that fail, are slow, wait, or have events in a layer below, and a sample of the others
     Tail,
 }
 

@@ -90,7 +90,7 @@ impl Recording {
         }
     }
 
-    /// What to tell the user of a recording that goes on or has just ended.
+    /// Message to the user about a recording that is in progress or has just ended.
     pub fn poll(&mut self) -> Option<String> {
         let (child, session, began) = self.running.as_mut()?;
         match child.try_wait() {

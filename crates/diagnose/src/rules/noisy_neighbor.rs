@@ -34,8 +34,8 @@ static INFO: RuleInfo = RuleInfo {
            queue of the device behind requests of another process, such as a backup or a copy, and \
            take several times as long.",
     when: "For 64 or more requests that a process's calls waited for, the device completed four or \
-           more requests of one other process first. Their median latency is at least 3 times that \
-           of 64 or more requests that were not delayed in this way. Fewer than four may be chance. \
+           more requests of one other process first. Their median latency is at least 3 times the \
+           median of 64 or more requests that were not delayed in this way. Fewer than four may be chance. \
            Write-back by the kernel on behalf of the process itself is not another process's. If no \
            request was undisturbed, there is nothing to compare with and the rule is silent.",
     cost: "total time of the delayed requests, minus what the same number would take at the median \

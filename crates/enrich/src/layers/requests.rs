@@ -12,7 +12,7 @@ const CHANGED: usize = 1 << 18;
 /// Requests of one thread that are open at most: as many as operations of io_uring
 /// may be on their way.
 const MAX_OPEN: usize = 65_536;
-/// The same where calls are left out: most of those that something refers to never end.
+/// The same if calls are left out: most of the referenced ones never end.
 const MAX_OPEN_LEFT_OUT: usize = 256;
 /// Threads without an open request whose memory is kept.
 const MAX_IDLE: usize = 1024;

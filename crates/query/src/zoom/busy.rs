@@ -12,8 +12,8 @@ use super::summed::paths;
 use super::{By, Gathered, Request, Zoom};
 use crate::QueryError;
 
-/// Rows that began so long before the window are looked for only among those that took at
-/// least that long: the footers of the parts contain the longest duration of each group of rows.
+/// Rows that started this long before the window are searched only among rows of at least this
+/// duration: the footers of the parts contain the longest duration of each group of rows.
 const LONGER_NS: [i64; 4] = [1_000_000, 100_000_000, 10_000_000_000, 1_000_000_000_000];
 
 /// Rows that began from `begin` to before `end` and took longer than `longer_ns`.
@@ -127,7 +127,7 @@ pub(super) fn spread_visits(
             rows::long_visits(&zoom.db, &parts, &condition, &mut visits)?;
         }
     }
-    // All calls, as time of their own layer; those that have visits are taken away below.
+    // All calls, as time of their own layer; calls with visits are subtracted below.
     long_calls(
         zoom,
         request,

@@ -451,8 +451,8 @@ impl<'a> Gather<'a> {
             }
         }
         if self.request.busy {
-            // What began in a bucket, and what lasts into it less what lasts beyond it: signed,
-            // because a key's call may have been added to a rest.
+            // The calls that started in a bucket, plus time that reaches into it, minus time that
+            // reaches beyond it: signed, because a key's call may have been added to a rest.
             let mut busy: HashMap<(usize, u32), i64> = HashMap::new();
             for (place, line) in lines.iter().enumerate() {
                 for (bucket, (total, _)) in line {

@@ -47,7 +47,7 @@ pub enum By {
     Nothing,
     Syscall,
     Class,
-    /// What calls do to stored data: [`fathom_model::kind::Purpose`].
+    /// The effect of calls on stored data: [`fathom_model::kind::Purpose`].
     Purpose,
     Thread,
     Process,
@@ -107,15 +107,14 @@ pub struct Answer {
     /// Whether the rows of each key contain all its calls. Otherwise some are in the rest: a row of
     /// such a key is `at_least`; a missing row has no mark.
     pub exact: bool,
-    /// One row a bucket and key with calls in it, ordered by key (those with most
-    /// time first) and time: `ts_ns` (beginning of the bucket), the columns of the
-    /// key, `rest` (whether it is all other keys), `calls`, `errors`, `bytes`,
-    /// `bytes_read`, `bytes_written` (null where the pyramid answered by thread or
-    /// file, which does not tell them apart), `total_ns`, `max_ns`, by file `faults` and
-    /// `fault_ns`, `at_least` (some of the key's calls may be in the
-    /// rest; by layer, that `max_ns` may be more), `latency` (list, entry b counts durations from 2^b to below 2^(b+1)
-    /// ns; if asked for), `busy_ns` (time within the bucket, whenever the calls began; if asked
-    /// for). Calls shorter than a quarter of a bucket count in the bucket in which they begin.
+    /// One row per bucket and key with calls, ordered by key (most time first) and time: `ts_ns`
+    /// (start of the bucket), the columns of the key, `rest` (whether it combines all other keys),
+    /// `calls`, `errors`, `bytes`, `bytes_read`, `bytes_written` (null if the pyramid answered by
+    /// thread or file, because it does not separate them), `total_ns`, `max_ns`, by file `faults`
+    /// and `fault_ns`, `at_least` (some of the key's calls may be in the rest; by layer, `max_ns`
+    /// may be higher), `latency` (list, entry b counts durations from 2^b to below 2^(b+1) ns; if
+    /// requested), `busy_ns` (time within the bucket, whenever the calls started; if requested).
+    /// Calls shorter than a quarter of a bucket count in the bucket in which they start.
     pub rows: RecordBatch,
 }
 

@@ -50,7 +50,7 @@ pub(crate) struct BoxSide {
     pub bytes: f64,
 }
 
-/// What calls can be distinguished by.
+/// Properties that distinguish calls.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct BoxDimension {

@@ -183,9 +183,9 @@ fn by_layer(
     add(&visits("layer IN ('block', 'device')", ", rid"), &ahead)
 }
 
-/// The program that had submitted most of the bytes that a device still had to move when a
-/// request arrived there, by request of a program. Of several requests to devices the one that
-/// took longest counts. Nothing for those that found the device idle.
+/// The program that had submitted most of the bytes that a device still had to move when a request
+/// arrived there, by request of a program. If a request has several block requests, the longest
+/// counts. Empty for requests that found the device idle.
 fn ahead(reader: &Reader, window: Window) -> Result<HashMap<i64, String>, ApiError> {
     let rows = collect(reader.db().run(&format!(
         "SELECT b.block_id, b.device, b.comm, b.bytes, b.queued_at_ns, b.completed_at_ns, \
@@ -230,7 +230,7 @@ fn ahead(reader: &Reader, window: Window) -> Result<HashMap<i64, String>, ApiErr
         .collect())
 }
 
-/// What a device still has to do.
+/// The pending work of a device.
 #[derive(Default)]
 struct Outstanding<'a> {
     ends: BinaryHeap<Reverse<(i64, &'a str, i64)>>,

@@ -18,7 +18,7 @@ const BUCKETS: u32 = 60;
 /// Calls up to which a session is diagnosed for the list.
 const MOST_DIAGNOSED: u64 = 1 << 21;
 
-/// What a session was.
+/// A session at a glance.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct Glance {

@@ -186,8 +186,6 @@ pub(crate) mod types {
             schema::Relation::decl(),
             sql::SqlRequest::decl(),
             sql::SqlMeta::decl(),
-            crate::share::Question::decl(),
-            crate::share::ShareRequest::decl(),
         ]
     }
 }

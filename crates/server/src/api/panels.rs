@@ -21,7 +21,7 @@ const MOST_BYTES: u64 = 1 << 20;
 pub(crate) struct PanelFile {
     /// Its name in the directory.
     pub name: String,
-    /// What is in it: JSON as the page writes it. Null when it cannot be used.
+    /// The contents: JSON as the page writes it. Null if unusable.
     #[cfg_attr(test, ts(type = "unknown"))]
     pub content: Value,
     /// Why it cannot be used.

@@ -211,7 +211,7 @@ fn name(reader: &Reader, threads: &mut [ThreadRow]) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Adds the processes above those of the threads. Some in between may have no calls.
+/// Adds the ancestors of the threads' processes. Some in between may have no calls.
 fn place(reader: &Reader, threads: &mut [ThreadRow]) -> Result<(), ApiError> {
     let rows = collect(reader.db().run(
         "SELECT tid, arg_max(ppid, started_at_ns) AS ppid FROM processes \

@@ -35,7 +35,7 @@ const MOST_BYTES: usize = 48 << 20;
 /// Bytes of the list of questions at most.
 const MOST_ASKED: usize = 4 << 20;
 
-/// What a file is to hold.
+/// The requested contents of a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -58,11 +58,11 @@ pub(crate) struct ShareRequest {
 pub(crate) struct Question {
     /// Below `/api`.
     pub path: String,
-    /// What was sent; without it nothing was.
+    /// The sent body; `None` for a request without one.
     pub body: Option<String>,
 }
 
-/// What the file holds, as the page reads it.
+/// The contents of the file, as the page reads them.
 #[derive(Debug, Serialize)]
 struct Archive<'a> {
     start: &'a str,

@@ -1,5 +1,5 @@
-//! What a shared file of a whole session holds: the questions that the page asks when its views are
-//! opened, and those about the slowest calls.
+//! The contents of a shared file of a whole session: the answers that the page requests when its
+//! views open, and answers about the slowest calls.
 //!
 //! The test of the page in a browser opens such a file and finds every view complete.
 
@@ -17,7 +17,7 @@ use crate::library::Library;
 use crate::view::Reader;
 use crate::{QUERY_TIME, ServerError};
 
-/// Calls of which all is kept: those that took longest.
+/// Number of calls with full details: the longest ones.
 const SLOWEST: usize = 40;
 /// Files of which the accesses are kept: those with the most bytes, and time.
 const FILES: usize = 6;
@@ -29,8 +29,8 @@ const VIEWS: [&str; 8] = [
     "overview", "timeline", "request", "table", "file", "threads", "layers", "devices",
 ];
 
-/// What these views ask of a session, whatever is in it.
-const ALWAYS: [&str; 25] = [
+/// The requests of these views, independent of the session.
+const ALWAYS: [&str; 26] = [
     "",
     "/why",
     "/why?findings=1",
@@ -55,11 +55,14 @@ const ALWAYS: [&str; 25] = [
     "/layers?mode=requests&limit=4000&sort=-dur_ns",
     "/devices",
     "/cache?pixels=400",
-    TABLE,
+    SLOWEST_ROWS,
+    FIRST_ROWS,
 ];
 
-/// The first rows of the table, slowest first.
-const TABLE: &str = "/events?sort=-dur_ns&columns=ts_ns,dur_ns,comm,tid,syscall,errno,path,\
+/// The first rows of the table, in its two orders.
+const SLOWEST_ROWS: &str = "/events?sort=-dur_ns&columns=ts_ns,dur_ns,comm,tid,syscall,errno,path,\
+    file_offset,bytes,flags,rid&offset=0&limit=256";
+const FIRST_ROWS: &str = "/events?sort=ts_ns&columns=ts_ns,dur_ns,comm,tid,syscall,errno,path,\
     file_offset,bytes,flags,rid&offset=0&limit=256";
 
 /// A session as one HTML file: the page with what its views show, to open without a server.

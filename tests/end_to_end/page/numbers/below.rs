@@ -118,6 +118,7 @@ fn a_request_has_everything_below_it() {
             assert_eq!(got.unwrap_or(0.0), ahead as f64, "{id}");
             assert!(got.is_some() || requests > 16 || request["row"]["queued_at_ns"].is_null());
         }
+        meanwhile(&recording, &page, rid);
         let around = |order: &str, compare: &str| {
             let rows = recording.rows(&format!(
                 "SELECT rid FROM syscalls WHERE tid = {tid} AND ts_ns {compare} {at}
@@ -135,6 +136,42 @@ fn a_request_has_everything_below_it() {
         };
         assert_eq!(ids("before"), around("DESC", "<"));
         assert_eq!(ids("after"), around("ASC", ">"));
+    }
+}
+
+/// The requests that its device had while a request was under way, whoever made them.
+fn meanwhile(recording: &Recording, page: &Page, rid: i64) {
+    let answer = page.json(&format!("/sessions/run.fathom/requests/{rid}/meanwhile"));
+    let bucket = answer["bucket_ns"].as_f64().unwrap();
+    for device in answer["devices"].as_array().unwrap() {
+        let name = device["name"].as_str().unwrap();
+        // Time in the queue and in the device, as far as it is within the request.
+        let sql = format!(
+            "WITH w AS (SELECT ts_ns AS a, ts_ns + dur_ns AS z FROM syscalls WHERE rid = {rid}),
+                b AS (SELECT block.*, a, z FROM block, w WHERE device = '{name}'
+                AND queued_at_ns < z AND completed_at_ns > a AND issued_at_ns IS NOT NULL)
+             SELECT count(*) AS n,
+                sum(greatest(0, least(issued_at_ns, z) - greatest(queued_at_ns, a))) AS waiting,
+                sum(greatest(0, least(completed_at_ns, z) - greatest(issued_at_ns, a))) AS in_device
+             FROM b"
+        );
+        let rows = recording.rows(&sql);
+        let owners = device["owners"].as_array().unwrap();
+        let requests: f64 = owners.iter().map(|o| o["requests"].as_f64().unwrap()).sum();
+        assert!(requests >= rows[0].int("n").unwrap() as f64, "{device}");
+        for member in ["waiting", "in_device"] {
+            let values = owners.iter().flat_map(|o| o[member].as_array().unwrap());
+            let got: f64 = values.map(|v| v.as_f64().unwrap() * bucket).sum();
+            let expected = rows[0].int(member).unwrap_or(0) as f64;
+            // Requests of which a time was not seen may come on top.
+            assert!(
+                got >= expected * 0.999 - 1.0,
+                "{member}: {got} of {expected}"
+            );
+            if requests == rows[0].int("n").unwrap() as f64 {
+                assert!((got - expected).abs() <= expected * 1e-6 + 1.0, "{member}");
+            }
+        }
     }
 }
 

@@ -59,8 +59,8 @@ function Answer({ box }: { box: Box }) {
 		<section className="difference" aria-label="How the calls in the box differ">
 			<header>
 				<h3>
-					Calls of {duration(box.least)} to {duration(box.most)}, from {time(box.begin, box.end - box.begin)} to{" "}
-					{time(box.end, box.end - box.begin)}
+					Calls of {duration(box.least)} to {duration(box.most)}, from {time(box.begin, (box.end - box.begin) / 100)} to{" "}
+					{time(box.end, (box.end - box.begin) / 100)}
 				</h3>
 				<div className="end">
 					<Link className="button" to={{ view: "table", ...only, params: { sort: "-dur_ns" } }}>

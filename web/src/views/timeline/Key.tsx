@@ -1,7 +1,7 @@
 import { Swatch } from "../../components/text";
-import { colorOf, ERROR } from "../../lib/color";
+import { colorOf } from "../../lib/color";
 import { useTheme } from "../../state/theme";
-import { type ColorBy, durationRgb, NEUTRAL } from "./paint";
+import { type ColorBy, durationRgb, NEUTRAL, RETURNED_ERROR } from "./paint";
 
 const STEPS: readonly (readonly [number, string])[] = [
 	[1e4, "10 µs"],
@@ -38,7 +38,7 @@ export function Key({ layers, by }: { layers: boolean; by: ColorBy }) {
 				</>
 			)}
 			<span>
-				<Swatch color={ERROR[theme]} /> errors
+				<Swatch color={`rgb(${RETURNED_ERROR[theme].join(" ")})`} /> returned an error
 			</span>
 		</div>
 	);

@@ -1,6 +1,6 @@
 // Draws the timeline: a lane per thread, sums where calls are too many, single calls where they fit.
 
-import { colorOf, durationShare, ERROR, rampRgb, type Theme } from "../../lib/color";
+import { colorOf, durationShare, rampRgb, type Theme } from "../../lib/color";
 import { duration, shortPath, time, visible } from "../../lib/format";
 import { type Span, ticks, timeStep, toPixel } from "../../lib/scale";
 import type { Calls, Density, LanePart, TileData } from "./decode";
@@ -263,9 +263,10 @@ function rgba([r, g, b]: readonly [number, number, number]): number {
 	return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 }
 
-const ERROR_RGB: Readonly<Record<Theme, readonly [number, number, number]>> = {
-	dark: [246, 105, 60],
-	light: [218, 66, 11],
+/** Calls that returned an error: most look for something that is not there, so that the mark is no alarm. */
+export const RETURNED_ERROR: Readonly<Record<Theme, readonly [number, number, number]>> = {
+	dark: [178, 188, 200],
+	light: [96, 106, 120],
 };
 
 /** Sums, where color means the kind of a call. */
@@ -323,7 +324,7 @@ function drawLane(
 	const tall = Math.round((high - 2 * PAD) * ratio);
 	const least = Math.max(1, Math.round(2 * ratio));
 	const mark = Math.max(2, Math.round(3 * ratio));
-	const red = rgba(ERROR_RGB[theme]);
+	const returned = rgba(RETURNED_ERROR[theme]);
 	const density: Density | null = part?.density ?? null;
 	let left = carried;
 	let longest = carried;
@@ -338,7 +339,7 @@ function drawLane(
 		const color = rgba(by === "kind" ? NEUTRAL[theme] : durationRgb(longest, theme));
 		const up = Math.max(least, Math.round(busy * tall));
 		for (let y = top + tall - up; y < top + tall; y += 1) out[y * pixels.width + i] = color;
-		if ((density?.errors[i] ?? 0) > 0) for (let y = top; y < top + mark; y += 1) out[y * pixels.width + i] = red;
+		if ((density?.errors[i] ?? 0) > 0) for (let y = top; y < top + mark; y += 1) out[y * pixels.width + i] = returned;
 	}
 }
 
@@ -386,7 +387,7 @@ function paintCalls(scene: Scene, calls: Calls, data: TileData, lane: number, ow
 		context.fillStyle = scene.by === "kind" ? colorOf("syscall", name, theme) : `rgb(${shade.join(" ")})`;
 		context.fillRect(left, top, wide > 4 ? wide - 0.5 : wide, height);
 		if (failed) {
-			context.fillStyle = ERROR[theme];
+			context.fillStyle = `rgb(${RETURNED_ERROR[theme].join(" ")})`;
 			context.fillRect(left, top, Math.max(wide, 2), 3);
 		}
 		if (rid === scene.selected || rid === scene.hovered) {
