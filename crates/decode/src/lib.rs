@@ -9,7 +9,9 @@ pub mod capture;
 mod event;
 mod merge;
 mod path;
+mod record;
 
-pub use event::{DecodeError, Event, bios, decode};
+pub use event::{DecodeError, Event, bios};
 pub use merge::{DecodeStats, Merge, RingStats};
 pub use path::{absolute_path, append_absolute_path};
+pub use record::decode;

@@ -7,7 +7,8 @@ use std::collections::binary_heap::PeekMut;
 use fathom_model::abi::SLOT_BYTES;
 use fathom_model::raw::{RawChunk, Ring};
 
-use crate::event::{DecodeError, Event, decode, possible, slot_time};
+use crate::event::{DecodeError, Event};
+use crate::record::{decode, possible, slot_time};
 
 const SLOT: usize = SLOT_BYTES as usize;
 /// Length and zeros before each record of the wide ring.

@@ -22,7 +22,7 @@ use crate::maintain::compactor;
 use crate::threads::{lock, spawn};
 use crate::write::catalog::PartTimes;
 use crate::write::options::WriterOptions;
-use crate::write::queue::{PushError, SaveRequest};
+use crate::write::queue::SaveRequest;
 use crate::write::shared::Shared;
 use crate::write::storage::Storage;
 use crate::write::worker::Worker;
@@ -160,24 +160,8 @@ impl SessionWriter {
     /// is not an error: the rows are counted as lost, see [`SessionWriter::stats`].
     pub fn append(&self, batch: Batch) -> Result<(), SessionError> {
         check(&batch)?;
-        match self.shared.queue.push(batch, true) {
-            Ok(()) | Err(PushError::Full(_)) => Ok(()),
-            Err(PushError::Dead(reason)) => Err(self.stopped(reason)),
-        }
-    }
-
-    /// Like [`SessionWriter::append`], but gives the batch back when the queue
-    /// is full.
-    ///
-    /// # Errors
-    /// The errors of [`SessionWriter::append`].
-    pub fn try_append(&self, batch: Batch) -> Result<Option<Batch>, SessionError> {
-        check(&batch)?;
-        match self.shared.queue.push(batch, false) {
-            Ok(()) => Ok(None),
-            Err(PushError::Full(batch)) => Ok(Some(batch)),
-            Err(PushError::Dead(reason)) => Err(self.stopped(reason)),
-        }
+        let pushed = self.shared.queue.push(batch);
+        pushed.map_err(|reason| self.stopped(reason))
     }
 
     fn stopped(&self, reason: String) -> SessionError {

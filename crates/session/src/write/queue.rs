@@ -56,14 +56,6 @@ pub(crate) enum NextItem {
     End,
 }
 
-/// Why a batch was not taken.
-pub(crate) enum PushError {
-    /// There is no room for it now.
-    Full(Batch),
-    /// The encoder has ended.
-    Dead(String),
-}
-
 impl Queue {
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
@@ -83,20 +75,17 @@ impl Queue {
         lock(&self.state).bytes
     }
 
-    /// Appends a batch; when the queue is full waits if `wait`. A batch larger
-    /// than the whole queue is taken when the queue is empty.
-    pub(crate) fn push(&self, batch: Batch, wait: bool) -> Result<(), PushError> {
+    /// Appends a batch; waits while the queue is full. A batch larger than the whole queue is
+    /// taken when the queue is empty. The error is why the encoder has ended.
+    pub(crate) fn push(&self, batch: Batch) -> Result<(), String> {
         let size = memory(&batch);
         let mut state = lock(&self.state);
         loop {
             if let Some(reason) = &state.dead {
-                return Err(PushError::Dead(reason.clone()));
+                return Err(reason.clone());
             }
             if state.batches.is_empty() || state.bytes + size <= self.capacity {
                 break;
-            }
-            if !wait {
-                return Err(PushError::Full(batch));
             }
             state = self
                 .emptied
