@@ -182,7 +182,7 @@ fn tables_without_a_folder_are_empty_and_named() {
         problem.contains("tables counters, irqs") || problem.contains("tables irqs, counters"),
         "{problem}"
     );
-    assert!(problem.contains("is not complete"), "{problem}");
+    assert!(problem.contains("the session is incomplete"), "{problem}");
     assert_eq!(session.rows("counters"), 0);
     assert!(session.rows("syscalls") > 0);
 }

@@ -206,7 +206,7 @@ fn kill(dir: &Path, ring: bool, micros: u64) -> usize {
     }
     let of = |text: &str| usize::from(done.found.iter().any(|f| f.contains(text)));
     fs::remove_dir_all(dir).unwrap();
-    of("removed").max(of("had no name yet"))
+    of("removed").max(of("was complete but not published"))
 }
 
 #[test]

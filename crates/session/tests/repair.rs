@@ -123,7 +123,7 @@ fn a_part_without_its_name_gets_it() {
     let next = dir.join("syscalls/part-00000007.parquet.tmp");
     fs::write(&next, &parts[3].1).unwrap();
     let said = repaired(&dir);
-    assert!(said.contains("had no name yet"), "{said}");
+    assert!(said.contains("was complete but not published"), "{said}");
     assert_eq!(rows(&dir), 70);
 }
 

@@ -1,4 +1,4 @@
-// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test writes it anew.
+// Generated from the Rust types of fathom: FATHOM_BLESS=1 ./do test regenerates it.
 
 /** What a call does to stored data. */
 export type Purpose = "read" | "write" | "sync" | "metadata" | "other";

@@ -30,7 +30,7 @@ export type Filter = {
   comm?: Array<string>,
   /** Calls. */
   syscall?: Array<string>,
-  /** Names of classes. */
+  /** Classes of calls. */
   class?: Array<string>,
   /** Files, by their ids. */
   file?: Array<number>,
@@ -540,7 +540,7 @@ export type CacheMeta = { bucket_ns: number, from: number, to: number,
 export type PanelFile = {
   /** Its name in the directory. */
   name: string,
-  /** What is in it: JSON as the page writes it. Null when it cannot be used. */
+  /** The contents: JSON as the page writes it. Null if unusable. */
   content: unknown,
   /** Why it cannot be used. */
   problem: string | null,
@@ -549,14 +549,14 @@ export type PanelFile = {
 export type RelationColumn = { name: string,
   /** Type in SQL. */
   sql_type: string,
-  /** Whether it may be null; `None` for a view's. */
+  /** Whether it may be null; of views that is not known. */
   nullable: boolean | null,
   /** The meaning of the column. */
   doc: string,
 };
 
 export type Relation = { name: string,
-  /** Whether it is a view. */
+  /** Whether it is made of others. */
   view: boolean,
   /** The meaning of a row. */
   doc: string,
@@ -581,7 +581,7 @@ export type SqlMeta = {
 export type Question = {
   /** Below `/api`. */
   path: string,
-  /** What was sent; without it nothing was. */
+  /** The sent body; `None` for a request without one. */
   body?: string,
 };
 

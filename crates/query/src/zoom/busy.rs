@@ -50,7 +50,7 @@ fn ranges((from, to): (i64, i64), shift: u8) -> Vec<Range> {
     for most in LONGER_NS.into_iter().chain([i64::MAX]) {
         ranges.push(Range {
             begin: from.saturating_sub(most).max(0),
-            end: from.saturating_sub(reached),
+            end: from.saturating_sub(reached).max(0),
             longer_ns: least.max(reached),
         });
         reached = most;
