@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fathom_tests::environment::{fathom, must_run};
-use fathom_tests::session::{meta, query, try_query};
+use fathom_tests::session::{meta, query, report, try_query};
 use fathom_tests::{Record, Scratch, need_root, workload};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -356,8 +356,7 @@ fn counters_are_exact() {
         );
         let expected = if by_file { CALLS } else { 0 };
         assert!(number(session, &sql) >= expected, "{sql}");
-        let report = must_run(fathom(), ["report".as_ref(), session.as_os_str()]);
-        let report = String::from_utf8_lossy(&report).into_owned();
+        let report = report(session)["problems"].to_string();
         assert!(report.contains("no single calls"), "{report}");
     }
 }
