@@ -179,9 +179,12 @@ fn conditions_that_make_no_sense_start_nothing() {
             "expected a column",
         ),
         (&["--save-when", "dur_ns > 5"], "--keep"),
-        (&["--keep", "2s", "--keep", "3s"], "two of a kind"),
+        (&["--keep", "2s", "--keep", "3s"], "two of the same kind"),
         (&["--keep", "5"], "not a time"),
-        (&["--keep", "2s", "--detail", "counters"], "no rows to keep"),
+        (
+            &["--keep", "2s", "--detail", "counters"],
+            "records no single calls",
+        ),
         (&["--count-files"], "--detail counters"),
     ] {
         let marker = scratch.work().join("ran");

@@ -559,7 +559,7 @@ fn requests_of(block: &Block) -> String {
     let noun = match (block.reads, block.requests) {
         (0, 1) => "block request",
         (0, _) => "block requests",
-        (reads, 1) if reads == 1 => "read",
+        (1, 1) => "read",
         (reads, all) if reads == all => "reads",
         _ => "block requests",
     };

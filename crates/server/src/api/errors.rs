@@ -59,7 +59,7 @@ fn answer(reader: &Reader, selection: &Selection) -> Result<ArrowAnswer, ApiErro
     columns.flags("failed", syscall.iter().zip(errno.iter()).map(failed));
     columns.answer(&ErrorsMeta {
         from: (window.from >> shift << shift) - start,
-        to: (((window.to - 1) >> shift) + 1 << shift) - start,
+        to: ((((window.to - 1) >> shift) + 1) << shift) - start,
         bucket_ns,
     })
 }

@@ -104,7 +104,7 @@ fn of(reader: &Reader, stop: &Stop) -> Result<Glance, ApiError> {
     let (first, width) = (sums.window_ns.start, sums.bucket_ns.max(1));
     let buckets = ((sums.window_ns.end - first) / width).clamp(0, 4 * i64::from(BUCKETS)) as usize;
     let mut lines: Vec<(PurposeLine, Sums)> = Vec::new();
-    for i in 0..rows.num_rows() {
+    for (i, histogram) in histograms.iter().enumerate().take(rows.num_rows()) {
         let name = purpose.value(i);
         let known = lines.iter().position(|(line, _)| line.purpose == name);
         let place = known.unwrap_or_else(|| {
@@ -130,7 +130,7 @@ fn of(reader: &Reader, stop: &Stop) -> Result<Glance, ApiError> {
         line.time_ns += time.value(i);
         line.max_ns = line.max_ns.max(longest.value(i));
         sums.longest = line.max_ns;
-        sums.add(&histograms[i]);
+        sums.add(histogram);
     }
     stop.check()?;
     let devices = collect(reader.db().run(
