@@ -97,7 +97,7 @@ fn tables_with_windows_and_conditions() {
     for (options, words) in [
         (["--where", "nonsense = 1"], "nonsense"),
         (["--where", "1) UNION SELECT (1"], "condition"),
-        (["--from", "yesterday"], "is no time"),
+        (["--from", "yesterday"], "is not a time"),
         (["--format", "vhs"], "there is no format"),
     ] {
         let mut args = vec!["export".into(), session.clone().into_os_string()];

@@ -343,7 +343,7 @@ fn logs_of_other_forms() {
         assert_eq!(report["loss"]["stored"], meta["totals"]["stored"]);
         let text = must_run(
             fathom_tests::environment::fathom(),
-            ["report".as_ref(), session.as_os_str()],
+            ["report".as_ref(), session.as_os_str(), "--full".as_ref()],
         );
         let text = String::from_utf8(text).unwrap();
         assert!(text.contains("not observable in a log of strace"), "{text}");

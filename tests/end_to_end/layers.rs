@@ -517,7 +517,7 @@ fn a_session_says_of_each_layer_whether_it_was_recorded() {
         let reason = layer["reason"].as_str().unwrap();
         let expected = match recorded(name) {
             true => String::new(),
-            false => format!("it was not asked for: --layers {name}"),
+            false => format!("it was not selected: --layers {name}"),
         };
         assert_eq!(reason, expected);
     }

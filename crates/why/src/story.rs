@@ -86,7 +86,10 @@ pub fn tell(
     };
     if !recorded(Layer::Block) && !recorded(Layer::Sched) {
         let mut unknown = Sentence::default();
-        unknown.push("What these requests waited for was not recorded (--layers block,sched).");
+        unknown.push(match meta.source {
+            Some(_) => "The log does not say what these requests waited for.",
+            None => "What these requests waited for was not recorded (--layers block,sched).",
+        });
         out.push(unknown);
         return out;
     }

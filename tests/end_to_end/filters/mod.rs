@@ -132,7 +132,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_recorded() {
         (&["--file-type=file"], "regular"),
         (&["--file-type=fifo,!fifo"], "both"),
         (&["--path=/a", "--detail=raw"], "--detail raw"),
-        (&["--syscalls=fsync,!fsync"], "no call"),
+        (&["--syscalls=fsync,!fsync"], "exclude every call"),
         (&["--pid=1"], "--pid"),
     ];
     for (number, (options, message)) in cases.iter().enumerate() {

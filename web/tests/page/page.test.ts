@@ -208,7 +208,9 @@ onStage(
 			const told = (await (await ask(server, "/sessions/work.fathom/findings")).json()) as { findings: unknown[] };
 			const panel = tab.page.getByRole("region", { name: "Findings" });
 			await expect.poll(() => panel.innerText()).toContain(`${told.findings.length} in the whole session`);
-			expect(await panel.locator(".finding").count()).toBe(told.findings.length);
+			// Minor notes are behind a line of their own.
+			const listed = panel.locator(".findings-list > .finding");
+			expect(await listed.count()).toBe(Math.min(told.findings.length, 3));
 		});
 
 		describe("the filter", () => {

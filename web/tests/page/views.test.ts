@@ -451,7 +451,7 @@ onStage(
 			});
 			it("filters by a layer, and opens a request by keys and by a click", async () => {
 				await open(tab, server, { ...session, view: "layers", order: "dur" });
-				await tab.page.locator(".layers-sums tbody tr", { hasText: "the device at work" }).click();
+				await tab.page.locator(".layers-sums tbody tr", { hasText: "the device working" }).click();
 				await tab.page.getByRole("menuitem", { name: "Only these" }).click();
 				await expect.poll(() => tab.page.locator(".chip").innerText()).toContain("device");
 				await settled(tab.page);
@@ -739,7 +739,7 @@ onStage(
 			it("asks back what nothing can match", async () => {
 				await open(tab, server, { ...session, view: "table" });
 				const field = tab.page.getByRole("combobox", { name: "Filter" });
-				await field.fill("fsyncc > 10 bananas");
+				await field.fill("fsyncc");
 				await expect.poll(() => tab.page.locator(".suggestion").count()).toBeGreaterThan(0);
 				await settled(tab.page);
 				await field.press("Enter");
