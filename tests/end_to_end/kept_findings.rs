@@ -50,7 +50,7 @@ fn every_call_of_a_large_session_is_looked_at_once() {
 
     // A report does not look at so many calls, but has what was found.
     let before = text(&run(&["report", session]).stdout);
-    assert!(before.contains("not diagnosed, as 600,0"), "{before}");
+    assert!(before.contains("not diagnosed, as 1,200,"), "{before}");
     let first = run(&["diagnose", session, "--format", "json"]);
     assert_eq!(text(&first.stderr), "");
     let found: Value = serde_json::from_slice(&first.stdout).unwrap();
