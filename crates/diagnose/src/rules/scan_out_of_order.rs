@@ -22,6 +22,9 @@ const MIN_COVERED: f64 = 0.8;
 const MIN_JUMPS: f64 = 0.3;
 /// Or share of the time of all reads that those take.
 const MIN_TIME: f64 = 0.5;
+/// Share of reads that those are at least: a few reads take most of the time where their thread
+/// waited for a CPU in them.
+const MIN_JUMPS_OF_TIME: f64 = 0.02;
 /// Reads under way at a time, on average, from which on the process has asked ahead.
 const MAX_DEPTH: f64 = 2.0;
 /// Bytes that a device reads in about the time of one request.
@@ -38,8 +41,8 @@ static INFO: RuleInfo = RuleInfo {
            is not in memory.",
     when: "One process makes 256 or more reads of one file that cover four fifths of its bytes, \
            less than a fifth of them twice, and it is the only process that reads the file. More \
-           than 30 % of the reads jump, or fewer that take half or more of the time of all its \
-           reads. A read jumps if it starts before the end of the previous read, or more than 128 \
+           than 30 % of the reads jump, or 2 % or more that take half or more of the time of all \
+           its reads. A read jumps if it starts before the end of the previous read, or more than 128 \
            KiB (the kernel's default readahead) after it, or less far after it but had to wait for \
            the device, because the kernel does not read ahead of strides. Silent if two or more of \
            the jumping reads are in progress at a time on average.",
@@ -137,7 +140,8 @@ impl Rule for ScanOutOfOrder {
             let cost = (spare as f64 * (1.0 - in_order(size_of_one))) as i64;
             let scans = scan.reads >= MIN_READS && covered >= MIN_COVERED && twice < 1.0 - MIN_COVERED;
             let all_ns = scan.jumped.sum_ns.saturating_add(scan.in_order.sum_ns);
-            let many = jumps > MIN_JUMPS || scan.jumped.sum_ns as f64 >= all_ns as f64 * MIN_TIME;
+            let much = scan.jumped.sum_ns as f64 >= all_ns as f64 * MIN_TIME;
+            let many = jumps > MIN_JUMPS || much && jumps >= MIN_JUMPS_OF_TIME;
             let depth = scan.jumped.sum_ns as f64 / scan.under_way.ns().max(1) as f64;
             if !scans || !many || depth >= MAX_DEPTH || !run.matters(cost) {
                 continue;
