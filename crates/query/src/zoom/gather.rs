@@ -313,16 +313,21 @@ impl<'a> Gather<'a> {
         let share =
             |ns: i64| (i128::from(ns) * i128::from(time) / i128::from(length.max(1))) as i64;
         let mut more = 0;
+        // How much of the length lies before the interval. Each part gets the difference of two
+        // shares of what lies before its ends, so that rounding loses nothing of the time.
+        let mut before = 0;
         for (from, to) in intervals {
             let (mut at, until) = ((*from).max(self.from), (*to).min(end));
+            let reached = |at: i64| share(before + (at - from));
             while at < until {
                 let bucket = (at - self.from) >> self.shift;
                 let next = (self.from + (bucket + 1) * width).min(until);
-                let ns = share(next - at);
+                let ns = reached(next) - reached(at);
                 more += ns;
                 self.moved.push((line, bucket as u32, ns));
                 at = next;
             }
+            before += to - from;
         }
         // Where it began in the window, all of it was added there.
         if began >= self.from {
