@@ -38,6 +38,7 @@
 
 #![warn(missing_docs)]
 
+mod background;
 mod backlog;
 mod call_counters;
 mod drain;

@@ -1,6 +1,7 @@
 //! The thread between the rings and the session: merges, decodes, enriches and
 //! hands rows to the writer.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use fathom_session::{
     Finished, SaveRequest, SessionWriter, WriterOptions, create_private, discard,
 };
 
+use crate::background::Background;
 use crate::backlog::{self, DecoderEnded, Entry, backlog, bytes_of};
 use crate::rules::RulesFeed;
 use crate::stages::{ROWS_BYTES, Stages, Written};
@@ -42,6 +44,8 @@ pub(crate) struct Pipeline {
     raw: Option<Capture>,
     output: PathBuf,
     existed: bool,
+    /// Rows are awaited while the recording goes on.
+    awaited: bool,
 }
 
 /// The work of the thread.
@@ -86,6 +90,9 @@ pub(crate) enum Message {
 
 pub(crate) struct Running {
     to: backlog::Sender<Message>,
+    background: Arc<Background>,
+    /// Snapshots that were requested and not reported.
+    saving: Cell<usize>,
     spare: Receiver<Vec<u8>>,
     /// Buffers of drains that wait in files.
     own_spare: Vec<Vec<u8>>,
@@ -126,6 +133,8 @@ impl Pipeline {
         rules: Option<RulesFeed>,
     ) -> Result<Self, RecordError> {
         let existed = output.symlink_metadata().is_ok();
+        let awaited =
+            options.watched || trigger.is_some() || rules.is_some() || !options.keep.is_empty();
         let raw = match &options.raw {
             Some(path) => Some(create_capture(path, meta, options)?),
             None => None,
@@ -147,15 +156,19 @@ impl Pipeline {
             raw,
             output: output.to_owned(),
             existed,
+            awaited,
         })
     }
 
-    pub(crate) fn start(mut self) -> Result<Running, RecordError> {
+    /// Starts the thread. `urgent`: the recorder may have a higher priority than the program, and so
+    /// may raise the priority of a thread that it has lowered.
+    pub(crate) fn start(mut self, urgent: bool) -> Result<Running, RecordError> {
         let Some(stages) = self.stages.take() else {
             return Err(RecordError::Internal("the pipeline was started twice"));
         };
         system::return_large_buffers();
-        let (to, from) = backlog(&self.output);
+        let (mut to, from) = backlog(&self.output);
+        let mut threads = stages.threads().to_vec();
         let (spare_to, spare) = channel();
         let shared = Arc::<Shared>::default();
         let work = Work {
@@ -168,12 +181,21 @@ impl Pipeline {
             // Loading the probes is over by now and does not count as recording.
             cpu_before: system::own_usage().0,
         };
+        let (id_to, id) = channel();
         let thread = std::thread::Builder::new()
             .name("fathom-rows".into())
-            .spawn(move || work.run(&from))
+            .spawn(move || {
+                id_to.send(system::thread_id()).ok();
+                work.run(&from)
+            })
             .map_err(RecordError::system("can't start a thread"))?;
+        threads.extend(id.recv());
+        let background = Arc::new(Background::new(threads, self.awaited || !urgent));
+        to.set_background(Arc::clone(&background));
         Ok(Running {
             to,
+            background,
+            saving: Cell::new(0),
             spare,
             own_spare: Vec::new(),
             shared,
@@ -326,7 +348,22 @@ impl Running {
     /// Counts for session.json. They do not wait for what was drained before: should the recorder be
     /// killed, they say what is missing.
     pub(crate) fn note_totals(&self, totals: Totals) {
-        lock(&self.shared).totals = Some(totals);
+        self.news().totals = Some(totals);
+    }
+
+    fn news(&self) -> MutexGuard<'_, News> {
+        self.background.lock(&self.shared)
+    }
+
+    /// Decides how urgent the work behind the rings is.
+    pub(crate) fn look(&self) {
+        let (waiting, room) = (self.to.in_files(), self.to.room());
+        self.background.look(waiting, room, self.saving.get() > 0);
+    }
+
+    /// The recording is over, and the session is awaited.
+    pub(crate) fn await_rows(&self) {
+        self.background.await_rows();
     }
 
     /// Compressed bytes that wait in files.
@@ -336,17 +373,22 @@ impl Running {
 
     /// Saves the recording so far next to the session, with the losses until then.
     pub(crate) fn save(&self, because: &str, losses: Losses) {
+        self.saving.set(self.saving.get() + 1);
+        self.background.hurry();
         self.tell(Message::Save(save_request(&self.output, because), losses));
     }
 
     /// Why what is kept is to be saved now; says so once for each save.
     pub(crate) fn wanted_save(&self) -> Option<String> {
-        lock(&self.shared).wanted.take()
+        self.news().wanted.take()
     }
 
     /// Copies that were made, or could not be, since the last time.
     pub(crate) fn new_saves(&self) -> Vec<Save> {
-        lock(&self.shared).not_reported()
+        let saves = self.news().not_reported();
+        self.saving
+            .set(self.saving.get().saturating_sub(saves.len()));
+        saves
     }
 
     /// Memory to drain into.
@@ -355,7 +397,7 @@ impl Running {
     }
 
     pub(crate) fn written(&self) -> Written {
-        lock(&self.shared).written
+        self.news().written
     }
 
     /// Writes what is left and closes the session.

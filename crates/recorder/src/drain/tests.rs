@@ -237,7 +237,7 @@ fn record_in(
     let pipeline = Pipeline::create(&meta, &output, &options, trigger, None).unwrap();
     let drain = Drain::new(
         script,
-        pipeline.start().unwrap(),
+        pipeline.start(true).unwrap(),
         None,
         meta,
         (Instant::now(), options.duration),
