@@ -67,6 +67,15 @@ pub(crate) fn headline(
             duration(before as i64),
             longer(wall)
         ),
+        // The sum of calls is another one: it contains more calls, or fewer.
+        (true, None, Some(impact)) if guard.counts_equal_calls() && guard.is_large(impact) => {
+            format!(
+                "Call for call, After spent {} {} in I/O calls{}",
+                duration(impact.abs() as i64),
+                if impact > 0.0 { "more" } else { "less" },
+                calls_made(guard),
+            )
+        }
         (true, None, Some(impact)) if guard.is_large(impact) => format!(
             "After spent {} {} in I/O calls{}{}",
             duration(impact.abs() as i64),
@@ -103,7 +112,7 @@ pub(crate) fn headline(
                 true => format!("{} of it", duration(ns.abs() as i64)),
                 false => "mostly".to_owned(),
             };
-            text.push_str(&format!(", {part} in layer {layer} ({name})"));
+            text.push_str(&format!(", {part} {}", place(layer, name)));
         }
     } else if let (true, Some(_), Some(impact)) = (said, ran, impact) {
         let more = if impact > 0.0 { "more" } else { "less" };
@@ -130,6 +139,28 @@ pub(crate) fn headline(
         duration_ns: durations,
         impact_ns: impact,
     }
+}
+
+/// Where a layer's time passes, in words.
+fn place(layer: &str, name: &str) -> String {
+    match (layer, name) {
+        ("block", device) => format!("in the queue of {device}"),
+        ("device", device) => format!("in device {device}"),
+        ("sched", "run queue") => "waiting for a CPU".to_owned(),
+        ("pagecache", _) => "in the page cache".to_owned(),
+        ("fs", part) => format!("in the file system ({part})"),
+        _ => format!("in layer {layer} ({name})"),
+    }
+}
+
+/// How many calls each side made.
+fn calls_made(guard: &Guarding) -> String {
+    let calls = guard.totals.iter().find(|f| f.metric == Metric::Calls);
+    let sides = calls.and_then(|f| f.after.zip(f.before));
+    sides.map_or(String::new(), |(after, before)| {
+        let [after, before] = [after, before].map(|n| count(n as i64));
+        format!("; it made {after} calls instead of {before}")
+    })
 }
 
 fn total_proven(guard: &Guarding) -> bool {

@@ -199,6 +199,11 @@ impl<'a> Guarding<'a> {
         self.rates || self.unit != 1.0
     }
 
+    /// Whether differences of time are between equal numbers of calls.
+    pub(crate) fn counts_equal_calls(&self) -> bool {
+        !self.rates && self.unit != 1.0
+    }
+
     /// The unit of work behind a difference of time.
     pub(crate) fn unit_words(&self) -> &'static str {
         match (self.rates, self.unit == 1.0) {
