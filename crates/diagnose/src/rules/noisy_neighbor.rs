@@ -7,7 +7,7 @@ use fathom_model::units;
 use crate::bounded::Bounded;
 use crate::call::Call;
 use crate::finding::{Example, Examples, Group, Subject};
-use crate::kind::Kinds;
+use crate::kind::{Kind, Kinds};
 use crate::layers::{Layer, Origin, Request, Row};
 use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
 use crate::state::{Context, State};
@@ -19,6 +19,9 @@ use crate::text_key::key_of;
 const AHEAD: usize = 4;
 /// Requests that waited behind others, and such that did not, from which on they compare.
 const MIN_REQUESTS: u64 = 64;
+/// Requests behind another process from which on their time in the queue speaks for itself, where
+/// too few were undisturbed to compare with: a starved program completes few.
+const MIN_STARVED: u64 = 16;
 /// How many times longer the ones behind others take.
 const MIN_RATIO: f64 = 3.0;
 /// Completions of a device that are remembered.
@@ -36,10 +39,12 @@ static INFO: RuleInfo = RuleInfo {
     when: "For 64 or more requests that a process's calls waited for, the device completed four or \
            more requests of one other process first. Their median latency is at least 3 times the \
            median of 64 or more requests that were not delayed in this way. Fewer than four may be chance. \
-           Write-back by the kernel on behalf of the process itself is not another process's. If no \
-           request was undisturbed, there is nothing to compare with and the rule is silent.",
+           Write-back by the kernel on behalf of the process itself is not another process's. If \
+           fewer than 64 requests were undisturbed, 16 delayed ones suffice, the other process must \
+           be another program, and their median time in the queue and in the device is compared \
+           with their median time in the device alone.",
     cost: "total time of the delayed requests, minus what the same number would take at the median \
-           latency of undelayed requests",
+           latency of undelayed requests; without those, the time in which any of them was in the queue",
     advice: "Give the other process a lower weight (ionice -c 3, io.weight or io.max of its cgroup; \
            systemd-run -p IOWeight=), let it write with O_DIRECT or sync_file_range in small \
            steps so that it does not fill the queue at once, run it at another time, or use \
@@ -62,8 +67,15 @@ struct Done {
 /// One process on one device.
 #[derive(Debug, Default)]
 struct Waiter {
+    /// Its name, as requests have it.
+    comm: Option<u64>,
     quiet: Durations,
     behind: Durations,
+    /// Of the same, where it is known: time in the device.
+    served: Durations,
+    /// Time in which any of them was in the queue, and until when it is counted.
+    in_queue_ns: i64,
+    counted_until_ns: i64,
     /// Whom they were behind, and how often.
     hogs: HashMap<(i32, u64), u64>,
     examples: Examples,
@@ -73,10 +85,30 @@ struct Waiter {
 const MAX_HOGS: usize = 64;
 const MAX_NAMES: usize = 4096;
 
+/// A request that a call may have waited for.
+#[derive(Debug)]
+struct Waited {
+    who: (i32, u64),
+    /// Name of the process, if it submitted the request itself.
+    comm: Option<u64>,
+    queued_at_ns: i64,
+    issued_at_ns: Option<i64>,
+    completed_at_ns: i64,
+    /// The process with the most completions in the meantime, and how many.
+    ahead: Option<((i32, u64), usize)>,
+    example: Example,
+}
+
+/// Calls whose requests are kept until they end.
+const MAX_PENDING: usize = 4096;
+
 #[derive(Debug)]
 pub struct NoisyNeighbor {
     devices: HashMap<u64, (String, VecDeque<Done>)>,
     waiters: Bounded<(i32, u64), Waiter>,
+    /// By call: the first request that the kernel takes for readahead. What a read misses is
+    /// among those; only the end of the call tells whether it waited.
+    pending: HashMap<i64, Waited>,
     names: HashMap<u64, String>,
 }
 
@@ -85,6 +117,7 @@ impl Default for NoisyNeighbor {
         Self {
             devices: HashMap::new(),
             waiters: Bounded::new(|waiter| waiter.behind.count),
+            pending: HashMap::new(),
             names: HashMap::new(),
         }
     }
@@ -98,6 +131,32 @@ impl NoisyNeighbor {
         }
         key
     }
+
+    /// Counts a request that a call waited for.
+    fn count(&mut self, waited: Waited) {
+        let waiter = self.waiters.entry(waited.who);
+        waiter.comm = waited.comm.or(waiter.comm);
+        let queued = waited.queued_at_ns;
+        let dur = waited.completed_at_ns.saturating_sub(queued);
+        match waited.ahead {
+            None => waiter.quiet.add(dur),
+            Some((hog, count)) if count >= AHEAD => {
+                waiter.behind.add(dur);
+                if let Some(issued) = waited.issued_at_ns {
+                    let served = waited.completed_at_ns.saturating_sub(issued);
+                    waiter.served.add(served);
+                    let begin = queued.max(waiter.counted_until_ns);
+                    waiter.in_queue_ns += issued.saturating_sub(begin).max(0);
+                    waiter.counted_until_ns = waiter.counted_until_ns.max(issued);
+                }
+                if waiter.hogs.len() < MAX_HOGS || waiter.hogs.contains_key(&hog) {
+                    *waiter.hogs.entry(hog).or_insert(0) += 1;
+                }
+                waiter.examples.add_with(dur, || waited.example);
+            }
+            Some(_) => {}
+        }
+    }
 }
 
 /// The beneficiary of a request: the recorded process that caused it, otherwise its submitter.
@@ -106,16 +165,11 @@ fn owner(request: &Request) -> Option<i32> {
     cause.or(request.pid)
 }
 
-/// Whether a call of the process waits for it.
+/// The process and the call that may wait for a request.
 fn awaited(request: &Request) -> Option<(i32, i64)> {
     let bio = request.bios.first()?;
-    let (pid, rid) = (bio.cause_pid?, bio.submit_rid?);
-    let waits = match request.op {
-        "read" => bio.origin != Origin::Readahead,
-        "write" => true,
-        _ => false,
-    };
-    waits.then_some((pid, rid))
+    let waits = matches!(request.op, "read" | "write");
+    Some((bio.cause_pid?, bio.submit_rid?)).filter(|_| waits)
 }
 
 impl Rule for NoisyNeighbor {
@@ -124,10 +178,16 @@ impl Rule for NoisyNeighbor {
     }
 
     fn kinds(&self) -> Kinds {
-        Kinds::NONE
+        Kinds::of(&[Kind::Read, Kind::Transfer])
     }
 
-    fn call(&mut self, _: &Call, _: &Context) {}
+    fn call(&mut self, call: &Call, _: &Context) {
+        if let Some(waited) = self.pending.remove(&call.rid)
+            && waited.completed_at_ns <= call.ended_at_ns()
+        {
+            self.count(waited);
+        }
+    }
 
     fn layers(&self) -> &'static [Layer] {
         &[Layer::Device]
@@ -147,38 +207,47 @@ impl Rule for NoisyNeighbor {
                 if other.pid == pid {
                     continue;
                 }
-                match ahead.iter_mut().find(|(who, _)| *who == (other.pid, other.comm)) {
+                match ahead
+                    .iter_mut()
+                    .find(|(who, _)| *who == (other.pid, other.comm))
+                {
                     Some((_, count)) => *count += 1,
                     None => ahead.push(((other.pid, other.comm), 1)),
                 }
             }
-            let waiter = self.waiters.entry((pid, device));
-            let dur = request.completed_at_ns.saturating_sub(queued);
-            match ahead.into_iter().max_by_key(|(_, count)| *count) {
-                None => waiter.quiet.add(dur),
-                Some((who, count)) if count >= AHEAD => {
-                    waiter.behind.add(dur);
-                    if waiter.hogs.len() < MAX_HOGS || waiter.hogs.contains_key(&who) {
-                        *waiter.hogs.entry(who).or_insert(0) += 1;
-                    }
-                    waiter.examples.add_with(dur, || {
-                        let bio = request.bios.first();
-                        let file = bio.and_then(|bio| state.files.get(bio.file?));
-                        Example {
-                            rid,
-                            ts_ns: queued,
-                            dur_ns: dur,
-                            tid: bio.and_then(|bio| bio.cause_tid).unwrap_or(0),
-                            syscall: request.op.into(),
-                            path: file.map(|f| f.name().into()),
-                            offset: bio.and_then(|bio| bio.offset),
-                            ret: None,
-                        }
-                    });
-                }
-                Some(_) => {}
+            let bio = request.bios.first();
+            let file = bio.and_then(|bio| state.files.get(bio.file?));
+            let waited = Waited {
+                who: (pid, device),
+                comm: (request.pid == Some(pid)).then_some(comm),
+                queued_at_ns: queued,
+                issued_at_ns: request.issued_at_ns,
+                completed_at_ns: request.completed_at_ns,
+                ahead: ahead.into_iter().max_by_key(|(_, count)| *count),
+                example: Example {
+                    rid,
+                    ts_ns: queued,
+                    dur_ns: request.completed_at_ns.saturating_sub(queued),
+                    tid: bio.and_then(|bio| bio.cause_tid).unwrap_or(0),
+                    syscall: request.op.into(),
+                    path: file.map(|f| f.name().into()),
+                    offset: bio.and_then(|bio| bio.offset),
+                    ret: None,
+                },
+            };
+            let readahead = bio.is_some_and(|bio| bio.origin == Origin::Readahead);
+            if !readahead {
+                self.count(waited);
+            } else if self.pending.len() < MAX_PENDING || self.pending.contains_key(&rid) {
+                self.pending.entry(rid).or_insert(waited);
+            } else {
+                // Those of calls that no rule is given, such as mapping a program.
+                self.pending = HashMap::from([(rid, waited)]);
             }
         }
+        let Some((_, done)) = self.devices.get_mut(&device) else {
+            return;
+        };
         if done.len() >= RECENT {
             done.pop_front();
         }
@@ -191,33 +260,61 @@ impl Rule for NoisyNeighbor {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((pid, device), waiter) in self.waiters.iter() {
-            let (quiet, behind) = (waiter.quiet.median_ns(), waiter.behind.median_ns());
-            let count = i64::try_from(waiter.behind.count).unwrap_or(i64::MAX);
-            let cost = waiter.behind.sum_ns.saturating_sub(count.saturating_mul(quiet));
-            let ratio = behind as f64 / quiet.max(1) as f64;
-            let enough = waiter.quiet.count >= MIN_REQUESTS && waiter.behind.count >= MIN_REQUESTS;
-            if !enough || ratio < MIN_RATIO || !run.matters(cost) {
+            let hog = waiter
+                .hogs
+                .iter()
+                .max_by_key(|(who, count)| (**count, **who));
+            let Some(((hog_pid, hog), _)) = hog else {
                 continue;
-            }
-            let device = self.devices.get(device).map_or("", |(name, _)| name.as_str());
-            let hog = waiter.hogs.iter().max_by_key(|(who, count)| (**count, **who));
-            let Some(((hog_pid, hog), _)) = hog else { continue };
-            let hog = self.names.get(hog).map_or("", String::as_str);
+            };
             // The kernel's own threads write back for others.
             let comm = run.comm(*pid);
+            let starved = waiter.quiet.count < MIN_REQUESTS;
+            let (baseline, least) = match starved {
+                true => (&waiter.served, MIN_STARVED),
+                false => (&waiter.quiet, MIN_REQUESTS),
+            };
+            let (undelayed, behind) = (baseline.median_ns(), waiter.behind.median_ns());
+            let count = i64::try_from(waiter.behind.count).unwrap_or(i64::MAX);
+            let cost = match starved {
+                true => waiter.in_queue_ns,
+                false => {
+                    let usual = count.saturating_mul(undelayed);
+                    waiter.behind.sum_ns.saturating_sub(usual)
+                }
+            };
+            let ratio = behind as f64 / undelayed.max(1) as f64;
+            let enough = baseline.count >= least && waiter.behind.count >= least;
+            // Processes of one program that are busy at once are one workload.
+            let same_program = starved && waiter.comm == Some(*hog);
+            if !enough || same_program || ratio < MIN_RATIO || !run.matters(cost) {
+                continue;
+            }
+            let device = self
+                .devices
+                .get(device)
+                .map_or("", |(name, _)| name.as_str());
+            let hog = self.names.get(hog).map_or("", String::as_str);
+            let compared = match starved {
+                true => "of which the device took",
+                false => "of undelayed ones",
+            };
             out.push(Found {
                 cost_ns: Some(cost),
                 title: format!(
-                    "{comm} waits on {device} behind requests of {hog} ({hog_pid}): the median of {} delayed requests is {}, of undelayed ones {}",
+                    "{comm} waits on {device} behind requests of {hog} ({hog_pid}): the median of {} delayed requests is {}, {compared} {}",
                     units::count(count),
                     units::duration(behind),
-                    units::duration(quiet),
+                    units::duration(undelayed),
                 ),
                 subject: Subject::process(*pid, &comm),
                 evidence: vec![
                     number("requests_behind", count),
                     number("median_behind_ns", behind),
-                    number("median_undisturbed_ns", quiet),
+                    match starved {
+                        true => number("median_in_device_ns", undelayed),
+                        false => number("median_undisturbed_ns", undelayed),
+                    },
                     evidence("ratio", ratio),
                 ],
                 examples: waiter.examples.list(),
@@ -256,6 +353,39 @@ mod tests {
     fn fires_on_reads_behind_a_backup() {
         let found = fires("noisy-neighbor", server(6));
         assert!(found[0].title.contains("backup (900)"), "{found:?}");
+    }
+
+    /// A server whose every read waits behind those of a process; the device takes 100 µs.
+    fn starved(reads: i64, comm: &str) -> Scenario {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/srv/table", "O_RDONLY", 1 << 30);
+        s.served_within(100_000);
+        for i in 0..reads {
+            s.others_ahead(6, 900, comm, 400_000);
+            s.missed_ahead(4096, 2_500_000);
+            s.pread(fd, 4096, i * 65536);
+            s.wait_ms(2);
+        }
+        s
+    }
+
+    #[test]
+    fn fires_where_nothing_is_undisturbed() {
+        let found = fires("noisy-neighbor", starved(40, "backup"));
+        assert!(found[0].title.contains("backup (900)"), "{found:?}");
+        assert!(
+            found[0].title.contains("of which the device took"),
+            "{found:?}"
+        );
+        // All but the time in the device.
+        let cost = found[0].cost_ns.unwrap();
+        assert!((40 * 2_390_000..=40 * 2_410_000).contains(&cost), "{cost}");
+        silent("noisy-neighbor", starved(10, "backup"));
+    }
+
+    #[test]
+    fn silent_when_processes_of_one_program_are_busy() {
+        silent("noisy-neighbor", starved(40, "program"));
     }
 
     #[test]

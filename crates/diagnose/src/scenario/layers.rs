@@ -34,10 +34,17 @@ pub(crate) struct LayerRows {
     faults: (FaultRows, StringTable),
     irqs: (IrqRows, StringTable),
     waits: (WaitRows, StringTable),
+    /// How much of the time of the requests that calls wait for passes in the device; all of it
+    /// unless set.
+    served_ns: Option<i64>,
 }
 
 impl LayerRows {
     pub(crate) fn device(&mut self, device: &Device) {
+        let served_ns = self.served_ns.filter(|_| device.rid.is_some());
+        let issued_at_ns = served_ns.map_or(device.queued_at_ns, |ns| {
+            device.queued_at_ns.max(device.completed_at_ns - ns)
+        });
         let (rows, strings) = &mut self.block;
         let id = rows.block_id.len() as i64 + 1;
         let mut text = |text: &str| strings.intern(text.as_bytes());
@@ -53,7 +60,7 @@ impl LayerRows {
             error: 0,
             queued_at_ns: device.queued_at_ns,
             started_at_ns: device.queued_at_ns,
-            issued_at_ns: device.queued_at_ns,
+            issued_at_ns,
             completed_at_ns: device.completed_at_ns,
             pid: device.pid,
             tid: device.pid,
@@ -163,6 +170,11 @@ impl Scenario {
     /// The next call reads so much from the device, and waits for it.
     pub(crate) fn missed(&mut self, bytes: i64, wait_ns: i64) {
         self.missed = Some((bytes, wait_ns, "read"));
+    }
+
+    /// Requests of calls are in the device for so long from now on, and in its queue before that.
+    pub(crate) fn served_within(&mut self, ns: i64) {
+        self.layers.served_ns = Some(ns);
     }
 
     /// The next call brings pages into the page cache: asked for, and ahead of that.
