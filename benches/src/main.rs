@@ -10,6 +10,7 @@ mod floor;
 mod goals;
 mod options;
 mod output;
+mod plot;
 mod process;
 mod programs;
 mod session;

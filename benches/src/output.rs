@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use crate::options::Options;
+use crate::plot;
 use crate::stats::median;
 use crate::tracer::Tracer;
 use crate::workload::{Sample, Workload};
@@ -197,7 +198,7 @@ impl Report {
             .find(|line| line.tracer == tracer.name())?)
     }
 
-    /// The workload added last, as an aligned table.
+    /// The workload added last, as an aligned table and a plot.
     pub fn last_table(&self) -> String {
         let Some(table) = self.workloads.last() else {
             return String::new();
@@ -258,6 +259,9 @@ impl Report {
                 ),
             };
         }
+        text.push_str("  speed, of untraced\n");
+        let shares = (table.tracers.iter()).map(|line| (line.tracer.as_str(), line.ratio));
+        text.push_str(&plot::bars(shares));
         text.push('\n');
         text
     }
