@@ -16,7 +16,7 @@ use fathom_model::raw::{RawChunk, Ring};
 use rustix::fs::{CWD, Mode, OFlags, fstatvfs, openat};
 use zstd::bulk::Compressor;
 
-use crate::background::Background;
+use crate::background::{Background, Load};
 
 /// Bytes of drained records that wait in memory; a single drain may have more.
 pub(crate) const MEMORY_BYTES: usize = 32 << 20;
@@ -227,9 +227,16 @@ impl<M> Sender<M> {
         self.lock().file
     }
 
-    /// Bytes that may wait in files.
-    pub(crate) fn room(&self) -> u64 {
-        self.backlog.limits.file
+    /// What waits, of which `drained` bytes since the last look.
+    pub(crate) fn load(&self, drained: usize, saving: bool) -> Load {
+        let state = self.lock();
+        Load {
+            drained,
+            in_memory: state.memory,
+            in_files: state.file,
+            room: self.backlog.limits.file,
+            saving,
+        }
     }
 
     /// Writes a drain to a file; none when there is no room, or writing fails: then it stays in memory.

@@ -91,6 +91,8 @@ pub(crate) enum Message {
 pub(crate) struct Running {
     to: backlog::Sender<Message>,
     background: Arc<Background>,
+    /// Bytes drained since the last look at the background.
+    drained: Cell<usize>,
     /// Snapshots that were requested and not reported.
     saving: Cell<usize>,
     spare: Receiver<Vec<u8>>,
@@ -195,6 +197,7 @@ impl Pipeline {
         Ok(Running {
             to,
             background,
+            drained: Cell::new(0),
             saving: Cell::new(0),
             spare,
             own_spare: Vec::new(),
@@ -331,6 +334,7 @@ impl Running {
         chunks: Vec<RawChunk>,
         watermark_ns: u64,
     ) -> Result<(), RecordError> {
+        self.drained.set(self.drained.get() + bytes_of(&chunks));
         let own_spare = &mut self.own_spare;
         match (self.to).drained(chunks, watermark_ns, |buffer| own_spare.push(buffer)) {
             Ok(()) => Ok(()),
@@ -357,8 +361,8 @@ impl Running {
 
     /// Decides how urgent the work behind the rings is.
     pub(crate) fn look(&self) {
-        let (waiting, room) = (self.to.in_files(), self.to.room());
-        self.background.look(waiting, room, self.saving.get() > 0);
+        let load = self.to.load(self.drained.take(), self.saving.get() > 0);
+        self.background.look(load);
     }
 
     /// The recording is over, and the session is awaited.
