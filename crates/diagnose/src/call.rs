@@ -43,6 +43,12 @@ pub(crate) const COLUMNS: &[&str] = &[
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub i64);
 
+impl std::fmt::Display for FileId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// One request. Its text belongs to the batch that it came in.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {

@@ -117,7 +117,7 @@ impl Engine {
     pub fn new(rules: Vec<Box<dyn Rule>>) -> Self {
         let mut of_kind = vec![Vec::new(); Kind::COUNT];
         for (i, rule) in rules.iter().enumerate() {
-            let kinds = rule.kinds();
+            let kinds = rule.info().kinds;
             for (kind, list) in of_kind.iter_mut().enumerate() {
                 if kinds.has_index(kind) {
                     list.push(i);
@@ -354,7 +354,7 @@ impl Engine {
             }
             let mut found = Vec::new();
             rule.findings(&run, &mut found);
-            let kinds = rule.kinds();
+            let kinds = rule.info().kinds;
             let told: HashSet<(String, Subject)> = found.iter().map(said_of).collect();
             let finish = |found: Vec<Found>| {
                 let own = found.into_iter().map(|f| f.finish(info, kinds, &run));

@@ -2,17 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::Call;
-use crate::finding::{Example, Examples, Group, Subject};
-use crate::kind::Kinds;
-use crate::layers::{Layer, Origin, Request, Row};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::state::{Context, State};
-use crate::stats::Durations;
-use crate::text_key::key_of;
+use crate::layers::{Origin, Request};
+use crate::prelude::*;
 
 /// Requests of another process that complete while one waits, from which on it is
 /// behind them.
@@ -29,6 +20,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Waiting behind another process's requests",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
+    kinds: Kinds::NONE,
     about_calls: false,
     what: "Requests that a program waits for (reads that miss the page cache, syncs) wait in the \
            queue of the device behind requests of another process, such as a backup or a copy, and \
@@ -73,20 +65,11 @@ struct Waiter {
 const MAX_HOGS: usize = 64;
 const MAX_NAMES: usize = 4096;
 
-#[derive(Debug)]
-pub struct NoisyNeighbor {
-    devices: HashMap<u64, (String, VecDeque<Done>)>,
-    waiters: Bounded<(i32, u64), Waiter>,
-    names: HashMap<u64, String>,
-}
-
-impl Default for NoisyNeighbor {
-    fn default() -> Self {
-        Self {
-            devices: HashMap::new(),
-            waiters: Bounded::new(|waiter| waiter.behind.count),
-            names: HashMap::new(),
-        }
+rule! {
+    pub struct NoisyNeighbor {
+        devices: HashMap<u64, (String, VecDeque<Done>)>,
+        waiters: Bounded<(i32, u64), Waiter> = Bounded::new(|waiter| waiter.behind.count),
+        names: HashMap<u64, String>,
     }
 }
 
@@ -119,14 +102,6 @@ fn awaited(request: &Request) -> Option<(i32, i64)> {
 }
 
 impl Rule for NoisyNeighbor {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::NONE
-    }
-
     fn call(&mut self, _: &Call, _: &Context) {}
 
     fn layers(&self) -> &'static [Layer] {
