@@ -10,7 +10,7 @@ use fathom_model::{Batch, StrId};
 use crate::columns::Columns;
 use crate::depth::{self, Depth, Operation, Wait};
 use crate::kind::Kind;
-use crate::text::{Text, Texts};
+use crate::text::{Text, TextCache};
 
 /// The columns that rules see; the others need not be read.
 pub(crate) const COLUMNS: &[&str] = &[
@@ -91,7 +91,7 @@ pub struct Call<'a> {
     /// Other arguments, `name=value, ...`.
     pub args: &'a str,
     /// The texts of its batch, and which of them are its own.
-    texts: &'a Texts,
+    texts: &'a TextCache,
     ids: Ids,
 }
 
@@ -223,7 +223,7 @@ pub(crate) struct Calls<'a> {
     syscall_api: StrId,
     /// Rows of operations that were waited for one at a time, with the calls that submitted them.
     alone: HashMap<usize, Option<i64>>,
-    texts: Texts,
+    texts: TextCache,
     rid: &'a [i64],
     ts_ns: &'a [i64],
     dur_ns: &'a [i64],
@@ -273,7 +273,7 @@ impl<'a> Calls<'a> {
             named: vec![Cell::new(None); strings],
             syscall_api: of_calls.next().unwrap_or(StrId::NULL),
             alone: HashMap::new(),
-            texts: Texts::new(strings),
+            texts: TextCache::new(strings),
             rid: columns.i64s(0),
             ts_ns: columns.i64s(1),
             dur_ns: columns.i64s(2),

@@ -69,12 +69,12 @@ struct Activity {
     commits: bool,
     /// In calls that are not small.
     bulk_ns: i64,
-    small: Vec<Small>,
+    small: Vec<SmallCalls>,
 }
 
 /// Small calls that are alike.
 #[derive(Debug, Default)]
-struct Small {
+struct SmallCalls {
     alike: u64,
     durations: Durations,
     slowest: Option<Example>,
@@ -121,7 +121,7 @@ impl Activity {
     fn add(&mut self, call: &Call, alike: u64) {
         let known = self.small.iter().position(|small| small.alike == alike);
         let at = known.unwrap_or_else(|| {
-            self.small.push(Small { alike, ..Small::default() });
+            self.small.push(SmallCalls { alike, ..SmallCalls::default() });
             self.small.len() - 1
         });
         let Some(small) = self.small.get_mut(at) else { return };
@@ -157,7 +157,7 @@ fn settle(
 }
 
 impl Foreground {
-    fn add(&mut self, tid: i32, comm: &Text, small: &Small, others: &[&str]) {
+    fn add(&mut self, tid: i32, comm: &Text, small: &SmallCalls, others: &[&str]) {
         self.comm.clone_from(comm);
         if self.threads.len() < MAX_NAMES {
             self.threads.insert(tid);

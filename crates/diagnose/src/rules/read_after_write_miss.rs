@@ -42,7 +42,7 @@ static INFO: RuleInfo = RuleInfo {
 
 /// One process on one file.
 #[derive(Debug, Default)]
-struct Own {
+struct OwnIo {
     /// Name of the thread that wrote first.
     writer: Text,
     readers: Readers,
@@ -55,7 +55,7 @@ struct Own {
     examples: Examples,
 }
 
-impl Own {
+impl OwnIo {
     fn threads(&self) -> i64 {
         self.readers.threads().max(1) as i64
     }
@@ -67,7 +67,7 @@ impl Own {
 
 rule! {
     pub struct ReadAfterWriteMiss {
-        own: Bounded<(i32, FileId), Own>
+        own: Bounded<(i32, FileId), OwnIo>
             = Bounded::new(|own| own.reads * 1000 + own.written.len().unsigned_abs()),
     }
 }

@@ -106,7 +106,7 @@ rule! {
             = Bounded::new(|t| t.sorts.iter().map(|(_, o)| o.calls.unsigned_abs()).sum()),
         times: Bounded<Alike, Times> = Bounded::new(|times| times.together.count),
         /// Of each process the last calls: thread, begin and end.
-        recent: Bounded<i32, Recent> = Bounded::new(|recent| recent.next as u64),
+        recent: Bounded<i32, RecentCalls> = Bounded::new(|recent| recent.next as u64),
         company: Bounded<i32, UnderWay> = Bounded::new(|company| company.ns().unsigned_abs()),
         /// Where each thread is in each file that it reads.
         heads: Bounded<(i32, FileId), Head>,
@@ -114,7 +114,7 @@ rule! {
 }
 
 #[derive(Debug, Default)]
-struct Recent {
+struct RecentCalls {
     calls: [(i32, i64, i64); RECENT],
     next: usize,
 }

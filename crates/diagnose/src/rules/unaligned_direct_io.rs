@@ -34,7 +34,7 @@ static INFO: RuleInfo = RuleInfo {
 
 /// One process on one file.
 #[derive(Debug, Default)]
-struct Use {
+struct Usage {
     comm: Text,
     refused: u64,
     misaligned: u64,
@@ -49,7 +49,7 @@ struct Use {
 
 rule! {
     pub struct UnalignedDirectIo {
-        files: Bounded<(i32, FileId), Use>
+        files: Bounded<(i32, FileId), Usage>
             = Bounded::new(|usage| usage.refused + usage.misaligned + usage.mixed),
     }
 }
