@@ -59,18 +59,14 @@ def longer(old):
 
 RULE = """//! `recipe`: reads.
 
-use crate::call::Call;
-use crate::finding::{Examples, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run};
-use crate::sql;
-use crate::state::Context;
+use crate::prelude::*;
 
 static INFO: RuleInfo = RuleInfo {
     id: "recipe",
     name: "Something is read",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    kinds: kinds![Read],
     about_calls: false,
     what: "A program reads.",
     when: "A read.",
@@ -82,21 +78,13 @@ static INFO: RuleInfo = RuleInfo {
     reference: "read(2)",
 };
 
-/// The rule's state.
-#[derive(Debug, Default)]
-pub struct Recipe {
-    examples: Examples,
+rule! {
+    pub struct Recipe {
+        examples: Examples,
+    }
 }
 
 impl Rule for Recipe {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Read])
-    }
-
     fn call(&mut self, call: &Call, _: &Context) {
         if call.syscall == "recipe" {
             self.examples.add(call);
@@ -111,7 +99,7 @@ impl Rule for Recipe {
                 title: "a recipe is read".into(),
                 subject: Subject::process(7, "recipe"),
                 examples,
-                query: sql::calls("syscall = 'recipe'"),
+                query: calls!("syscall = 'recipe'"),
                 ..Found::default()
             });
         }

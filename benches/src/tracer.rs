@@ -83,8 +83,14 @@ pub struct Stored {
 
 /// perf and bpftrace read the kernel's list of tracepoints; where it is not
 /// mounted they see it in a mount namespace of their own.
-const WITH_TRACEFS: &str = "mountpoint -q /sys/kernel/tracing || \
-     mount -t tracefs tracefs /sys/kernel/tracing; exec \"$@\"";
+const IN_TRACEFS: [&str; 6] = [
+    "unshare",
+    "-m",
+    "sh",
+    "-c",
+    "mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing; exec \"$@\"",
+    "sh",
+];
 
 impl Tracer {
     /// Name in tables and on the command line.
@@ -180,30 +186,14 @@ impl Tracer {
                 line.extend(["-o".into(), out]);
             }
             Tracer::Perf(_, options) => {
-                say(&[
-                    "unshare",
-                    "-m",
-                    "sh",
-                    "-c",
-                    WITH_TRACEFS,
-                    "sh",
-                    "perf",
-                    "trace",
-                ]);
+                say(&IN_TRACEFS);
+                say(&["perf", "trace"]);
                 say(options);
                 line.extend(["-o".into(), out, "--".into()]);
             }
             Tracer::Bpftrace(_, program) => {
-                say(&[
-                    "unshare",
-                    "-m",
-                    "sh",
-                    "-c",
-                    WITH_TRACEFS,
-                    "sh",
-                    "bpftrace",
-                    "-o",
-                ]);
+                say(&IN_TRACEFS);
+                say(&["bpftrace", "-o"]);
                 line.extend([out, "-e".into(), program.into(), "-c".into()]);
                 // One word, which it splits at blanks itself; and a name that
                 // is found in two places on the path is refused.

@@ -15,6 +15,13 @@ pub struct Bounded<K, V> {
     capacity: usize,
 }
 
+impl<K: Hash + Eq + Copy, V: Default> Default for Bounded<K, V> {
+    /// A map whose values weigh the same.
+    fn default() -> Self {
+        Self::new(|_| 0)
+    }
+}
+
 impl<K: Hash + Eq + Copy, V: Default> Bounded<K, V> {
     /// An empty map; `weight` is the importance of a value.
     pub fn new(weight: fn(&V) -> u64) -> Self {

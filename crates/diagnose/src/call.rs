@@ -10,7 +10,7 @@ use fathom_model::{Batch, StrId};
 use crate::columns::Columns;
 use crate::depth::{self, Depth, Operation, Wait};
 use crate::kind::Kind;
-use crate::text::{Text, Texts};
+use crate::text::{Text, TextCache};
 
 /// The columns that rules see; the others need not be read.
 pub(crate) const COLUMNS: &[&str] = &[
@@ -42,6 +42,12 @@ pub(crate) const COLUMNS: &[&str] = &[
 /// A file of the session (`files.file_id`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(pub i64);
+
+impl std::fmt::Display for FileId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// One request. Its text belongs to the batch that it came in.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +91,7 @@ pub struct Call<'a> {
     /// Other arguments, `name=value, ...`.
     pub args: &'a str,
     /// The texts of its batch, and which of them are its own.
-    texts: &'a Texts,
+    texts: &'a TextCache,
     ids: Ids,
 }
 
@@ -217,7 +223,7 @@ pub(crate) struct Calls<'a> {
     syscall_api: StrId,
     /// Rows of operations that were waited for one at a time, with the calls that submitted them.
     alone: HashMap<usize, Option<i64>>,
-    texts: Texts,
+    texts: TextCache,
     rid: &'a [i64],
     ts_ns: &'a [i64],
     dur_ns: &'a [i64],
@@ -267,7 +273,7 @@ impl<'a> Calls<'a> {
             named: vec![Cell::new(None); strings],
             syscall_api: of_calls.next().unwrap_or(StrId::NULL),
             alone: HashMap::new(),
-            texts: Texts::new(strings),
+            texts: TextCache::new(strings),
             rid: columns.i64s(0),
             ts_ns: columns.i64s(1),
             dur_ns: columns.i64s(2),

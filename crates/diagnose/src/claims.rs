@@ -30,7 +30,7 @@ const HALF: f64 = 0.5;
 
 /// A finding's part of a sum or of a thread.
 #[derive(Clone, Copy)]
-struct Part {
+struct ClaimedPart {
     by: usize,
     ns: i64,
 }
@@ -39,8 +39,8 @@ struct Part {
 struct Book {
     times: Times,
     /// Of each sum, and of each thread.
-    of_sums: Vec<Vec<Part>>,
-    of_threads: Vec<Vec<Part>>,
+    of_sums: Vec<Vec<ClaimedPart>>,
+    of_threads: Vec<Vec<ClaimedPart>>,
     /// Indexes of the sums of a file, and of a process.
     by_file: BTreeMap<FileId, Vec<usize>>,
     by_pid: BTreeMap<i32, Vec<usize>>,
@@ -190,7 +190,7 @@ impl Book {
                 sum.left_ns -= ns;
             }
             if let Some(parts) = self.of_sums.get_mut(*i) {
-                parts.push(Part { by, ns: *ns });
+                parts.push(ClaimedPart { by, ns: *ns });
             }
             self.take_thread(by, *thread, *ns);
         }
@@ -206,7 +206,7 @@ impl Book {
         if let Some(parts) = self.of_threads.get_mut(thread) {
             match parts.last_mut().filter(|part| part.by == by) {
                 Some(part) => part.ns += ns,
-                None => parts.push(Part { by, ns }),
+                None => parts.push(ClaimedPart { by, ns }),
             }
         }
     }

@@ -92,7 +92,7 @@ pub struct Engine {
 }
 
 /// The results of an engine's rules, each by itself.
-pub(crate) struct Said {
+pub(crate) struct EngineResult {
     pub(crate) diagnosis: Diagnosis,
     times: Option<Times>,
 }
@@ -117,7 +117,7 @@ impl Engine {
     pub fn new(rules: Vec<Box<dyn Rule>>) -> Self {
         let mut of_kind = vec![Vec::new(); Kind::COUNT];
         for (i, rule) in rules.iter().enumerate() {
-            let kinds = rule.kinds();
+            let kinds = rule.info().kinds;
             for (kind, list) in of_kind.iter_mut().enumerate() {
                 if kinds.has_index(kind) {
                     list.push(i);
@@ -330,11 +330,11 @@ impl Engine {
 
     /// The findings so far.
     pub fn diagnosis(&self) -> Diagnosis {
-        Said::together([self.said()])
+        EngineResult::together([self.result()])
     }
 
     /// The findings of each rule so far.
-    pub(crate) fn said(&self) -> Said {
+    pub(crate) fn result(&self) -> EngineResult {
         let run = Run {
             state: &self.state,
             span_ns: self.state.span_ns(),
@@ -354,8 +354,8 @@ impl Engine {
             }
             let mut found = Vec::new();
             rule.findings(&run, &mut found);
-            let kinds = rule.kinds();
-            let told: HashSet<(String, Subject)> = found.iter().map(said_of).collect();
+            let kinds = rule.info().kinds;
+            let told: HashSet<(String, Subject)> = found.iter().map(key_of_found).collect();
             let finish = |found: Vec<Found>| {
                 let own = found.into_iter().map(|f| f.finish(info, kinds, &run));
                 let mut own: Vec<_> = own.collect();
@@ -381,7 +381,9 @@ impl Engine {
                 };
                 let mut found = Vec::new();
                 rule.findings(&run, &mut found);
-                found.retain(|found| found.cost_ns.is_some() && !told.contains(&said_of(found)));
+                found.retain(|found| {
+                    found.cost_ns.is_some() && !told.contains(&key_of_found(found))
+                });
                 let enough = (run.span_ns as f64 * TOGETHER_SHARE) as i64;
                 let enough = enough.max(self.min_cost_ns);
                 let large = |f: &Finding| f.cost_ns.is_some_and(|cost| cost >= enough);
@@ -423,25 +425,25 @@ impl Engine {
             calls: self.calls,
             span_ns: run.span_ns,
         };
-        Said {
+        EngineResult {
             diagnosis,
             times: times.map(|(times, _)| times),
         }
     }
 }
 
-impl Said {
+impl EngineResult {
     /// Combines the results of engines that each ran a part of the rules on the same rows. Each
     /// finding claims its time; a finding whose time another one has claimed is shown under that
     /// one.
-    pub(crate) fn together(parts: impl IntoIterator<Item = Said>) -> Diagnosis {
+    pub(crate) fn together(parts: impl IntoIterator<Item = EngineResult>) -> Diagnosis {
         let mut parts = parts.into_iter();
-        let Said {
+        let EngineResult {
             diagnosis: mut all,
             mut times,
         } = parts
             .next()
-            .unwrap_or_else(|| Engine::new(Vec::new()).said());
+            .unwrap_or_else(|| Engine::new(Vec::new()).result());
         for part in parts {
             let part_times = part.times;
             let part = part.diagnosis;
@@ -470,7 +472,7 @@ impl Said {
 }
 
 /// A key that identifies a finding within its rule.
-fn said_of(found: &Found) -> (String, Subject) {
+fn key_of_found(found: &Found) -> (String, Subject) {
     (found.title.clone(), found.subject.clone())
 }
 

@@ -30,6 +30,7 @@ mod merge_findings;
 mod names;
 mod order;
 mod pages;
+mod prelude;
 mod readers;
 mod rule;
 mod rules;

@@ -38,6 +38,8 @@ pub struct RuleInfo {
     pub group: Group,
     /// The data that it requires.
     pub needs: &'static [Input],
+    /// Kinds of calls that it looks at.
+    pub kinds: Kinds,
     /// Whether it looks at which calls are made, on what and in which order, so that it depends on
     /// times only by what these calls cost together.
     pub about_calls: bool,
@@ -66,14 +68,51 @@ impl RuleInfo {
     }
 }
 
+/// Declares a rule's state, with the default of each field where `Default` is not it, and ties the
+/// rule to the `INFO` of its file.
+macro_rules! rule {
+    (@default) => { Default::default() };
+    (@default $value:expr) => { $value };
+    (
+        $(#[$attribute:meta])*
+        pub struct $rule:ident {
+            $($(#[$doc:meta])* $field:ident: $type:ty $(= $value:expr)?,)*
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Debug)]
+        pub struct $rule {
+            $($(#[$doc])* $field: $type,)*
+        }
+
+        impl Default for $rule {
+            fn default() -> Self {
+                Self { $($field: rule!(@default $($value)?),)* }
+            }
+        }
+
+        impl Described for $rule {
+            fn info(&self) -> &'static RuleInfo {
+                &INFO
+            }
+        }
+    };
+}
+pub(crate) use rule;
+
+/// A set of kinds by their names.
+macro_rules! kinds {
+    ($($kind:ident),* $(,)?) => { Kinds::of(&[$(Kind::$kind),*]) };
+}
+pub(crate) use kinds;
+
+pub trait Described {
+    fn info(&self) -> &'static RuleInfo;
+}
+
 /// A rule: it sees every call of the kinds that it asks for, in the order in which
 /// they returned, before the call has its effect on the state.
-pub trait Rule: Send {
-    fn info(&self) -> &'static RuleInfo;
-
-    /// Kinds of calls that it looks at.
-    fn kinds(&self) -> Kinds;
-
+pub trait Rule: Described + Send {
     fn call(&mut self, call: &Call, context: &Context);
 
     /// Rows below the calls that it looks at one by one.

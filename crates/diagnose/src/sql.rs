@@ -5,9 +5,15 @@ pub(crate) fn quote(text: &str) -> String {
 }
 
 /// All columns that matter of the calls that meet a condition, in order of time.
-pub(crate) fn calls(condition: &str) -> String {
+pub(crate) fn select(condition: &str) -> String {
     format!(
         "SELECT rid, ts_ns, dur_ns, tid, comm, syscall, ret, errno, file_offset, size, bytes, path \
          FROM syscalls WHERE {condition} ORDER BY ts_ns"
     )
 }
+
+/// The same for a condition with arguments, as `format!` has them.
+macro_rules! calls {
+    ($($condition:tt)*) => { $crate::sql::select(&format!($($condition)*)) };
+}
+pub(crate) use calls;

@@ -91,12 +91,12 @@ pub(crate) fn list(parts: &[String]) -> String {
 /// Texts of a batch by their ids, made when the first rule wants to keep one, and their numbers,
 /// made when the first wants to look one up.
 #[derive(Debug)]
-pub(crate) struct Texts {
+pub(crate) struct TextCache {
     texts: Vec<OnceCell<Text>>,
     keys: Vec<OnceCell<u64>>,
 }
 
-impl Texts {
+impl TextCache {
     /// As many as a batch has strings.
     pub(crate) fn new(strings: usize) -> Self {
         Self {
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_text_of_a_batch_is_made_once() {
-        let texts = Texts::new(2);
+        let texts = TextCache::new(2);
         let (one, two) = (texts.share(StrId(1), "a"), texts.share(StrId(1), "a"));
         assert_eq!((&*one, one.as_ptr()), ("a", two.as_ptr()));
         assert_eq!(&*texts.share(StrId(7), "b"), "b");

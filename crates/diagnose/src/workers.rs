@@ -10,7 +10,7 @@ use std::thread::{Scope, ScopedJoinHandle, available_parallelism};
 
 use fathom_model::Batch;
 
-use crate::engine::{Diagnosis, Engine, Said};
+use crate::engine::{Diagnosis, Engine, EngineResult};
 
 /// Batches that wait for a worker at most: a slow one holds the reading up.
 const AHEAD: usize = 2;
@@ -25,7 +25,7 @@ pub(crate) fn count() -> usize {
 /// Threads with a part of the rules each.
 pub(crate) struct Workers<'scope> {
     to: Vec<SyncSender<Arc<Batch>>>,
-    threads: Vec<ScopedJoinHandle<'scope, Said>>,
+    threads: Vec<ScopedJoinHandle<'scope, EngineResult>>,
 }
 
 impl<'scope> Workers<'scope> {
@@ -63,13 +63,13 @@ impl<'scope> Workers<'scope> {
             let part = thread.join();
             part.unwrap_or_else(|panic| resume_unwind(panic))
         });
-        Said::together(parts)
+        EngineResult::together(parts)
     }
 }
 
-fn work(mut engine: Engine, batches: &Receiver<Arc<Batch>>) -> Said {
+fn work(mut engine: Engine, batches: &Receiver<Arc<Batch>>) -> EngineResult {
     for batch in batches {
         engine.feed(&batch);
     }
-    engine.said()
+    engine.result()
 }

@@ -72,15 +72,7 @@ impl Chrome {
         let mut o = Object::begin(&mut self.text);
         o.text("ph", Some(phase));
         o.text("name", row.name.or(Some("?")));
-        o.text(
-            "cat",
-            match row.layer() {
-                Layer::Call => row.class,
-                Layer::Operation => row.layer,
-                Layer::Fault | Layer::Writeback => Some("pagecache"),
-                Layer::Block | Layer::Slice => Some("block"),
-            },
-        );
+        o.text("cat", row.category());
         o.int("pid", Some(pid));
         o.int("tid", Some(tid));
         o.micros("ts", ns);

@@ -97,6 +97,17 @@ impl Row<'_> {
         }
     }
 
+    /// The class of a call, the interface of an operation, and the layer of others.
+    pub fn category(&self) -> Option<&str> {
+        use fathom_model::layers::Layer as Recorded;
+        match self.layer() {
+            Layer::Call | Layer::Slice => self.class,
+            Layer::Operation => self.layer,
+            Layer::Fault | Layer::Writeback => Some(Recorded::PageCache.name()),
+            Layer::Block => Some(Recorded::Block.name()),
+        }
+    }
+
     pub fn started_at_ns(&self) -> i64 {
         self.ts_ns.unwrap_or(0)
     }

@@ -3,19 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::Call;
-use crate::finding::{Example, Group, Subject};
-use crate::kind::{Kind, Kinds};
 use crate::names::role;
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::sql;
-use crate::state::Context;
-use crate::stats::Durations;
-use crate::text::Text;
-use crate::text_key::key_of;
+use crate::prelude::*;
 use crate::under_way::UnderWay;
 
 /// Time in which threads are looked at, nanoseconds.
@@ -42,6 +31,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Tail latency during background I/O",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: kinds![Read, Write, Transfer, Sync, SyncRange],
     about_calls: false,
     what: "Threads that answer requests wait much longer for the same calls while other threads of \
            the process read and write in bulk (compaction, flush, checkpoint, backup). Both groups \
@@ -79,12 +69,12 @@ struct Activity {
     commits: bool,
     /// In calls that are not small.
     bulk_ns: i64,
-    small: Vec<Small>,
+    small: Vec<SmallCalls>,
 }
 
 /// Small calls that are alike.
 #[derive(Debug, Default)]
-struct Small {
+struct SmallCalls {
     alike: u64,
     durations: Durations,
     slowest: Option<Example>,
@@ -104,31 +94,22 @@ struct Foreground {
 
 /// Threads of one name, and names of busy threads, that are distinguished.
 const MAX_NAMES: usize = 64;
-/// Calls that a finding shows.
-const EXAMPLES: usize = 3;
 
 type Window = HashMap<(i32, i32), (Text, Activity)>;
 
-#[derive(Debug)]
-pub struct BackgroundIoInterference {
-    windows: BTreeMap<i64, Window>,
-    foreground: Bounded<Who, Foreground>,
-    /// How long small calls of threads of one name were under way: each, and together.
-    under_way: Bounded<(i32, u64), (i64, UnderWay)>,
+rule! {
+    pub struct BackgroundIoInterference {
+        windows: BTreeMap<i64, Window>,
+        foreground: Bounded<Who, Foreground>
+            = Bounded::new(|f| f.by_busy.iter().map(|d| d.count).sum()),
+        /// How long small calls of threads of one name were under way: each, and together.
+        under_way: Bounded<(i32, u64), (i64, UnderWay)>
+            = Bounded::new(|(sum_ns, _)| sum_ns.unsigned_abs()),
+    }
 }
 
 /// A process, the name of its threads, and what calls.
 type Who = (i32, u64, u64);
-
-impl Default for BackgroundIoInterference {
-    fn default() -> Self {
-        Self {
-            windows: BTreeMap::new(),
-            foreground: Bounded::new(|f| f.by_busy.iter().map(|d| d.count).sum()),
-            under_way: Bounded::new(|(sum_ns, _)| sum_ns.unsigned_abs()),
-        }
-    }
-}
 
 impl Activity {
     fn is_busy(&self) -> bool {
@@ -140,7 +121,7 @@ impl Activity {
     fn add(&mut self, call: &Call, alike: u64) {
         let known = self.small.iter().position(|small| small.alike == alike);
         let at = known.unwrap_or_else(|| {
-            self.small.push(Small { alike, ..Small::default() });
+            self.small.push(SmallCalls { alike, ..SmallCalls::default() });
             self.small.len() - 1
         });
         let Some(small) = self.small.get_mut(at) else { return };
@@ -176,7 +157,7 @@ fn settle(
 }
 
 impl Foreground {
-    fn add(&mut self, tid: i32, comm: &Text, small: &Small, others: &[&str]) {
+    fn add(&mut self, tid: i32, comm: &Text, small: &SmallCalls, others: &[&str]) {
         self.comm.clone_from(comm);
         if self.threads.len() < MAX_NAMES {
             self.threads.insert(tid);
@@ -208,14 +189,6 @@ fn alike(call: &Call, amount: i64, missed: bool) -> u64 {
 }
 
 impl Rule for BackgroundIoInterference {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Read, Kind::Write, Kind::Transfer, Kind::Sync, Kind::SyncRange])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let stored = context.file(call).is_some_and(|f| f.is_regular() && !f.is_volatile());
         if !call.succeeded() || call.asynchronous || !stored {
@@ -383,11 +356,7 @@ fn finding(pid: i32, own: &Foreground, loss: &Loss, cost: i64) -> Found {
             number("threads", threads),
         ],
         examples: own.slowest.clone(),
-        query: sql::calls(&format!(
-            "pid = {pid} AND starts_with(comm, {}) AND bytes < {SMALL} AND dur_ns > {}",
-            sql::quote(role(&own.comm)),
-            quiet.quantile_ns(0.99),
-        )),
+        query: calls!("pid = {pid} AND starts_with(comm, {}) AND bytes < {SMALL} AND dur_ns > {}", sql::quote(role(&own.comm)), quiet.quantile_ns(0.99)),
         ..Found::default()
     }
 }

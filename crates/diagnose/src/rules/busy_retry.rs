@@ -1,16 +1,6 @@
 //! `busy-retry`: the same call fails again and again, without a pause.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::Call;
-use crate::finding::{Examples, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::{Text, counted};
-use crate::text_key::key_of;
+use crate::prelude::*;
 
 const MIN_FAILURES: u64 = 100;
 /// Longest pause between two of them, nanoseconds.
@@ -21,6 +11,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Retrying without waiting",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    kinds: Kinds::ALL,
     about_calls: false,
     what: "A thread repeats a call that fails with EAGAIN, EINTR, or EBUSY at once, hundreds of \
            times. It keeps a CPU busy while it waits, and it takes CPU time from the thread that it \
@@ -136,20 +127,12 @@ impl Spin {
     }
 }
 
-#[derive(Debug)]
-pub struct BusyRetry {
-    /// By thread and descriptor.
-    spins: Bounded<(i32, i32), Spin>,
-    /// By thread: the names that it waits for, one after the other.
-    names: Bounded<i32, Spin>,
-}
-
-impl Default for BusyRetry {
-    fn default() -> Self {
-        Self {
-            spins: Bounded::new(|spin| spin.failures + spin.row),
-            names: Bounded::new(|spin| spin.failures + spin.row),
-        }
+rule! {
+    pub struct BusyRetry {
+        /// By thread and descriptor.
+        spins: Bounded<(i32, i32), Spin> = Bounded::new(|spin| spin.failures + spin.row),
+        /// By thread: the names that it waits for, one after the other.
+        names: Bounded<i32, Spin> = Bounded::new(|spin| spin.failures + spin.row),
     }
 }
 
@@ -213,14 +196,6 @@ impl BusyRetry {
 }
 
 impl Rule for BusyRetry {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::ALL
-    }
-
     fn call(&mut self, call: &Call, _: &Context) {
         self.on_name(call);
         let Some(fd) = call.fd.filter(|_| !call.operation) else { return };
@@ -292,7 +267,7 @@ fn found(run: &Run, tid: i32, spin: &Spin, total: (u64, u64, i64), name: &str, c
             1 if spin.rows == 0 => spin.first.list(),
             _ => spin.examples.list(),
         },
-        query: sql::calls(&format!("tid = {tid} AND {condition} AND errno = {}", sql::quote(&spin.errno))),
+        query: calls!("tid = {tid} AND {condition} AND errno = {}", sql::quote(&spin.errno)),
         ..Found::default()
     })
 }

@@ -2,21 +2,11 @@
 
 use std::collections::VecDeque;
 
-use fathom_model::units;
 use hashbrown::{HashMap, HashSet};
 
-use crate::bounded::Bounded;
-use crate::call::Call;
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::layers::{Layer, Row};
 use crate::names::directory;
 use crate::order::READAHEAD;
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::sql;
-use crate::state::{Context, State};
-use crate::text::Text;
-use crate::text_key::key_of;
+use crate::prelude::*;
 
 /// Files and directories that were waited for, from which on they count.
 const MIN_FILES: usize = 100;
@@ -33,6 +23,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Waiting for one small file after another",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
+    kinds: kinds![Open, Stat, Access, Readlink, ReadDir, GetXattr, Read, Transfer],
     about_calls: false,
     what: "A process reads many files or directories that are not in memory, one by one. Each of \
            them takes a lookup, an inode read, and a data read from the device, and readahead does \
@@ -95,21 +86,12 @@ struct Done {
     completed_at_ns: i64,
 }
 
-#[derive(Debug)]
-pub struct ColdSmallFiles {
-    processes: Bounded<i32, Process>,
-    devices: HashMap<u64, VecDeque<Done>>,
-    /// Whether the recording has times off the CPU.
-    waits: bool,
-}
-
-impl Default for ColdSmallFiles {
-    fn default() -> Self {
-        Self {
-            processes: Bounded::new(|process| process.waits),
-            devices: HashMap::new(),
-            waits: false,
-        }
+rule! {
+    pub struct ColdSmallFiles {
+        processes: Bounded<i32, Process> = Bounded::new(|process| process.waits),
+        devices: HashMap<u64, VecDeque<Done>>,
+        /// Whether the recording has times off the CPU.
+        waits: bool,
     }
 }
 
@@ -126,15 +108,6 @@ fn common<'a>(a: &'a str, b: &str) -> &'a str {
 }
 
 impl Rule for ColdSmallFiles {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        use Kind::*;
-        Kinds::of(&[Open, Stat, Access, Readlink, ReadDir, GetXattr, Read, Transfer])
-    }
-
     fn layers(&self) -> &'static [Layer] {
         &[Layer::Device]
     }
@@ -262,9 +235,7 @@ impl Rule for ColdSmallFiles {
                     number("threads", threads),
                 ],
                 examples: process.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND rid IN (SELECT submit_rid FROM bios JOIN block USING (block_id) WHERE op = 'read')"
-                )),
+                query: calls!("pid = {pid} AND rid IN (SELECT submit_rid FROM bios JOIN block USING (block_id) WHERE op = 'read')"),
                 ..Found::default()
             });
         }

@@ -1,21 +1,13 @@
 //! `content-mismatch`: one process reads other bytes than another wrote there.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::{Text, counted};
+use crate::prelude::*;
 
 static INFO: RuleInfo = RuleInfo {
     id: "content-mismatch",
     name: "Bytes read differ from the bytes written",
     group: Group::Correctness,
     needs: &[Input::Calls, Input::Content],
+    kinds: kinds![Read, Write, Truncate, Allocate, Transfer, Mmap, Open],
     about_calls: false,
     what: "A process reads a range of a file that was written in one piece and gets different \
            bytes, although no recorded call changed them in between. Either an unrecorded writer \
@@ -55,16 +47,10 @@ struct File {
 /// Writes of one file that are remembered.
 const MAX_WRITES: usize = 1 << 14;
 
-#[derive(Debug)]
-pub struct ContentMismatch {
-    files: Bounded<FileId, File>,
-}
-
-impl Default for ContentMismatch {
-    fn default() -> Self {
-        Self {
-            files: Bounded::new(|file| file.mismatches * 1000 + file.writes.len() as u64),
-        }
+rule! {
+    pub struct ContentMismatch {
+        files: Bounded<FileId, File>
+            = Bounded::new(|file| file.mismatches * 1000 + file.writes.len() as u64),
     }
 }
 
@@ -78,22 +64,6 @@ impl File {
 }
 
 impl Rule for ContentMismatch {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[
-            Kind::Read,
-            Kind::Write,
-            Kind::Truncate,
-            Kind::Allocate,
-            Kind::Transfer,
-            Kind::Mmap,
-            Kind::Open,
-        ])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(id) = call.file.filter(|_| call.succeeded()) else { return };
         if !context.file(call).is_none_or(|f| f.is_regular()) {
@@ -160,10 +130,7 @@ impl Rule for ContentMismatch {
                     number("bytes", file.bytes),
                 ],
                 examples: file.examples.list(),
-                query: sql::calls(&format!(
-                    "file_id = {} AND (call_reads(syscall) OR call_writes(syscall))",
-                    id.0
-                )),
+                query: calls!("file_id = {id} AND (call_reads(syscall) OR call_writes(syscall))"),
                 rests_on_absence: true,
                 ..Found::default()
             });

@@ -2,17 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::sql;
-use crate::state::Context;
-use crate::stats::Durations;
-use crate::text::Text;
+use crate::prelude::*;
 
 /// Share of a thread's time that goes into waiting for locks.
 const MIN_PART: f64 = 0.1;
@@ -31,6 +21,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Waiting for each other on one file",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: kinds![Flock, Fcntl, Write],
     about_calls: false,
     what: "Threads or processes wait for a lock on one file: either a lock that they take \
            themselves (flock, fcntl), or the kernel's lock that allows one write at a time.",
@@ -78,18 +69,10 @@ struct Writes {
     examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct Contention {
-    locks: Bounded<(i32, FileId), Locks>,
-    writes: Bounded<FileId, Writes>,
-}
-
-impl Default for Contention {
-    fn default() -> Self {
-        Self {
-            locks: Bounded::new(|locks| locks.waited_ns.unsigned_abs()),
-            writes: Bounded::new(|writes| writes.together.count),
-        }
+rule! {
+    pub struct Contention {
+        locks: Bounded<(i32, FileId), Locks> = Bounded::new(|locks| locks.waited_ns.unsigned_abs()),
+        writes: Bounded<FileId, Writes> = Bounded::new(|writes| writes.together.count),
     }
 }
 
@@ -97,14 +80,6 @@ impl Default for Contention {
 const MAX_THREADS: usize = 64;
 
 impl Rule for Contention {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Flock, Kind::Fcntl, Kind::Write])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(file) = call.file.filter(|_| call.succeeded() && !call.asynchronous) else { return };
         if call.kind == Kind::Write {
@@ -188,10 +163,7 @@ impl Rule for Contention {
                 },
                 evidence: vec![number("waits", locks.waits as i64), evidence("share_of_thread", part)],
                 examples: locks.examples.list(),
-                query: sql::calls(&format!(
-                    "file_id = {} AND (syscall = 'flock' OR args LIKE 'cmd=F_%SETLK%')",
-                    file.0
-                )),
+                query: calls!("file_id = {file} AND (syscall = 'flock' OR args LIKE 'cmd=F_%SETLK%')"),
                 ..Found::default()
             });
         }
@@ -220,7 +192,7 @@ impl Rule for Contention {
                 .with_file(file, path(file)),
                 evidence: vec![number("waits", waits as i64), number("processes", all.len() as i64)],
                 examples: examples.list(),
-                query: sql::calls(&format!("file_id = {} AND (syscall = 'flock' OR args LIKE 'cmd=F_%SETLK%')", file.0)),
+                query: calls!("file_id = {file} AND (syscall = 'flock' OR args LIKE 'cmd=F_%SETLK%')"),
                 ..Found::default()
             });
         }
@@ -251,7 +223,7 @@ impl Rule for Contention {
                     number("median_alone_ns", alone),
                 ],
                 examples: writes.examples.list(),
-                query: sql::calls(&format!("file_id = {} AND call_writes(syscall)", file.0)),
+                query: calls!("file_id = {file} AND call_writes(syscall)"),
                 ..Found::default()
             });
         }

@@ -1,16 +1,6 @@
 //! `direct-shallow`: direct I/O in small pieces, in order, one at a time.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::sql;
-use crate::state::Context;
-use crate::stats::Durations;
-use crate::text::Text;
+use crate::prelude::*;
 
 /// Calls from which on they count.
 const MIN_CALLS: u64 = 128;
@@ -28,6 +18,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Direct I/O in small pieces, one at a time",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: kinds![Read, Write, Sync],
     about_calls: false,
     what: "A process reads or writes a file with O_DIRECT from one end to the other in small \
            pieces, and waits for each piece. With O_DIRECT the kernel neither reads ahead nor \
@@ -60,31 +51,15 @@ struct Stream {
     examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct DirectShallow {
-    streams: Bounded<(i32, FileId, bool), Stream>,
-    /// By process: the thread whose call ended last, and when.
-    last: Bounded<i32, (i32, i64)>,
-}
-
-impl Default for DirectShallow {
-    fn default() -> Self {
-        Self {
-            streams: Bounded::new(|stream| stream.calls.count),
-            last: Bounded::new(|(_, at_ns)| at_ns.unsigned_abs()),
-        }
+rule! {
+    pub struct DirectShallow {
+        streams: Bounded<(i32, FileId, bool), Stream> = Bounded::new(|stream| stream.calls.count),
+        /// By process: the thread whose call ended last, and when.
+        last: Bounded<i32, (i32, i64)> = Bounded::new(|(_, at_ns)| at_ns.unsigned_abs()),
     }
 }
 
 impl Rule for DirectShallow {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Read, Kind::Write, Kind::Sync])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(id) = call.file.filter(|_| call.succeeded() && !call.operation) else { return };
         if call.kind == Kind::Sync {
@@ -150,11 +125,7 @@ impl Rule for DirectShallow {
                     evidence("share_of_time", part.min(1.0)),
                 ],
                 examples: stream.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND file_id = {} AND {}(syscall)",
-                    id.0,
-                    if *writes { "call_writes" } else { "call_reads" },
-                )),
+                query: calls!("pid = {pid} AND file_id = {id} AND {}(syscall)", if *writes { "call_writes" } else { "call_reads" }),
                 ..Found::default()
             });
         }

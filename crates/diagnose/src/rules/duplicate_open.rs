@@ -1,16 +1,6 @@
 //! `duplicate-open`: one file is opened twice for one piece of work.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Example, Examples, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::stats::Durations;
-use crate::text::Text;
+use crate::prelude::*;
 
 /// Files or repetitions from which on they count.
 const MIN_TIMES: u64 = 10;
@@ -24,6 +14,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "File opened twice for one operation",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: Kinds::ALL,
     about_calls: true,
     what: "A thread opens a file and shortly afterwards opens the same file again, while the first \
            descriptor is still open or right after it was closed: once to examine the file (size, \
@@ -102,30 +93,15 @@ struct Syncing {
     examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct DuplicateOpen {
-    threads: Bounded<i32, Thread>,
-    processes: Bounded<i32, Process>,
-}
-
-impl Default for DuplicateOpen {
-    fn default() -> Self {
-        Self {
-            threads: Bounded::new(|thread| thread.calls),
-            processes: Bounded::new(|process| process.times + process.only_sync.times),
-        }
+rule! {
+    pub struct DuplicateOpen {
+        threads: Bounded<i32, Thread> = Bounded::new(|thread| thread.calls),
+        processes: Bounded<i32, Process>
+            = Bounded::new(|process| process.times + process.only_sync.times),
     }
 }
 
 impl Rule for DuplicateOpen {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::ALL
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         if call.asynchronous {
             return;
@@ -230,9 +206,7 @@ impl Rule for DuplicateOpen {
                     },
                     evidence: vec![number("opens_to_sync", only.times as i64)],
                     examples: only.examples.list(),
-                    query: sql::calls(&format!(
-                        "pid = {pid} AND (syscall IN ('open', 'openat', 'openat2', 'creat') OR syscall LIKE '%sync%')"
-                    )),
+                    query: calls!("pid = {pid} AND (syscall IN ('open', 'openat', 'openat2', 'creat') OR syscall LIKE '%sync%')"),
                     ..Found::default()
                 });
             }
@@ -258,9 +232,7 @@ impl Rule for DuplicateOpen {
                     number("median_open_ns", process.open.median_ns()),
                 ],
                 examples: process.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND syscall IN ('open', 'openat', 'openat2', 'creat')"
-                )),
+                query: calls!("pid = {pid} AND syscall IN ('open', 'openat', 'openat2', 'creat')"),
                 ..Found::default()
             });
         }

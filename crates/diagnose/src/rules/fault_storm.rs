@@ -1,18 +1,8 @@
 //! `fault-storm`: a mapped file comes from the device page by page.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Example, Examples, Group, Subject};
-use crate::kind::Kinds;
-use crate::layers::{Fault, Layer, Row};
+use crate::layers::Fault;
 use crate::order::{Head, Step};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::state::intervals::Intervals;
-use crate::state::{Context, State};
-use crate::stats::Durations;
-use crate::text::Text;
+use crate::prelude::*;
 
 /// Time in which faults are counted, nanoseconds.
 const WINDOW_NS: i64 = 100_000_000;
@@ -38,6 +28,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Mapped file read page by page",
     group: Group::Performance,
     needs: &[Input::Faults],
+    kinds: Kinds::NONE,
     about_calls: false,
     what: "A process touches pages of a mapped file that are not in memory. Each touch stops the \
            thread until the device has answered, without a visible call, and the kernel reads few \
@@ -133,31 +124,16 @@ impl Mapping {
     }
 }
 
-#[derive(Debug)]
-pub struct FaultStorm {
-    mappings: Bounded<(i32, FileId), Mapping>,
-    /// Files that code was fetched from.
-    code: Bounded<FileId, bool>,
-}
-
-impl Default for FaultStorm {
-    fn default() -> Self {
-        Self {
-            mappings: Bounded::new(|mapping| mapping.storm.count + mapping.faults),
-            code: Bounded::new(|_| 0),
-        }
+rule! {
+    pub struct FaultStorm {
+        mappings: Bounded<(i32, FileId), Mapping>
+            = Bounded::new(|mapping| mapping.storm.count + mapping.faults),
+        /// Files that code was fetched from.
+        code: Bounded<FileId, bool>,
     }
 }
 
 impl Rule for FaultStorm {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::NONE
-    }
-
     fn call(&mut self, _: &Call, _: &Context) {}
 
     fn layers(&self) -> &'static [Layer] {

@@ -2,19 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::Call;
-use crate::finding::{Example, Examples, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
 use crate::names::directory;
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
+use crate::prelude::*;
 use crate::state::descriptors::{Description, Opened};
-use crate::text::{Text, counted};
-use crate::text_key::key_of;
 
 /// Descriptors that are left open from which on they count.
 const MIN_OPEN: usize = 100;
@@ -26,6 +16,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Descriptors that are not closed",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    kinds: kinds![Open, Dup, Close],
     about_calls: false,
     what: "A process opens descriptors and does not close them until it reaches its limit (EMFILE). \
            Then every operation that needs a descriptor fails: connections, files, libraries.",
@@ -122,16 +113,9 @@ struct Process {
     closed: HashMap<u64, u64>,
 }
 
-#[derive(Debug)]
-pub struct FdLeak {
-    processes: Bounded<i32, Process>,
-}
-
-impl Default for FdLeak {
-    fn default() -> Self {
-        Self {
-            processes: Bounded::new(|process| process.opens + process.refused),
-        }
+rule! {
+    pub struct FdLeak {
+        processes: Bounded<i32, Process> = Bounded::new(|process| process.opens + process.refused),
     }
 }
 
@@ -166,14 +150,6 @@ impl FdLeak {
 }
 
 impl Rule for FdLeak {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Open, Kind::Dup, Kind::Close])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let process = self.processes.entry(call.pid);
         if call.kind == Kind::Close {
@@ -283,9 +259,7 @@ impl Rule for FdLeak {
                     left.iter().for_each(|(opened, fd, _)| examples.keep(example(opened, *fd)));
                     examples.list()
                 },
-                query: sql::calls(&format!(
-                    "pid = {pid} AND syscall IN ('open', 'openat', 'openat2', 'creat', 'dup', 'dup2', 'dup3', 'close')"
-                )),
+                query: calls!("pid = {pid} AND syscall IN ('open', 'openat', 'openat2', 'creat', 'dup', 'dup2', 'dup3', 'close')"),
                 rests_on_absence: true,
                 ..Found::default()
             });

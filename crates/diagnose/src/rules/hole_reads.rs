@@ -1,18 +1,8 @@
 //! `hole-reads`: a process reads ranges of a file that have no blocks.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::layers::{Layer, Row};
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::sql;
+use crate::prelude::*;
 use crate::state::descriptors::Description;
 use crate::state::files::FileState;
-use crate::state::{Context, State};
-use crate::text::Text;
 
 /// Bytes without blocks, from which on they count.
 const MIN_BYTES: i64 = 16 << 20;
@@ -30,6 +20,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Reading ranges without data",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Cache, Input::Block, Input::Waits],
+    kinds: kinds![Read],
     about_calls: false,
     what: "A process reads ranges of a sparse or preallocated file that contain no data. The kernel \
            fills a page of the page cache with zeros for each page of the range, and these pages \
@@ -62,31 +53,15 @@ struct Reader {
     examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct HoleReads {
-    readers: Bounded<(i32, FileId), Reader>,
-    /// Bytes that devices read for workers of the kernel, and no known file or program.
-    unexplained: i64,
-}
-
-impl Default for HoleReads {
-    fn default() -> Self {
-        Self {
-            readers: Bounded::new(|reader| reader.filled.unsigned_abs()),
-            unexplained: 0,
-        }
+rule! {
+    pub struct HoleReads {
+        readers: Bounded<(i32, FileId), Reader> = Bounded::new(|reader| reader.filled.unsigned_abs()),
+        /// Bytes that devices read for workers of the kernel, and no known file or program.
+        unexplained: i64,
     }
 }
 
 impl Rule for HoleReads {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Read])
-    }
-
     fn layers(&self) -> &'static [Layer] {
         &[Layer::Device]
     }
@@ -151,7 +126,7 @@ impl Rule for HoleReads {
                     evidence("share_of_what_it_reads", part),
                 ],
                 examples: reader.examples.list(),
-                query: sql::calls(&format!("pid = {pid} AND file_id = {} AND call_reads(syscall)", id.0)),
+                query: calls!("pid = {pid} AND file_id = {id} AND call_reads(syscall)"),
                 ..Found::default()
             });
         }

@@ -2,17 +2,8 @@
 
 use std::collections::HashMap;
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::Call;
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::layers::{Layer, Row};
 use crate::names::role;
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::state::{Context, State};
-use crate::text::Text;
+use crate::prelude::*;
 
 /// Interrupts of a thread from which on they count.
 const MIN_INTERRUPTS: u64 = 100;
@@ -26,6 +17,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "One thread serves the interrupts of all",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Waits, Input::Interrupts],
+    kinds: kinds![Read, Write, Transfer, Sync, Open, Stat, ReadDir, Unlink, Rename, Truncate, Allocate],
     about_calls: false,
     what: "Among threads that do the same work, one is interrupted much more during its requests \
            than the others, because all interrupts of a device or of timers arrive at the CPU on \
@@ -63,29 +55,13 @@ struct Thread {
 /// Sources of interrupts that are distinguished.
 const MAX_NAMES: usize = 32;
 
-#[derive(Debug)]
-pub struct IrqImbalance {
-    threads: Bounded<i32, Thread>,
-}
-
-impl Default for IrqImbalance {
-    fn default() -> Self {
-        Self {
-            threads: Bounded::new(|thread| thread.interrupts),
-        }
+rule! {
+    pub struct IrqImbalance {
+        threads: Bounded<i32, Thread> = Bounded::new(|thread| thread.interrupts),
     }
 }
 
 impl Rule for IrqImbalance {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        use Kind::*;
-        Kinds::of(&[Read, Write, Transfer, Sync, Open, Stat, ReadDir, Unlink, Rename, Truncate, Allocate])
-    }
-
     fn layers(&self) -> &'static [Layer] {
         &[Layer::Interrupt]
     }

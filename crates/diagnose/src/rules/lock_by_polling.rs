@@ -1,16 +1,7 @@
 //! `lock-by-polling`: processes wait for a lock by trying to make its name again and again.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
 use crate::names::directory;
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::{Context, State};
-use crate::text::Text;
+use crate::prelude::*;
 
 /// Times that a process which had failed got the lock: once is chance.
 const MIN_WAITS: u64 = 2;
@@ -22,6 +13,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Lock acquired by polling",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: kinds![Mkdir, Open, Link, Symlink, Unlink, Rmdir, Rename, Flock, Fcntl, Close, Write],
     about_calls: false,
     what: "Processes wait for a lock without the kernel's help. Each of them tries, sleeps, and \
            tries again, so after each release no process holds the lock until the next attempt. The \
@@ -164,7 +156,7 @@ impl Lock {
                 number("failed_ns", self.failed_ns),
             ],
             examples: self.examples.list(),
-            query: sql::calls(&query),
+            query: sql::select(&query),
             ..Found::default()
         })
     }
@@ -176,19 +168,11 @@ enum Key {
     File(FileId),
 }
 
-#[derive(Debug)]
-pub struct LockByPolling {
-    locks: Bounded<Key, Lock>,
-    /// By process: what it waits for.
-    waits_for: Bounded<i32, Option<Key>>,
-}
-
-impl Default for LockByPolling {
-    fn default() -> Self {
-        Self {
-            locks: Bounded::new(|lock| lock.failures),
-            waits_for: Bounded::new(|_| 0),
-        }
+rule! {
+    pub struct LockByPolling {
+        locks: Bounded<Key, Lock> = Bounded::new(|lock| lock.failures),
+        /// By process: what it waits for.
+        waits_for: Bounded<i32, Option<Key>>,
     }
 }
 
@@ -271,15 +255,6 @@ impl LockByPolling {
 }
 
 impl Rule for LockByPolling {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        use Kind::*;
-        Kinds::of(&[Mkdir, Open, Link, Symlink, Unlink, Rmdir, Rename, Flock, Fcntl, Close, Write])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         if call.ret.is_none() {
             return;

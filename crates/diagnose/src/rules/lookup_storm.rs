@@ -1,15 +1,6 @@
 //! `lookup-storm`: most of the paths that a process looks up are not there.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::Call;
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::Text;
+use crate::prelude::*;
 
 /// Failures from which on they count.
 const MIN_FAILURES: u64 = 100;
@@ -21,6 +12,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Lookups of paths that do not exist",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: kinds![Open, Stat, Access, Readlink, GetXattr, Chdir, Mkdir, Mknod, Rename, Link, Symlink],
     about_calls: true,
     what: "A process tries one path after another until it finds a file, along a search path of \
            directories, suffixes, or languages. Each attempt walks the path in the kernel and fails \
@@ -60,43 +52,16 @@ struct Misses {
     cost_ns: i64,
 }
 
-#[derive(Debug)]
-pub struct LookupStorm {
-    processes: Bounded<i32, Process>,
-    /// By path.
-    misses: Bounded<u64, Vec<Misses>>,
-}
-
-impl Default for LookupStorm {
-    fn default() -> Self {
-        Self {
-            processes: Bounded::new(|process| process.missing),
-            misses: Bounded::new(|all| all.iter().map(|misses| misses.count).sum()),
-        }
+rule! {
+    pub struct LookupStorm {
+        processes: Bounded<i32, Process> = Bounded::new(|process| process.missing),
+        /// By path.
+        misses: Bounded<u64, Vec<Misses>>
+            = Bounded::new(|all| all.iter().map(|misses| misses.count).sum()),
     }
 }
 
 impl Rule for LookupStorm {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[
-            Kind::Open,
-            Kind::Stat,
-            Kind::Access,
-            Kind::Readlink,
-            Kind::GetXattr,
-            Kind::Chdir,
-            Kind::Mkdir,
-            Kind::Mknod,
-            Kind::Rename,
-            Kind::Link,
-            Kind::Symlink,
-        ])
-    }
-
     fn call(&mut self, call: &Call, _: &Context) {
         let makes = match call.kind {
             Kind::Mkdir | Kind::Mknod => call.path_key(),
@@ -163,7 +128,7 @@ impl Rule for LookupStorm {
                     number("missing", process.missing as i64),
                 ],
                 examples: process.examples.list(),
-                query: sql::calls(&format!("pid = {pid} AND errno = 'ENOENT' AND path_arg <> ''")),
+                query: calls!("pid = {pid} AND errno = 'ENOENT' AND path_arg <> ''"),
                 ..Found::default()
             });
         }

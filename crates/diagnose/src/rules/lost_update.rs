@@ -2,19 +2,8 @@
 
 use std::collections::VecDeque;
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{EXAMPLES, Example, Examples, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
+use crate::prelude::*;
 use crate::state::descriptors::Description;
-use crate::state::intervals::Intervals;
-use crate::text::Text;
-use crate::text_key::key_of;
 
 /// Updates from which on it is no accident of a start or an end.
 const MIN_UPDATES: u64 = 3;
@@ -26,6 +15,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Updates of other processes overwritten",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    kinds: kinds![Open, Close, Read, Write, Seek, Truncate, Rename, Flock, Fcntl],
     about_calls: true,
     what: "Several processes change the same file, and one overwrites what another has just written \
            without having seen it. Records disappear, or a counter misses increments. No call \
@@ -154,21 +144,13 @@ struct Name {
 /// Files that had a name before which are remembered.
 const MAX_OLD: usize = 16;
 
-#[derive(Debug)]
-pub struct LostUpdate {
-    names: Bounded<u64, Name>,
-    files: Bounded<FileId, Shared>,
-    /// When a process last read a file.
-    reads: Bounded<(i32, FileId), i64>,
-}
-
-impl Default for LostUpdate {
-    fn default() -> Self {
-        Self {
-            names: Bounded::new(|name| name.lost.updates()),
-            files: Bounded::new(|file| file.updates() + file.writers.len() as u64),
-            reads: Bounded::new(|at_ns| at_ns.unsigned_abs()),
-        }
+rule! {
+    pub struct LostUpdate {
+        names: Bounded<u64, Name> = Bounded::new(|name| name.lost.updates()),
+        files: Bounded<FileId, Shared>
+            = Bounded::new(|file| file.updates() + file.writers.len() as u64),
+        /// When a process last read a file.
+        reads: Bounded<(i32, FileId), i64> = Bounded::new(|at_ns| at_ns.unsigned_abs()),
     }
 }
 
@@ -239,15 +221,6 @@ impl LostUpdate {
 }
 
 impl Rule for LostUpdate {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        use Kind::*;
-        Kinds::of(&[Open, Close, Read, Write, Seek, Truncate, Rename, Flock, Fcntl])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         if call.kind == Kind::Rename {
             let files = &context.state.files;
@@ -336,7 +309,7 @@ impl Rule for LostUpdate {
                     number("processes", more + 1),
                 ],
                 examples: file.examples.list(),
-                query: sql::calls(&match id {
+                query: sql::select(&match id {
                     Some(id) => format!(
                         "file_id = {} AND (call_writes(syscall) OR call_reads(syscall) OR syscall IN ('lseek', 'ftruncate', 'truncate', 'open', 'openat', 'creat'))",
                         id.0

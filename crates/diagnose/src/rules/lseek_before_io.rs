@@ -1,15 +1,6 @@
 //! `lseek-before-io`: lseek before each read or write, or lseek that moves nothing.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::Text;
+use crate::prelude::*;
 
 /// Seeks from which on they count.
 const MIN_SEEKS: u64 = 64;
@@ -23,6 +14,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Seek, then read or write",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: kinds![Read, Write, Seek],
     about_calls: true,
     what: "The program sets the position with lseek and then reads or writes: two system calls \
            where one suffices. Other threads that share the descriptor can move the position in \
@@ -65,28 +57,14 @@ struct Stream {
     examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct LseekBeforeIo {
-    streams: Bounded<(i32, FileId, i32), Stream>,
-}
-
-impl Default for LseekBeforeIo {
-    fn default() -> Self {
-        Self {
-            streams: Bounded::new(|stream| stream.pairs + stream.idle),
-        }
+rule! {
+    pub struct LseekBeforeIo {
+        streams: Bounded<(i32, FileId, i32), Stream>
+            = Bounded::new(|stream| stream.pairs + stream.idle),
     }
 }
 
 impl Rule for LseekBeforeIo {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Read, Kind::Write, Kind::Seek])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let (Some(file), Some(fd)) = (call.file, call.fd) else { return };
         if !call.succeeded() || call.asynchronous {
@@ -164,10 +142,7 @@ impl Rule for LseekBeforeIo {
                     number("reads_and_writes", stream.ios as i64),
                 ],
                 examples: stream.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND file_id = {} AND syscall IN ('lseek', 'read', 'readv', 'write', 'writev')",
-                    file.0
-                )),
+                query: calls!("pid = {pid} AND file_id = {file} AND syscall IN ('lseek', 'read', 'readv', 'write', 'writev')"),
                 ..Found::default()
             });
         }

@@ -2,16 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::Call;
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::{Text, counted};
+use crate::prelude::*;
 
 /// Length of a window, nanoseconds.
 const WINDOW_NS: i64 = 1_000_000_000;
@@ -59,6 +50,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Mostly names and attributes",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: Kinds::ALL,
     about_calls: false,
     what: "A process spends most of its I/O time on opening, looking up, listing, and removing \
            files rather than on their contents: very many small files, or one stat per directory \
@@ -186,32 +178,17 @@ fn changes(call: &Call) -> bool {
     }
 }
 
-#[derive(Debug)]
-pub struct MetadataStorm {
-    processes: Bounded<i32, Process>,
-    /// By process and number of the path.
-    entries: Bounded<(i32, u64), Entry>,
-}
-
-impl Default for MetadataStorm {
-    fn default() -> Self {
-        Self {
-            processes: Bounded::new(|process| process.total_calls + process.looks.count),
-            // For forgotten entries it is unknown whether they are opened.
-            entries: Bounded::new(|entry| u64::from(entry.opened)),
-        }
+rule! {
+    pub struct MetadataStorm {
+        processes: Bounded<i32, Process>
+            = Bounded::new(|process| process.total_calls + process.looks.count),
+        /// By process and number of the path.
+        // For forgotten entries it is unknown whether they are opened.
+        entries: Bounded<(i32, u64), Entry> = Bounded::new(|entry| u64::from(entry.opened)),
     }
 }
 
 impl Rule for MetadataStorm {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::ALL
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         if call.asynchronous || call.failed_with("ENOENT") {
             return;
@@ -301,9 +278,7 @@ impl Rule for MetadataStorm {
                     subject: subject.clone(),
                     evidence: vec![number("stats_of_entries", process.stats as i64)],
                     examples: process.entry_examples.list(),
-                    query: sql::calls(&format!(
-                        "pid = {pid} AND syscall IN ('stat', 'lstat', 'newfstatat', 'statx', 'getdents', 'getdents64')"
-                    )),
+                    query: calls!("pid = {pid} AND syscall IN ('stat', 'lstat', 'newfstatat', 'statx', 'getdents', 'getdents64')"),
                     ..Found::default()
                 });
             }

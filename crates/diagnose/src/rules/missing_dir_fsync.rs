@@ -2,19 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{EXAMPLES, Example, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
 use crate::names::{directory, is_pid_or_lock};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
+use crate::prelude::*;
 use crate::state::files::FileState;
-use crate::text::{Text, counted, list};
-use crate::text_key::key_of;
 
 /// Files that a process leaves to the kernel's write-back, from which on it says something of the
 /// process.
@@ -27,6 +17,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Directory never made durable",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    kinds: kinds![Open, Sync, SyncAll, Rename, Unlink, Link],
     about_calls: false,
     what: "A process makes a file durable and renames or creates it, so durability matters to it, \
            but it never makes the directory durable that contains the name. After a crash the bytes \
@@ -77,34 +68,21 @@ struct Name {
     example: Option<Example>,
 }
 
-#[derive(Debug)]
-pub struct MissingDirFsync {
-    /// Names that wait for their directory.
-    waiting: Bounded<u64, Name>,
-    /// Of files that have such a name, the last one.
-    latest: Bounded<FileId, u64>,
-    /// Directories that were made durable: number of the call.
-    synced: Bounded<u64, u64>,
-    /// Files that were created here and not made durable yet, with their path.
-    fresh: Bounded<FileId, Option<Text>>,
-    /// Files that a process made to write to them.
-    made: Bounded<FileId, i32>,
-    /// Times that a process gave a durable file a name that was in use.
-    replaced: Bounded<i32, u64>,
-    calls: u64,
-}
-
-impl Default for MissingDirFsync {
-    fn default() -> Self {
-        Self {
-            waiting: Bounded::new(|name| name.since),
-            latest: Bounded::new(|_| 0),
-            synced: Bounded::new(|call| *call),
-            fresh: Bounded::new(|_| 0),
-            made: Bounded::new(|_| 0),
-            replaced: Bounded::new(|times| *times),
-            calls: 0,
-        }
+rule! {
+    pub struct MissingDirFsync {
+        /// Names that wait for their directory.
+        waiting: Bounded<u64, Name> = Bounded::new(|name| name.since),
+        /// Of files that have such a name, the last one.
+        latest: Bounded<FileId, u64>,
+        /// Directories that were made durable: number of the call.
+        synced: Bounded<u64, u64> = Bounded::new(|call| *call),
+        /// Files that were created here and not made durable yet, with their path.
+        fresh: Bounded<FileId, Option<Text>>,
+        /// Files that a process made to write to them.
+        made: Bounded<FileId, i32>,
+        /// Times that a process gave a durable file a name that was in use.
+        replaced: Bounded<i32, u64> = Bounded::new(|times| *times),
+        calls: u64,
     }
 }
 
@@ -180,14 +158,6 @@ impl MissingDirFsync {
 }
 
 impl Rule for MissingDirFsync {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Open, Kind::Sync, Kind::SyncAll, Kind::Rename, Kind::Unlink, Kind::Link])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         if !call.succeeded() {
             return;
@@ -289,7 +259,7 @@ impl Rule for MissingDirFsync {
                     number("directories", directories.len() as i64),
                 ],
                 examples: names.iter().filter_map(|name| name.example.clone()).take(EXAMPLES).collect(),
-                query: sql::calls(&condition),
+                query: sql::select(&condition),
                 rests_on_absence: true,
                 ..Found::default()
             });

@@ -1,18 +1,8 @@
 //! `missing-fallocate`: a file grows a little before each sync.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::layers::{Layer, Origin, Row};
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::intervals::Intervals;
-use crate::state::{Context, State, Synced};
-use crate::stats::Durations;
-use crate::text::Text;
+use crate::layers::Origin;
+use crate::prelude::*;
+use crate::state::Synced;
 
 /// Syncs of a file that had just grown from which on they count.
 const MIN_SYNCS: u64 = 64;
@@ -30,6 +20,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Growing without preallocation",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: kinds![Write, Sync, Allocate, Truncate],
     about_calls: false,
     what: "Each write extends the file, and each sync then writes the new length and new blocks \
            (metadata, through the journal if the file system has one) in addition to the data. In \
@@ -92,31 +83,15 @@ impl Growth {
     }
 }
 
-#[derive(Debug)]
-pub struct MissingFallocate {
-    files: Bounded<(i32, FileId), Growth>,
-    /// Whether a journal of a file system was written: not every one has one.
-    journal: bool,
-}
-
-impl Default for MissingFallocate {
-    fn default() -> Self {
-        Self {
-            files: Bounded::new(|growth| growth.syncs + growth.holes),
-            journal: false,
-        }
+rule! {
+    pub struct MissingFallocate {
+        files: Bounded<(i32, FileId), Growth> = Bounded::new(|growth| growth.syncs + growth.holes),
+        /// Whether a journal of a file system was written: not every one has one.
+        journal: bool,
     }
 }
 
 impl Rule for MissingFallocate {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Write, Kind::Sync, Kind::Allocate, Kind::Truncate])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let (Some(id), Some(file)) = (call.file, context.file(call)) else { return };
         if !call.succeeded() || !file.is_regular() || file.is_volatile() {
@@ -180,10 +155,7 @@ impl Rule for MissingFallocate {
             let most = growth.after_growth.median_ns().saturating_mul(SLOW);
             let cost = (growth.after_growth.sum_up_to_ns(most) as f64 / (2.0 + each / REQUEST)) as i64;
             let subject = Subject::process(*pid, &growth.comm).with_file(*id, path);
-            let query = sql::calls(&format!(
-                "pid = {pid} AND file_id = {} AND (call_writes(syscall) OR syscall IN ('fsync', 'fdatasync', 'fallocate', 'ftruncate'))",
-                id.0
-            ));
+            let query = calls!("pid = {pid} AND file_id = {id} AND (call_writes(syscall) OR syscall IN ('fsync', 'fdatasync', 'fallocate', 'ftruncate'))");
             let overwrites = !matches!(file.fs_type.as_str(), "btrfs" | "zfs" | "bcachefs");
             if times >= MIN_SYNCS && part >= MIN_PART && !growth.reserved && overwrites && run.matters(cost) {
                 out.push(Found {

@@ -2,17 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::Call;
-use crate::finding::{Example, Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::layers::{Layer, Origin, Request, Row};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::state::{Context, State};
-use crate::stats::Durations;
-use crate::text_key::key_of;
+use crate::layers::{Origin, Request};
+use crate::prelude::*;
 
 /// Requests of another process that complete while one waits, from which on it is
 /// behind them.
@@ -32,6 +23,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Waiting behind another process's requests",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
+    kinds: kinds![Read, Transfer],
     about_calls: false,
     what: "Requests that a program waits for (reads that miss the page cache, syncs) wait in the \
            queue of the device behind requests of another process, such as a backup or a copy, and \
@@ -102,24 +94,14 @@ struct Waited {
 /// Calls whose requests are kept until they end.
 const MAX_PENDING: usize = 4096;
 
-#[derive(Debug)]
-pub struct NoisyNeighbor {
-    devices: HashMap<u64, (String, VecDeque<Done>)>,
-    waiters: Bounded<(i32, u64), Waiter>,
-    /// By call: the first request that the kernel takes for readahead. What a read misses is
-    /// among those; only the end of the call tells whether it waited.
-    pending: HashMap<i64, Waited>,
-    names: HashMap<u64, String>,
-}
-
-impl Default for NoisyNeighbor {
-    fn default() -> Self {
-        Self {
-            devices: HashMap::new(),
-            waiters: Bounded::new(|waiter| waiter.behind.count),
-            pending: HashMap::new(),
-            names: HashMap::new(),
-        }
+rule! {
+    pub struct NoisyNeighbor {
+        devices: HashMap<u64, (String, VecDeque<Done>)>,
+        waiters: Bounded<(i32, u64), Waiter> = Bounded::new(|waiter| waiter.behind.count),
+        /// By call: the first request that the kernel takes for readahead. What a read misses is
+        /// among those; only the end of the call tells whether it waited.
+        pending: HashMap<i64, Waited>,
+        names: HashMap<u64, String>,
     }
 }
 
@@ -173,14 +155,6 @@ fn awaited(request: &Request) -> Option<(i32, i64)> {
 }
 
 impl Rule for NoisyNeighbor {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Read, Kind::Transfer])
-    }
-
     fn call(&mut self, call: &Call, _: &Context) {
         if let Some(waited) = self.pending.remove(&call.rid)
             && waited.completed_at_ns <= call.ended_at_ns()

@@ -2,17 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{EXAMPLES, Example, Examples, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
 use crate::names::{is_pid_or_lock, is_rebuilt};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::Text;
+use crate::prelude::*;
 
 /// Times that one file is rewritten from which on it is data that lives.
 const MIN_REWRITES: u64 = 2;
@@ -22,6 +13,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "File emptied and rewritten in place",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    kinds: kinds![Open, Truncate, Read, Write, Sync, Flock, Fcntl, Close],
     about_calls: true,
     what: "A process empties a file that has contents (O_TRUNC, ftruncate to 0) and writes the new \
            contents into it. A crash, a full disk, or a kill in between leaves the file empty or \
@@ -96,38 +88,19 @@ impl Rewrites {
     }
 }
 
-#[derive(Debug)]
-pub struct NonAtomicRewrite {
-    files: Bounded<(i32, FileId), Rewrites>,
-    /// Files that a process opened to read them, and the bytes that it has read.
-    loaded: Bounded<(i32, FileId), i64>,
-    /// Files that a process has locked.
-    locked: Bounded<(i32, FileId), bool>,
-    /// Length of a file before it was emptied, as the writes that were seen tell.
-    length: Bounded<FileId, i64>,
-}
-
-impl Default for NonAtomicRewrite {
-    fn default() -> Self {
-        Self {
-            files: Bounded::new(|rewrites| rewrites.rewrites),
-            loaded: Bounded::new(|_| 0),
-            locked: Bounded::new(|_| 0),
-            length: Bounded::new(|_| 0),
-        }
+rule! {
+    pub struct NonAtomicRewrite {
+        files: Bounded<(i32, FileId), Rewrites> = Bounded::new(|rewrites| rewrites.rewrites),
+        /// Files that a process opened to read them, and the bytes that it has read.
+        loaded: Bounded<(i32, FileId), i64>,
+        /// Files that a process has locked.
+        locked: Bounded<(i32, FileId), bool>,
+        /// Length of a file before it was emptied, as the writes that were seen tell.
+        length: Bounded<FileId, i64>,
     }
 }
 
 impl Rule for NonAtomicRewrite {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        use Kind::*;
-        Kinds::of(&[Open, Truncate, Read, Write, Sync, Flock, Fcntl, Close])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(id) = call.file.filter(|_| call.succeeded()) else { return };
         if call.kind == Kind::Write {
@@ -242,10 +215,7 @@ fn found(run: &Run, pid: Option<i32>, file: FileId, all: &[(i32, &Rewrites)]) ->
         .with_file(file, path),
         evidence: vec![number("rewrites", times as i64), number("bytes_at_stake", lost_bytes)],
         examples: all.iter().flat_map(|(_, rewrites)| rewrites.examples.list()).take(EXAMPLES).collect(),
-        query: sql::calls(&format!(
-            "{condition} AND file_id = {} AND (flags LIKE '%O_TRUNC%' OR syscall = 'ftruncate' OR call_writes(syscall))",
-            file.0
-        )),
+        query: calls!("{condition} AND file_id = {file} AND (flags LIKE '%O_TRUNC%' OR syscall = 'ftruncate' OR call_writes(syscall))"),
         ..Found::default()
     }
 }

@@ -1,17 +1,6 @@
 //! `online-discard`: calls that remove files wait for the device to discard their blocks.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::Call;
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::layers::{Layer, Row};
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::sql;
-use crate::state::{Context, State};
-use crate::stats::Durations;
-use crate::text::Text;
+use crate::prelude::*;
 
 const MIN_CALLS: u64 = 100;
 /// Their share of the process's time.
@@ -22,6 +11,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Waiting for discards of removed files",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
+    kinds: kinds![Unlink, Rename, Truncate, Open, Close],
     about_calls: false,
     what: "A process removes or empties many files on a file system mounted with the option \
            `discard`. For each file the file system informs the device of the freed blocks, and the \
@@ -49,32 +39,15 @@ struct Process {
     examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct OnlineDiscard {
-    /// Discards by the call that submitted them, which has not ended yet.
-    submitted: Bounded<i64, i64>,
-    processes: Bounded<i32, Process>,
-}
-
-impl Default for OnlineDiscard {
-    fn default() -> Self {
-        Self {
-            submitted: Bounded::new(|_| 0),
-            processes: Bounded::new(|process| process.calls.count),
-        }
+rule! {
+    pub struct OnlineDiscard {
+        /// Discards by the call that submitted them, which has not ended yet.
+        submitted: Bounded<i64, i64>,
+        processes: Bounded<i32, Process> = Bounded::new(|process| process.calls.count),
     }
 }
 
 impl Rule for OnlineDiscard {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        use Kind::*;
-        Kinds::of(&[Unlink, Rename, Truncate, Open, Close])
-    }
-
     fn layers(&self) -> &'static [Layer] {
         &[Layer::Device]
     }
@@ -133,9 +106,7 @@ impl Rule for OnlineDiscard {
                     evidence("share_of_time", part.min(1.0)),
                 ],
                 examples: process.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND rid IN (SELECT submit_rid FROM bios JOIN block USING (block_id) WHERE op = 'discard')"
-                )),
+                query: calls!("pid = {pid} AND rid IN (SELECT submit_rid FROM bios JOIN block USING (block_id) WHERE op = 'discard')"),
                 ..Found::default()
             });
         }

@@ -2,16 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::Call;
-use crate::finding::{Example, Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::sql;
-use crate::state::{Context, State};
-use crate::text::list;
+use crate::prelude::*;
 
 const MIN_PROCESSES: usize = 20;
 /// Share of its time, and of theirs, until their programs are loaded.
@@ -28,6 +19,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "One process per item",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: kinds![Open, Read, Write, Mmap, Close],
     about_calls: false,
     what: "A script or program starts a program for each line or file. Each time the kernel copies \
            and replaces the process, and the loader finds, opens, and maps its libraries, which \
@@ -70,16 +62,9 @@ struct Started<'a> {
     pids: BTreeSet<i32>,
 }
 
-#[derive(Debug)]
-pub struct ProcessPerItem {
-    processes: Bounded<i32, Load>,
-}
-
-impl Default for ProcessPerItem {
-    fn default() -> Self {
-        Self {
-            processes: Bounded::new(|_| 0),
-        }
+rule! {
+    pub struct ProcessPerItem {
+        processes: Bounded<i32, Load>,
     }
 }
 
@@ -121,15 +106,6 @@ fn starter(state: &State, pid: i32) -> Option<i32> {
 }
 
 impl Rule for ProcessPerItem {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        use Kind::*;
-        Kinds::of(&[Open, Read, Write, Mmap, Close])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let library = call.path.is_some_and(|path| is_library(path) || is_setting(path) || is_module(path));
         if library && call.kind != Kind::Write {
@@ -210,12 +186,7 @@ impl Rule for ProcessPerItem {
                     evidence("at_once", at_once),
                 ],
                 examples: started.examples.list(),
-                query: sql::calls(&format!(
-                    "pid BETWEEN {} AND {} AND comm IN ({}) AND path LIKE '%.so%'",
-                    started.pids.first().copied().unwrap_or(0),
-                    started.pids.last().copied().unwrap_or(0),
-                    names.iter().map(|(name, _)| sql::quote(name)).collect::<Vec<_>>().join(", "),
-                )),
+                query: calls!("pid BETWEEN {} AND {} AND comm IN ({}) AND path LIKE '%.so%'", started.pids.first().copied().unwrap_or(0), started.pids.last().copied().unwrap_or(0), names.iter().map(|(name, _)| sql::quote(name)).collect::<Vec<_>>().join(", ")),
                 ..Found::default()
             });
         }

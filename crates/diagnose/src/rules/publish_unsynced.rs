@@ -2,19 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{EXAMPLES, Example, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
 use crate::names::{directory, file_name, is_pid_or_lock, is_rebuilt, is_temporary};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
+use crate::prelude::*;
 use crate::state::files::FileState;
-use crate::text::{Text, list};
-use crate::text_key::key_of;
 
 /// Files from which on it is how a program works.
 const MIN_FILES: usize = 8;
@@ -35,6 +25,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Published before it was durable",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    kinds: kinds![Open, Close, Stat, Access, Rename, Link, Unlink, Mkdir, Sync, SyncAll, Msync],
     about_calls: false,
     what: "A process writes files under temporary names or in a separate directory, and then \
            renames or links each to a new name, so that other programs see only complete files; but \
@@ -102,33 +93,20 @@ struct Waiting {
     rounds: u64,
 }
 
-#[derive(Debug)]
-pub struct PublishUnsynced {
-    made: Bounded<FileId, Made>,
-    /// By process and directory.
-    waiting: Bounded<(i32, u64), Waiting>,
-    /// Directories that a process made.
-    trees: Bounded<(i32, u64), bool>,
-    /// By process and directory: files in new directories that are in it, at whatever depth.
-    inside: Bounded<(i32, u64), Waiting>,
-    published: Bounded<FileId, Published>,
-    /// Programs that make files durable, by the names of their threads.
-    syncing: Bounded<u64, bool>,
-    /// Paths that were in use.
-    live: Bounded<u64, bool>,
-}
-
-impl Default for PublishUnsynced {
-    fn default() -> Self {
-        Self {
-            made: Bounded::new(|_| 0),
-            waiting: Bounded::new(|waiting| waiting.rounds),
-            trees: Bounded::new(|_| 0),
-            inside: Bounded::new(|waiting| waiting.rounds),
-            published: Bounded::new(|_| 0),
-            syncing: Bounded::new(|_| 0),
-            live: Bounded::new(|_| 0),
-        }
+rule! {
+    pub struct PublishUnsynced {
+        made: Bounded<FileId, Made>,
+        /// By process and directory.
+        waiting: Bounded<(i32, u64), Waiting> = Bounded::new(|waiting| waiting.rounds),
+        /// Directories that a process made.
+        trees: Bounded<(i32, u64), bool>,
+        /// By process and directory: files in new directories that are in it, at whatever depth.
+        inside: Bounded<(i32, u64), Waiting> = Bounded::new(|waiting| waiting.rounds),
+        published: Bounded<FileId, Published>,
+        /// Programs that make files durable, by the names of their threads.
+        syncing: Bounded<u64, bool>,
+        /// Paths that were in use.
+        live: Bounded<u64, bool>,
     }
 }
 
@@ -274,15 +252,6 @@ fn is_variant(of: &str, path: &str) -> bool {
 }
 
 impl Rule for PublishUnsynced {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        use Kind::*;
-        Kinds::of(&[Open, Close, Stat, Access, Rename, Link, Unlink, Mkdir, Sync, SyncAll, Msync])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         if !call.succeeded() {
             return;
@@ -387,10 +356,7 @@ impl Rule for PublishUnsynced {
                     number("unsynced_bytes", files.iter().map(|file| file.unsynced).max().unwrap_or(0)),
                 ],
                 examples: files.iter().filter_map(|file| file.example.clone()).take(EXAMPLES).collect(),
-                query: sql::calls(&format!(
-                    "comm = {} AND (syscall LIKE '%rename%' OR syscall IN ('link', 'linkat') OR syscall LIKE '%sync%')",
-                    sql::quote(comm),
-                )),
+                query: calls!("comm = {} AND (syscall LIKE '%rename%' OR syscall IN ('link', 'linkat') OR syscall LIKE '%sync%')", sql::quote(comm)),
                 rests_on_absence: true,
                 ..Found::default()
             });

@@ -1,18 +1,8 @@
 //! `random-access`: reads that jump about in a file, and wait for the device each time.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
 use crate::order::{Head, Step};
+use crate::prelude::*;
 use crate::readers::Readers;
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::sql;
-use crate::state::Context;
-use crate::state::intervals::Intervals;
-use crate::stats::Durations;
 use crate::under_way::UnderWay;
 
 /// Reads that jump and wait for the device, from which on they count.
@@ -34,6 +24,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Random reads from the device, one at a time",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
+    kinds: kinds![Read],
     about_calls: true,
     what: "A process reads a file that is not in memory in random order. Readahead cannot predict \
            the next read, so each read waits for the device, which serves one request at a time \
@@ -95,28 +86,14 @@ impl Access {
     }
 }
 
-#[derive(Debug)]
-pub struct RandomAccess {
-    accesses: Bounded<(i32, FileId), Access>,
-}
-
-impl Default for RandomAccess {
-    fn default() -> Self {
-        Self {
-            accesses: Bounded::new(|access| access.missed.count * 1000 + access.reads),
-        }
+rule! {
+    pub struct RandomAccess {
+        accesses: Bounded<(i32, FileId), Access>
+            = Bounded::new(|access| access.missed.count * 1000 + access.reads),
     }
 }
 
 impl Rule for RandomAccess {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Read])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let (Some(id), Some((start, end))) = (call.file, call.range()) else { return };
         if call.asynchronous || !context.file(call).is_some_and(|f| f.is_regular()) {
@@ -178,10 +155,7 @@ impl Rule for RandomAccess {
                     evidence("mean_depth", depth),
                 ],
                 examples: access.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND file_id = {} AND call_reads(syscall) AND rid IN (SELECT submit_rid FROM bios)",
-                    id.0
-                )),
+                query: calls!("pid = {pid} AND file_id = {id} AND call_reads(syscall) AND rid IN (SELECT submit_rid FROM bios)"),
                 ..Found::default()
             });
         }

@@ -1,15 +1,6 @@
 //! `range-sync-as-commit`: sync_file_range is used where bytes have to be durable.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::Text;
+use crate::prelude::*;
 
 const MIN_CALLS: u64 = 10;
 /// Bytes between two of them on average: who waits for so few means each of them.
@@ -20,6 +11,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "sync_file_range instead of fdatasync",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    kinds: kinds![SyncRange],
     about_calls: true,
     what: "A program writes a little, waits with sync_file_range until the data is written, and \
            continues as if it were durable. It is not: sync_file_range writes neither the file's \
@@ -49,28 +41,13 @@ struct Commits {
     examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct RangeSyncAsCommit {
-    files: Bounded<(i32, FileId), Commits>,
-}
-
-impl Default for RangeSyncAsCommit {
-    fn default() -> Self {
-        Self {
-            files: Bounded::new(|commits| commits.calls),
-        }
+rule! {
+    pub struct RangeSyncAsCommit {
+        files: Bounded<(i32, FileId), Commits> = Bounded::new(|commits| commits.calls),
     }
 }
 
 impl Rule for RangeSyncAsCommit {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::SyncRange])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         if !call.succeeded() || !call.has_flag("SYNC_FILE_RANGE_WAIT_AFTER") {
             return;
@@ -114,7 +91,7 @@ impl Rule for RangeSyncAsCommit {
                 subject: Subject::process(*pid, &commits.comm).with_file(*id, file.name()),
                 evidence: vec![number("range_syncs", calls), number("bytes_between", mean)],
                 examples: commits.examples.list(),
-                query: sql::calls(&format!("file_id = {} AND (call_writes(syscall) OR syscall LIKE '%sync%')", id.0)),
+                query: calls!("file_id = {id} AND (call_writes(syscall) OR syscall LIKE '%sync%')"),
                 rests_on_absence: true,
                 ..Found::default()
             });

@@ -2,20 +2,10 @@
 
 use std::collections::HashMap;
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
+use crate::prelude::*;
 use crate::readers::Readers;
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
 use crate::state::descriptors::Description;
 use crate::state::files::FileState;
-use crate::state::intervals::Intervals;
-use crate::text::{Text, counted};
 
 /// Reads of own bytes from the device, from which on they count.
 const MIN_READS: u64 = 32;
@@ -27,6 +17,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Own bytes read back from the device",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
+    kinds: kinds![Read, Transfer, Write, Truncate, Advise],
     about_calls: false,
     what: "A process writes bytes to a file and later reads them again from the device, because \
            they bypassed the page cache (O_DIRECT) or were evicted before they were used.",
@@ -49,10 +40,9 @@ static INFO: RuleInfo = RuleInfo {
     reference: "posix_fadvise(2); open(2) on O_DIRECT",
 };
 
-
 /// One process on one file.
 #[derive(Debug, Default)]
-struct Own {
+struct OwnIo {
     /// Name of the thread that wrote first.
     writer: Text,
     readers: Readers,
@@ -65,7 +55,7 @@ struct Own {
     examples: Examples,
 }
 
-impl Own {
+impl OwnIo {
     fn threads(&self) -> i64 {
         self.readers.threads().max(1) as i64
     }
@@ -75,28 +65,14 @@ impl Own {
     }
 }
 
-#[derive(Debug)]
-pub struct ReadAfterWriteMiss {
-    own: Bounded<(i32, FileId), Own>,
-}
-
-impl Default for ReadAfterWriteMiss {
-    fn default() -> Self {
-        Self {
-            own: Bounded::new(|own| own.reads * 1000 + own.written.len().unsigned_abs()),
-        }
+rule! {
+    pub struct ReadAfterWriteMiss {
+        own: Bounded<(i32, FileId), OwnIo>
+            = Bounded::new(|own| own.reads * 1000 + own.written.len().unsigned_abs()),
     }
 }
 
 impl Rule for ReadAfterWriteMiss {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Read, Kind::Transfer, Kind::Write, Kind::Truncate, Kind::Advise])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(id) = call.file.filter(|_| call.succeeded()) else { return };
         if !context.file(call).is_some_and(|f| f.is_regular()) {
@@ -190,10 +166,7 @@ impl Rule for ReadAfterWriteMiss {
                     number("threads", threads),
                 ],
                 examples: own.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND file_id = {} AND call_reads(syscall) AND rid IN (SELECT submit_rid FROM bios)",
-                    id.0
-                )),
+                query: calls!("pid = {pid} AND file_id = {id} AND call_reads(syscall) AND rid IN (SELECT submit_rid FROM bios)"),
                 ..Found::default()
             });
         }

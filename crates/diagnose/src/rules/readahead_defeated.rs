@@ -1,21 +1,10 @@
 //! `readahead-defeated`: a file is read in order, and yet the device is waited for piece
 //! by piece, or gives the same pages twice.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::layers::{Layer, Origin, Row};
+use crate::layers::Origin;
 use crate::order::{Heads, READAHEAD, Way};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::sql;
+use crate::prelude::*;
 use crate::state::descriptors::Description;
-use crate::state::intervals::Intervals;
-use crate::state::{Context, State};
-use crate::stats::Durations;
-use crate::text::Text;
 
 /// Reads in order that waited for the device, from which on they count.
 const MIN_READS: u64 = 64;
@@ -31,6 +20,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Readahead defeated",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
+    kinds: kinds![Read],
     about_calls: false,
     what: "A process reads a file in order, which the kernel usually detects and reads ahead of, so \
            that hardly any call waits. Here it does not: each piece comes from the device when it \
@@ -82,30 +72,15 @@ struct Given {
     bytes: i64,
 }
 
-#[derive(Debug)]
-pub struct ReadaheadDefeated {
-    readers: Bounded<(i32, FileId), Reader>,
-    given: Bounded<(i32, FileId), Given>,
-}
-
-impl Default for ReadaheadDefeated {
-    fn default() -> Self {
-        Self {
-            readers: Bounded::new(|reader| reader.missed.count * 1000 + reader.in_order),
-            given: Bounded::new(|given| given.requests),
-        }
+rule! {
+    pub struct ReadaheadDefeated {
+        readers: Bounded<(i32, FileId), Reader>
+            = Bounded::new(|reader| reader.missed.count * 1000 + reader.in_order),
+        given: Bounded<(i32, FileId), Given> = Bounded::new(|given| given.requests),
     }
 }
 
 impl Rule for ReadaheadDefeated {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Read])
-    }
-
     fn layers(&self) -> &'static [Layer] {
         &[Layer::Device]
     }
@@ -164,10 +139,7 @@ impl Rule for ReadaheadDefeated {
                 subject: Subject::process(*pid, &reader.comm).with_file(*id, path),
                 evidence,
                 examples: reader.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND file_id = {} AND call_reads(syscall) AND rid IN (SELECT submit_rid FROM bios)",
-                    id.0
-                )),
+                query: calls!("pid = {pid} AND file_id = {id} AND call_reads(syscall) AND rid IN (SELECT submit_rid FROM bios)"),
                 ..Found::default()
             };
             let missed = i64::try_from(reader.missed.count).unwrap_or(i64::MAX);

@@ -1,16 +1,7 @@
 //! `reading-replaced-file`: a reader stays on a file that no longer has its name.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
+use crate::prelude::*;
 use crate::state::files::FileState;
-use crate::text::Text;
 
 /// Reads of the old file after the new one was written from which on they count.
 const MIN_READS: u64 = 3;
@@ -27,6 +18,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Reading a file that was replaced",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    kinds: kinds![Open, Read, Transfer],
     about_calls: false,
     what: "A log was rotated (renamed or removed, and a new one created under its path), or a table \
            was replaced, and a reader continues with the old file. It never sees the contents of \
@@ -80,28 +72,14 @@ impl Reader {
     }
 }
 
-#[derive(Debug)]
-pub struct ReadingReplacedFile {
-    readers: Bounded<(i32, FileId), Reader>,
-}
-
-impl Default for ReadingReplacedFile {
-    fn default() -> Self {
-        Self {
-            readers: Bounded::new(|reader| reader.stale + reader.again + reader.followed + 1),
-        }
+rule! {
+    pub struct ReadingReplacedFile {
+        readers: Bounded<(i32, FileId), Reader>
+            = Bounded::new(|reader| reader.stale + reader.again + reader.followed + 1),
     }
 }
 
 impl Rule for ReadingReplacedFile {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Open, Kind::Read, Kind::Transfer])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(file) = call.file.filter(|_| call.succeeded()) else { return };
         let key = (call.pid, file);
@@ -186,10 +164,7 @@ impl Rule for ReadingReplacedFile {
                     Some(_) => reader.examples.list(),
                     None => reader.follows.list(),
                 },
-                query: sql::calls(&format!(
-                    "file_id IN ({}, {}) AND (call_reads(syscall) OR call_writes(syscall) OR syscall LIKE 'open%')",
-                    file.0, now.0
-                )),
+                query: calls!("file_id IN ({file}, {now}) AND (call_reads(syscall) OR call_writes(syscall) OR syscall LIKE 'open%')"),
                 rests_on_absence: true,
                 ..Found::default()
             });

@@ -3,18 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::sql;
-use crate::state::Context;
-use crate::state::intervals::Intervals;
-use crate::text::Text;
-use crate::text_key::key_of;
+use crate::prelude::*;
 
 /// Bytes read over different bytes read.
 const MIN_RATIO: f64 = 2.0;
@@ -35,6 +24,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Same bytes read again",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: kinds![Read, Write, Truncate, Open],
     about_calls: true,
     what: "A process reads bytes of a file that it has read before and that no process has changed \
            since. At best they come from the page cache, at the cost of a system call and a copy \
@@ -104,24 +94,14 @@ impl Series {
     }
 }
 
-#[derive(Debug)]
-pub struct RedundantRead {
-    /// By the name of the processes.
-    series: Bounded<(u64, FileId), Series>,
-    names: Bounded<FileId, Vec<u64>>,
-    reads: Bounded<(i32, FileId), Reads>,
-    /// The processes that have read a file.
-    readers: Bounded<FileId, Vec<i32>>,
-}
-
-impl Default for RedundantRead {
-    fn default() -> Self {
-        Self {
-            series: Bounded::new(|series| series.again.unsigned_abs()),
-            names: Bounded::new(|names| names.len() as u64),
-            reads: Bounded::new(|reads| reads.repeats),
-            readers: Bounded::new(|readers| readers.len() as u64),
-        }
+rule! {
+    pub struct RedundantRead {
+        /// By the name of the processes.
+        series: Bounded<(u64, FileId), Series> = Bounded::new(|series| series.again.unsigned_abs()),
+        names: Bounded<FileId, Vec<u64>> = Bounded::new(|names| names.len() as u64),
+        reads: Bounded<(i32, FileId), Reads> = Bounded::new(|reads| reads.repeats),
+        /// The processes that have read a file.
+        readers: Bounded<FileId, Vec<i32>> = Bounded::new(|readers| readers.len() as u64),
     }
 }
 
@@ -142,14 +122,6 @@ impl RedundantRead {
 }
 
 impl Rule for RedundantRead {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Read, Kind::Write, Kind::Truncate, Kind::Open])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(id) = call.file else { return };
         match call.kind {
@@ -224,10 +196,7 @@ impl Rule for RedundantRead {
                     evidence("ratio", ratio),
                 ],
                 examples: reads.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND file_id = {} AND call_reads(syscall)",
-                    file.0
-                )),
+                query: calls!("pid = {pid} AND file_id = {file} AND call_reads(syscall)"),
                 caveats: if reads.seen.is_coarse() {
                     vec!["bytes were counted per page, because the reads are scattered".to_owned()]
                 } else {
@@ -282,7 +251,7 @@ impl RedundantRead {
                     number("processes", series.pids.len() as i64),
                 ],
                 examples: series.examples.list(),
-                query: sql::calls(&format!("pid IN ({}) AND call_reads(syscall)", list.join(", "))),
+                query: calls!("pid IN ({}) AND call_reads(syscall)", list.join(", ")),
                 advice: Some(
                     "Let one process do the work for all, or let the first one store the result for the others, with the size and modification time of the \
                      file it was computed from."

@@ -1,13 +1,6 @@
 //! `redundant-stat`: asking again what cannot have changed.
 
-use crate::bounded::Bounded;
-use crate::call::Call;
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::{Text, list, times};
+use crate::prelude::*;
 
 /// Redundant calls of a process from which on they count.
 const MIN_CALLS: u64 = 100;
@@ -19,6 +12,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Redundant stat",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: Kinds::ALL,
     about_calls: true,
     what: "A process requests the attributes of a path again within a second although no recorded \
            call has changed the file, or requests them by path right before it opens the same path, \
@@ -121,23 +115,14 @@ struct Last {
     as_fstat: bool,
 }
 
-#[derive(Debug)]
-pub struct RedundantStat {
-    processes: Bounded<i32, Process>,
-    asked: Bounded<(i32, u64), Asked>,
-    /// Changes of a path: how many there have been.
-    changed: Bounded<u64, u64>,
-    last: Bounded<i32, Option<Last>>,
-}
-
-impl Default for RedundantStat {
-    fn default() -> Self {
-        Self {
-            processes: Bounded::new(|process| process.repeated.calls + process.before_open.calls + process.polls.calls),
-            asked: Bounded::new(|asked| asked.ended_at_ns.unsigned_abs()),
-            changed: Bounded::new(|changes| *changes),
-            last: Bounded::new(|_| 0),
-        }
+rule! {
+    pub struct RedundantStat {
+        processes: Bounded<i32, Process>
+            = Bounded::new(|process| process.repeated.calls + process.before_open.calls + process.polls.calls),
+        asked: Bounded<(i32, u64), Asked> = Bounded::new(|asked| asked.ended_at_ns.unsigned_abs()),
+        /// Changes of a path: how many there have been.
+        changed: Bounded<u64, u64> = Bounded::new(|changes| *changes),
+        last: Bounded<i32, Option<Last>>,
     }
 }
 
@@ -153,14 +138,6 @@ fn changes(call: &Call) -> bool {
 }
 
 impl Rule for RedundantStat {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::ALL
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let key = call.path_key();
         let last = self.last.entry(call.tid).take();
@@ -271,10 +248,7 @@ fn polling(pid: i32, process: &Process, path: &str) -> Found {
         subject: Subject::process(pid, &process.comm).with_path(path),
         evidence: vec![number("polls", polls.calls as i64)],
         examples: polls.examples.list(),
-        query: sql::calls(&format!(
-            "pid = {pid} AND syscall IN ('stat', 'lstat', 'newfstatat', 'statx') AND path = {}",
-            sql::quote(path)
-        )),
+        query: calls!("pid = {pid} AND syscall IN ('stat', 'lstat', 'newfstatat', 'statx') AND path = {}", sql::quote(path)),
         advice: Some(
             "Wait for the change instead of asking: inotify on the file or its directory (IN_CLOSE_WRITE, IN_MOVED_TO, IN_ATTRIB) \
              wakes the program on a change. Without inotify, sleep between two checks. If the program does not wait for a change, keep the result."

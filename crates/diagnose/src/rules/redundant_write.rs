@@ -1,15 +1,6 @@
 //! `redundant-write`: bytes written again before they were made durable or the file closed.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::Text;
+use crate::prelude::*;
 
 /// Share of the written bytes that were overwritten.
 const MIN_PART: f64 = 0.5;
@@ -23,6 +14,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Bytes overwritten before use",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: kinds![Read, Write, Sync, Msync, Mmap, Transfer, Truncate],
     about_calls: true,
     what: "The same bytes of a file are written several times before they are made durable. Only \
            the last write has an effect; the others were wasted.",
@@ -49,43 +41,20 @@ struct Writes {
     /// Time of writes as far as they overwrite.
     again_ns: i64,
     /// The different bytes that were overwritten.
-    overwritten: crate::state::intervals::Intervals,
+    overwritten: Intervals,
     examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct RedundantWrite {
-    writes: Bounded<(i32, FileId), Writes>,
-    /// Bytes written and not read, synced, or closed since.
-    unused: Bounded<FileId, crate::state::intervals::Intervals>,
-}
-
-impl Default for RedundantWrite {
-    fn default() -> Self {
-        Self {
-            writes: Bounded::new(|writes| writes.calls),
-            unused: Bounded::new(|unused| unused.len().unsigned_abs()),
-        }
+rule! {
+    pub struct RedundantWrite {
+        writes: Bounded<(i32, FileId), Writes> = Bounded::new(|writes| writes.calls),
+        /// Bytes written and not read, synced, or closed since.
+        unused: Bounded<FileId, crate::state::intervals::Intervals>
+            = Bounded::new(|unused| unused.len().unsigned_abs()),
     }
 }
 
 impl Rule for RedundantWrite {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[
-            Kind::Read,
-            Kind::Write,
-            Kind::Sync,
-            Kind::Msync,
-            Kind::Mmap,
-            Kind::Transfer,
-            Kind::Truncate,
-        ])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(id) = call.file else { return };
         if call.kind != Kind::Write {
@@ -146,10 +115,7 @@ impl Rule for RedundantWrite {
                     number("calls_that_overwrite", writes.calls as i64),
                 ],
                 examples: writes.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND file_id = {} AND call_writes(syscall)",
-                    file.0
-                )),
+                query: calls!("pid = {pid} AND file_id = {file} AND call_writes(syscall)"),
                 rests_on_absence: true,
                 ..Found::default()
             });

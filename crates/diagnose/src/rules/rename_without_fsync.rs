@@ -2,24 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::Call;
-use crate::finding::{Examples, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
 use crate::names::{directory, is_rebuilt};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::{Text, times};
-use crate::text_key::key_of;
+use crate::prelude::*;
 
 static INFO: RuleInfo = RuleInfo {
     id: "rename-without-fsync",
     name: "Renamed before it was durable",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    kinds: kinds![Open, Stat, Access, Rename, Unlink, Sync, SyncAll, Msync],
     about_calls: false,
     what: "A process writes a new version of a file under another name and renames it onto the old \
            one, without fsync in between. After a crash the name can refer to an empty or \
@@ -64,25 +55,15 @@ const MIN_MOVED: u64 = 2;
 /// Calls that a finding shows.
 const EXAMPLES: usize = 3;
 
-#[derive(Debug)]
-pub struct RenameWithoutFsync {
-    targets: Bounded<u64, Target>,
-    /// Paths that were in use, and since when.
-    live: Bounded<u64, i64>,
-    /// Processes that made something durable.
-    syncing: Bounded<i32, bool>,
-    /// The same by the names of their threads.
-    syncing_names: Bounded<u64, bool>,
-}
-
-impl Default for RenameWithoutFsync {
-    fn default() -> Self {
-        Self {
-            targets: Bounded::new(|target| target.renames),
-            live: Bounded::new(|_| 0),
-            syncing: Bounded::new(|_| 0),
-            syncing_names: Bounded::new(|_| 0),
-        }
+rule! {
+    pub struct RenameWithoutFsync {
+        targets: Bounded<u64, Target> = Bounded::new(|target| target.renames),
+        /// Paths that were in use, and since when.
+        live: Bounded<u64, i64>,
+        /// Processes that made something durable.
+        syncing: Bounded<i32, bool>,
+        /// The same by the names of their threads.
+        syncing_names: Bounded<u64, bool>,
     }
 }
 
@@ -96,15 +77,6 @@ impl RenameWithoutFsync {
 }
 
 impl Rule for RenameWithoutFsync {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        use Kind::*;
-        Kinds::of(&[Open, Stat, Access, Rename, Unlink, Sync, SyncAll, Msync])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         if !call.succeeded() {
             return;
@@ -198,10 +170,7 @@ impl Rule for RenameWithoutFsync {
                     number("unsynced_bytes", dirty),
                 ],
                 examples: targets.iter().flat_map(|t| t.examples.list()).take(EXAMPLES).collect(),
-                query: sql::calls(&format!(
-                    "comm = {} AND (syscall LIKE '%rename%' OR syscall LIKE '%sync%')",
-                    sql::quote(comm),
-                )),
+                query: calls!("comm = {} AND (syscall LIKE '%rename%' OR syscall LIKE '%sync%')", sql::quote(comm)),
                 rests_on_absence: true,
                 ..Found::default()
             });

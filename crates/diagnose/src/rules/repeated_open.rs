@@ -1,16 +1,7 @@
 //! `repeated-open`: one process opens the same file again and again.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Costs, Found, Input, MIN_SHARE, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::stats::Durations;
-use crate::text::{Text, counted};
+use crate::prelude::*;
+use crate::rule::MIN_SHARE;
 
 /// Opens a second, in the busiest second.
 const MIN_RATE: u32 = 10;
@@ -27,6 +18,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "File opened again and again",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: kinds![Open, Close, Read, Write, Transfer, Mmap, Stat, Seek, Ioctl],
     about_calls: false,
     what: "A process opens one file many times per second, uses it for one or two calls, and closes \
            it. Each time the kernel looks up the path, checks permissions, and creates a file \
@@ -69,29 +61,13 @@ struct Openings {
     examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct RepeatedOpen {
-    files: Bounded<(i32, FileId), Openings>,
-}
-
-impl Default for RepeatedOpen {
-    fn default() -> Self {
-        Self {
-            files: Bounded::new(|openings| openings.opens),
-        }
+rule! {
+    pub struct RepeatedOpen {
+        files: Bounded<(i32, FileId), Openings> = Bounded::new(|openings| openings.opens),
     }
 }
 
 impl Rule for RepeatedOpen {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        use Kind::*;
-        Kinds::of(&[Open, Close, Read, Write, Transfer, Mmap, Stat, Seek, Ioctl])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         if !call.succeeded() {
             return;
@@ -174,10 +150,7 @@ impl Rule for RepeatedOpen {
                     number("median_open_ns", openings.open.median_ns()),
                 ],
                 examples: openings.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND file_id = {} AND syscall IN ('open', 'openat', 'openat2', 'creat', 'close')",
-                    file.0
-                )),
+                query: calls!("pid = {pid} AND file_id = {file} AND syscall IN ('open', 'openat', 'openat2', 'creat', 'close')"),
                 ..Found::default()
             });
         }

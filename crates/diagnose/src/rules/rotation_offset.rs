@@ -1,15 +1,6 @@
 //! `rotation-offset`: a reader of a rotated log begins in the middle of the new file.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::Text;
+use crate::prelude::*;
 
 /// Empty reads beyond the end from which on they count.
 const MIN_EMPTY: u64 = 2;
@@ -19,6 +10,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "New file read from an old offset",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    kinds: kinds![Open, Read, Write],
     about_calls: false,
     what: "A path names a new file (a log was rotated, or removed and created), and a process that \
            had read the old file starts to read the new one at the offset where it had stopped in \
@@ -72,34 +64,18 @@ struct Skipped {
     examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct RotationOffset {
-    readers: Bounded<(i32, u64), Reader>,
-    /// By which path a process reads a file.
-    paths: Bounded<(i32, FileId), u64>,
-    /// Which process opened a path last to read it.
-    last: Bounded<u64, Option<i32>>,
-}
-
-impl Default for RotationOffset {
-    fn default() -> Self {
-        Self {
-            readers: Bounded::new(|reader| 1 + u64::from(reader.skipped.is_some()) * 1000),
-            paths: Bounded::new(|_| 0),
-            last: Bounded::new(|_| 0),
-        }
+rule! {
+    pub struct RotationOffset {
+        readers: Bounded<(i32, u64), Reader>
+            = Bounded::new(|reader| 1 + u64::from(reader.skipped.is_some()) * 1000),
+        /// By which path a process reads a file.
+        paths: Bounded<(i32, FileId), u64>,
+        /// Which process opened a path last to read it.
+        last: Bounded<u64, Option<i32>>,
     }
 }
 
 impl Rule for RotationOffset {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Open, Kind::Read, Kind::Write])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(file) = call.file.filter(|_| call.succeeded()) else { return };
         if call.kind == Kind::Open {
@@ -193,10 +169,7 @@ impl Rule for RotationOffset {
                     number("bytes_written_to_new_file", written),
                 ],
                 examples: skipped.examples.list(),
-                query: sql::calls(&format!(
-                    "path = {} AND (call_reads(syscall) OR call_writes(syscall) OR syscall LIKE 'open%' OR syscall = 'lseek')",
-                    sql::quote(&reader.path)
-                )),
+                query: calls!("path = {} AND (call_reads(syscall) OR call_writes(syscall) OR syscall LIKE 'open%' OR syscall = 'lseek')", sql::quote(&reader.path)),
                 ..Found::default()
             });
         }

@@ -1,17 +1,8 @@
 //! `scan-out-of-order`: a file is read as a whole, in an order that is not its own.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
 use crate::order::{Head, READAHEAD, Step};
+use crate::prelude::*;
 use crate::readers::Readers;
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::sql;
-use crate::state::Context;
-use crate::state::intervals::Intervals;
 use crate::under_way::UnderWay;
 
 /// Reads from which on they count.
@@ -35,6 +26,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Whole file read out of order",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: kinds![Read],
     about_calls: true,
     what: "A process reads most of a file, each byte about once, but in an order that differs from \
            the order on disk. Readahead mispredicts, and each read waits for the device if the file \
@@ -75,28 +67,13 @@ struct Scan {
     examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct ScanOutOfOrder {
-    scans: Bounded<(i32, FileId), Scan>,
-}
-
-impl Default for ScanOutOfOrder {
-    fn default() -> Self {
-        Self {
-            scans: Bounded::new(|scan| scan.reads),
-        }
+rule! {
+    pub struct ScanOutOfOrder {
+        scans: Bounded<(i32, FileId), Scan> = Bounded::new(|scan| scan.reads),
     }
 }
 
 impl Rule for ScanOutOfOrder {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Read])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let (Some(id), Some((start, end))) = (call.file, call.range()) else { return };
         if call.asynchronous || !context.file(call).is_some_and(|f| f.is_regular()) {
@@ -168,10 +145,7 @@ impl Rule for ScanOutOfOrder {
                     number("plain_read_ns", plain),
                 ],
                 examples: scan.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND file_id = {} AND call_reads(syscall)",
-                    id.0
-                )),
+                query: calls!("pid = {pid} AND file_id = {id} AND call_reads(syscall)"),
                 ..Found::default()
             });
         }

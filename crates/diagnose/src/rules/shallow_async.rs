@@ -1,16 +1,6 @@
 //! `shallow-async`: an interface for many operations at once is used for one at a time.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::Call;
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::sql;
-use crate::state::Context;
-use crate::stats::Durations;
-use crate::text::Text;
+use crate::prelude::*;
 
 /// Operations that waited for the device one at a time, from which on they count.
 const MIN_OPERATIONS: u64 = 128;
@@ -26,6 +16,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Asynchronous I/O, one at a time",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
+    kinds: kinds![Read, Write],
     about_calls: false,
     what: "A process reads or writes through io_uring or AIO, but submits one operation, waits \
            until it has completed, and then submits the next. The device never has more than one to \
@@ -55,28 +46,13 @@ struct Process {
     examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct ShallowAsync {
-    processes: Bounded<i32, Process>,
-}
-
-impl Default for ShallowAsync {
-    fn default() -> Self {
-        Self {
-            processes: Bounded::new(|process| process.operations),
-        }
+rule! {
+    pub struct ShallowAsync {
+        processes: Bounded<i32, Process> = Bounded::new(|process| process.operations),
     }
 }
 
 impl Rule for ShallowAsync {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Read, Kind::Write])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         if !call.operation || call.range().is_none() || context.synced.is_some() {
             return;
@@ -125,9 +101,7 @@ impl Rule for ShallowAsync {
                     number("median_ns", waited.median_ns()),
                 ],
                 examples: process.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND api IN ('io_uring', 'aio') AND (call_reads(syscall) OR call_writes(syscall))"
-                )),
+                query: calls!("pid = {pid} AND api IN ('io_uring', 'aio') AND (call_reads(syscall) OR call_writes(syscall))"),
                 ..Found::default()
             });
         }

@@ -1,21 +1,13 @@
 //! `short-io`: fewer bytes were moved than requested, and the program never requested the rest.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::Text;
+use crate::prelude::*;
 
 static INFO: RuleInfo = RuleInfo {
     id: "short-io",
     name: "Short write or read that was not continued",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    kinds: kinds![Read, Write],
     about_calls: true,
     what: "write or read moved fewer bytes than requested, which is not an error, and the program \
            continued as if all had been moved. The rest of a write is missing in the file; the rest \
@@ -70,28 +62,13 @@ impl Stream {
     }
 }
 
-#[derive(Debug)]
-pub struct ShortIo {
-    streams: Bounded<(i32, FileId, bool), Stream>,
-}
-
-impl Default for ShortIo {
-    fn default() -> Self {
-        Self {
-            streams: Bounded::new(|stream| stream.abandoned),
-        }
+rule! {
+    pub struct ShortIo {
+        streams: Bounded<(i32, FileId, bool), Stream> = Bounded::new(|stream| stream.abandoned),
     }
 }
 
 impl Rule for ShortIo {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Read, Kind::Write])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let (Some(id), Some(file)) = (call.file, context.file(call)) else { return };
         if !file.is_regular() || call.asynchronous {
@@ -186,10 +163,7 @@ impl Rule for ShortIo {
                     Some(first) => first.list(),
                     None => stream.examples.list(),
                 },
-                query: sql::calls(&format!(
-                    "pid = {pid} AND file_id = {} AND {what} AND bytes < size",
-                    file.0
-                )),
+                query: calls!("pid = {pid} AND file_id = {file} AND {what} AND bytes < size"),
                 rests_on_absence: true,
                 ..Found::default()
             });

@@ -2,19 +2,9 @@
 
 use std::collections::HashMap;
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
 use crate::order::{Head, Step};
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
+use crate::prelude::*;
 use crate::state::descriptors::Description;
-use crate::stats::Durations;
-use crate::text::Text;
 
 /// Calls in a run from which on it counts.
 const MIN_RUN: u64 = 64;
@@ -31,6 +21,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Small sequential I/O",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: kinds![Read, Write, Sync, SyncRange],
     about_calls: true,
     what: "A process reads or writes a file from front to back in pieces smaller than a page. Each \
            piece costs a system call, which takes longer than moving its bytes.",
@@ -109,28 +100,14 @@ impl Stream {
     }
 }
 
-#[derive(Debug)]
-pub struct SmallSequential {
-    streams: Bounded<(i32, FileId, bool), Stream>,
-}
-
-impl Default for SmallSequential {
-    fn default() -> Self {
-        Self {
-            streams: Bounded::new(|stream| stream.calls + stream.run),
-        }
+rule! {
+    pub struct SmallSequential {
+        streams: Bounded<(i32, FileId, bool), Stream>
+            = Bounded::new(|stream| stream.calls + stream.run),
     }
 }
 
 impl Rule for SmallSequential {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Read, Kind::Write, Kind::Sync, Kind::SyncRange])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(file) = call.file else { return };
         if matches!(call.kind, Kind::Sync | Kind::SyncRange) {
@@ -196,10 +173,7 @@ impl Rule for SmallSequential {
                     number("median_ns", stream.durations.median_ns()),
                 ],
                 examples: stream.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND file_id = {} AND syscall IN ({names}) AND bytes < {SMALL}",
-                    file.0
-                )),
+                query: calls!("pid = {pid} AND file_id = {file} AND syscall IN ({names}) AND bytes < {SMALL}"),
                 ..Found::default()
             });
         }
@@ -226,9 +200,7 @@ impl Rule for SmallSequential {
                     number("files", all.files),
                 ],
                 examples: all.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND syscall IN ({names}) AND bytes < {SMALL}"
-                )),
+                query: calls!("pid = {pid} AND syscall IN ({names}) AND bytes < {SMALL}"),
                 ..Found::default()
             });
         }

@@ -2,17 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::Call;
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::sql;
-use crate::state::Context;
-use crate::stats::Durations;
-use crate::text::Text;
+use crate::prelude::*;
 
 /// Calls of a thread from which on they count.
 const MIN_CALLS: u64 = 10;
@@ -24,6 +14,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "All files made durable instead of one",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: kinds![SyncAll],
     about_calls: false,
     what: "A program calls sync or syncfs again and again. Both write everything that any program \
            has changed, on all file systems or on one, and wait for it: the program waits for the \
@@ -51,28 +42,13 @@ struct Thread {
     examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct SyncAll {
-    threads: Bounded<i32, Thread>,
-}
-
-impl Default for SyncAll {
-    fn default() -> Self {
-        Self {
-            threads: Bounded::new(|thread| thread.calls.count),
-        }
+rule! {
+    pub struct SyncAll {
+        threads: Bounded<i32, Thread> = Bounded::new(|thread| thread.calls.count),
     }
 }
 
 impl Rule for SyncAll {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::SyncAll])
-    }
-
     fn call(&mut self, call: &Call, _: &Context) {
         if !call.succeeded() {
             return;
@@ -145,7 +121,7 @@ fn found(thread: &Thread, life_ns: i64, subject: Subject, whose: &str, run: &Run
             evidence("share_of_thread", part.min(1.0)),
         ],
         examples: thread.examples.list(),
-        query: sql::calls(&format!("{whose} AND syscall IN ('sync', 'syncfs')")),
+        query: calls!("{whose} AND syscall IN ('sync', 'syncfs')"),
         ..Found::default()
     })
 }

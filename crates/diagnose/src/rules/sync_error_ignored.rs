@@ -1,19 +1,13 @@
 //! `sync-error-ignored`: fsync failed, and the program goes on as if it had not.
 
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::{Text, counted, list};
+use crate::prelude::*;
 
 static INFO: RuleInfo = RuleInfo {
     id: "sync-error-ignored",
     name: "Failed fsync followed by more of the same",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    kinds: kinds![Sync, Msync, Write, Open],
     about_calls: false,
     what: "fsync or fdatasync failed because data could not be written, and the program called it \
            again and took its success as covering the earlier data, or continued to write. Linux \
@@ -43,16 +37,10 @@ struct Failure {
     examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct SyncErrorIgnored {
-    failures: Bounded<(i32, FileId), Failure>,
-}
-
-impl Default for SyncErrorIgnored {
-    fn default() -> Self {
-        Self {
-            failures: Bounded::new(|failure| failure.syncs_after + failure.writes_after + 1),
-        }
+rule! {
+    pub struct SyncErrorIgnored {
+        failures: Bounded<(i32, FileId), Failure>
+            = Bounded::new(|failure| failure.syncs_after + failure.writes_after + 1),
     }
 }
 
@@ -62,14 +50,6 @@ fn lost_bytes(errno: &str) -> bool {
 }
 
 impl Rule for SyncErrorIgnored {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Sync, Kind::Msync, Kind::Write, Kind::Open])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(file) = call.file else { return };
         let key = (call.pid, file);
@@ -128,7 +108,7 @@ impl Rule for SyncErrorIgnored {
                     number("syncs_after", failure.syncs_after as i64),
                 ],
                 examples: failure.examples.list(),
-                query: sql::calls(&format!("pid = {pid} AND file_id = {}", file.0)),
+                query: calls!("pid = {pid} AND file_id = {file}"),
                 ..Found::default()
             });
         }

@@ -3,18 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::sql;
+use crate::prelude::*;
 use crate::state::descriptors::Description;
-use crate::state::{Context, Synced};
-use crate::stats::Durations;
-use crate::text::Text;
+use crate::state::Synced;
 
 /// Syncs of a process on a file from which on they count.
 const MIN_SYNCS: u64 = 16;
@@ -47,6 +38,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "fsync for little or no data",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: kinds![Sync, SyncAll, SyncRange, Msync, Write, Rename, Link],
     about_calls: true,
     what: "A process makes a file durable after every few bytes and waits for the device each time; \
            or it calls fsync on a file that has not changed since the last one.",
@@ -233,37 +225,19 @@ impl Process {
     }
 }
 
-#[derive(Debug)]
-pub struct SyncStorm {
-    files: Bounded<(i32, FileId), Syncs>,
-    /// By name, as a journal that is made for each transaction is another file each time.
-    names: Bounded<u64, Syncs>,
-    processes: Bounded<i32, Process>,
-    /// Time of direct writes since the last sync.
-    direct: Bounded<(i32, FileId), i64>,
-}
-
-impl Default for SyncStorm {
-    fn default() -> Self {
-        Self {
-            files: Bounded::new(|syncs| syncs.dirty.count + syncs.clean.count),
-            names: Bounded::new(|syncs| syncs.dirty.count),
-            processes: Bounded::new(|process| process.busy_ns.unsigned_abs()),
-            direct: Bounded::new(|ns| ns.unsigned_abs()),
-        }
+rule! {
+    pub struct SyncStorm {
+        files: Bounded<(i32, FileId), Syncs>
+            = Bounded::new(|syncs| syncs.dirty.count + syncs.clean.count),
+        /// By name, as a journal that is made for each transaction is another file each time.
+        names: Bounded<u64, Syncs> = Bounded::new(|syncs| syncs.dirty.count),
+        processes: Bounded<i32, Process> = Bounded::new(|process| process.busy_ns.unsigned_abs()),
+        /// Time of direct writes since the last sync.
+        direct: Bounded<(i32, FileId), i64> = Bounded::new(|ns| ns.unsigned_abs()),
     }
 }
 
 impl Rule for SyncStorm {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        use Kind::*;
-        Kinds::of(&[Sync, SyncAll, SyncRange, Msync, Write, Rename, Link])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         if matches!(call.kind, Kind::Rename | Kind::Link) {
             if let Some(process) = self.processes.get_mut(&call.pid) {
@@ -352,7 +326,7 @@ impl Rule for SyncStorm {
                 subject.tid = Some(syncs.tid);
                 query = format!("tid = {} AND file_id = {} AND {}", syncs.tid, file.0, calls());
             }
-            let query = sql::calls(&query);
+            let query = sql::select(&query);
             if syncs.is_storm(run) && !in_turn.contains(&syncs.name) {
                 let amount = syncs.amounts.median_ns();
                 let what = match syncs.ranges == syncs.dirty.count {
@@ -514,7 +488,7 @@ impl SyncStorm {
                     evidence("share_of_time", each.part()),
                 ],
                 examples: each.examples.list(),
-                query: sql::calls(&format!("pid = {pid} AND {}", calls())),
+                query: calls!("pid = {pid} AND {}", calls()),
                 advice: Some(
                     "Write all of the files first, then sync them, then give them their names; the first syncs of such a batch write most of the other files as well. \
                      syncfs covers all files of a file system."
@@ -572,7 +546,7 @@ fn turns(first: &Syncs, names: &[&Syncs], all: &Syncs) -> Found {
             number("processes", processes as i64),
         ],
         examples: all.examples.list(),
-        query: sql::calls(&format!("pid IN ({}) AND {}", pids.join(", "), calls())),
+        query: calls!("pid IN ({}) AND {}", pids.join(", "), calls()),
         advice: several.then(|| {
             format!(
                 "Each change costs a sync of each of these files: use fewer, larger transactions. Some databases can commit \

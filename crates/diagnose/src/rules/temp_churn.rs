@@ -2,17 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
 use crate::names::directory;
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::{Text, counted};
+use crate::prelude::*;
 
 /// Files of a process in a directory from which on they count.
 const MIN_FILES: u64 = 10;
@@ -26,6 +17,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Short-lived files",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: kinds![Open, Read, Write, Sync, SyncRange, Msync, Truncate, Close, Unlink, Rename, Link],
     about_calls: true,
     what: "A process creates files, writes to them, and removes them, and no other process ever \
            opens them. Each costs a directory entry, an inode, and journal space; if it is made \
@@ -76,18 +68,10 @@ struct Churn {
     examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct TempChurn {
-    lives: Bounded<FileId, Life>,
-    churn: HashMap<(i32, String), Churn>,
-}
-
-impl Default for TempChurn {
-    fn default() -> Self {
-        Self {
-            lives: Bounded::new(|_| 0),
-            churn: HashMap::new(),
-        }
+rule! {
+    pub struct TempChurn {
+        lives: Bounded<FileId, Life>,
+        churn: HashMap<(i32, String), Churn>,
     }
 }
 
@@ -121,26 +105,6 @@ impl TempChurn {
 }
 
 impl Rule for TempChurn {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[
-            Kind::Open,
-            Kind::Read,
-            Kind::Write,
-            Kind::Sync,
-            Kind::SyncRange,
-            Kind::Msync,
-            Kind::Truncate,
-            Kind::Close,
-            Kind::Unlink,
-            Kind::Rename,
-            Kind::Link,
-        ])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         if !call.succeeded() {
             return;
@@ -270,10 +234,7 @@ fn found(run: &Run, pid: Option<i32>, directory: &str, churn: &Churn) -> Option<
             number("syncs", churn.syncs as i64),
         ],
         examples: churn.examples.list(),
-        query: sql::calls(&format!(
-            "{condition} AND syscall IN ('unlink', 'unlinkat') AND starts_with(path, {})",
-            sql::quote(&format!("{}/", directory.trim_end_matches('/')))
-        )),
+        query: calls!("{condition} AND syscall IN ('unlink', 'unlinkat') AND starts_with(path, {})", sql::quote(&format!("{}/", directory.trim_end_matches('/')))),
         rests_on_absence: true,
         ..Found::default()
     })

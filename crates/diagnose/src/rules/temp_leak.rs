@@ -2,17 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{EXAMPLES, Example, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
 use crate::names::{directory, file_name, is_rebuilt, is_temporary};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::Text;
+use crate::prelude::*;
 
 /// Files that stay behind.
 const MIN_FILES: usize = 20;
@@ -26,6 +17,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Temporary files that are not removed",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    kinds: kinds![Open, Close, Rename, Link, Unlink],
     about_calls: true,
     what: "A program creates temporary files, closes them, and never removes them. They fill the \
            disk until no program can write, and a directory with very many of them makes each \
@@ -56,9 +48,10 @@ struct Temporary {
     example: Option<Example>,
 }
 
-#[derive(Debug)]
-pub struct TempLeak {
-    files: Bounded<FileId, Temporary>,
+rule! {
+    pub struct TempLeak {
+        files: Bounded<FileId, Temporary>,
+    }
 }
 
 /// Whether a call makes a file that is not meant to stay.
@@ -76,24 +69,7 @@ fn is_made_for_a_time(call: &Call, path: &str) -> bool {
     }
 }
 
-impl Default for TempLeak {
-    fn default() -> Self {
-        Self {
-            files: Bounded::new(|_| 0),
-        }
-    }
-}
-
 impl Rule for TempLeak {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        use Kind::*;
-        Kinds::of(&[Open, Close, Rename, Link, Unlink])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         if !call.succeeded() {
             return;
@@ -152,11 +128,7 @@ impl Rule for TempLeak {
                 subject: Subject::process(first.pid, comm).with_path(place),
                 evidence: vec![number("files", files.len() as i64), number("bytes_written", written)],
                 examples: files.iter().filter_map(|(_, file)| file.example.clone()).take(EXAMPLES).collect(),
-                query: sql::calls(&format!(
-                    "comm = {} AND starts_with(path, {}) AND flags LIKE '%O_EXCL%'",
-                    sql::quote(comm),
-                    sql::quote(&format!("{}/", place.trim_end_matches('/'))),
-                )),
+                query: calls!("comm = {} AND starts_with(path, {}) AND flags LIKE '%O_EXCL%'", sql::quote(comm), sql::quote(&format!("{}/", place.trim_end_matches('/')))),
                 rests_on_absence: true,
                 ..Found::default()
             });

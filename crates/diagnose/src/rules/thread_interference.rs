@@ -2,18 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
 use crate::order::{Head, Step};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::sql;
-use crate::state::Context;
-use crate::stats::Durations;
-use crate::text::Text;
+use crate::prelude::*;
 use crate::under_way::UnderWay;
 
 /// Part of a thread's life that it loses.
@@ -35,6 +25,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Threads that slow each other down",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block, Input::Waits],
+    kinds: kinds![Read, Write, Transfer, Sync, SyncRange, Allocate, Open, Truncate, Rename, Unlink, Stat, Link, Symlink, Mkdir, Rmdir, ReadDir],
     about_calls: false,
     what: "A thread spends much of its life in calls that are slow only because other threads of \
            its process make calls at the same time: they compete for a lock of the kernel (of an \
@@ -109,33 +100,23 @@ struct Loser<'a> {
     score: f64,
 }
 
-#[derive(Debug)]
-pub struct ThreadInterference {
-    threads: Bounded<i32, Thread>,
-    times: Bounded<Alike, Times>,
-    /// Of each process the last calls: thread, begin and end.
-    recent: Bounded<i32, Recent>,
-    company: Bounded<i32, UnderWay>,
-    /// Where each thread is in each file that it reads.
-    heads: Bounded<(i32, FileId), Head>,
+rule! {
+    pub struct ThreadInterference {
+        threads: Bounded<i32, Thread>
+            = Bounded::new(|t| t.sorts.iter().map(|(_, o)| o.calls.unsigned_abs()).sum()),
+        times: Bounded<Alike, Times> = Bounded::new(|times| times.together.count),
+        /// Of each process the last calls: thread, begin and end.
+        recent: Bounded<i32, RecentCalls> = Bounded::new(|recent| recent.next as u64),
+        company: Bounded<i32, UnderWay> = Bounded::new(|company| company.ns().unsigned_abs()),
+        /// Where each thread is in each file that it reads.
+        heads: Bounded<(i32, FileId), Head>,
+    }
 }
 
 #[derive(Debug, Default)]
-struct Recent {
+struct RecentCalls {
     calls: [(i32, i64, i64); RECENT],
     next: usize,
-}
-
-impl Default for ThreadInterference {
-    fn default() -> Self {
-        Self {
-            threads: Bounded::new(|t| t.sorts.iter().map(|(_, o)| o.calls.unsigned_abs()).sum()),
-            times: Bounded::new(|times| times.together.count),
-            recent: Bounded::new(|recent| recent.next as u64),
-            company: Bounded::new(|company| company.ns().unsigned_abs()),
-            heads: Bounded::new(|_| 0),
-        }
-    }
 }
 
 impl ThreadInterference {
@@ -164,18 +145,6 @@ impl ThreadInterference {
 }
 
 impl Rule for ThreadInterference {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        use Kind::*;
-        Kinds::of(&[
-            Read, Write, Transfer, Sync, SyncRange, Allocate, Open, Truncate, Rename, Unlink, Stat, Link,
-            Symlink, Mkdir, Rmdir, ReadDir,
-        ])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         if !call.succeeded() || call.asynchronous {
             return;
@@ -295,7 +264,7 @@ impl Rule for ThreadInterference {
                         number("threads_that_lose", count),
                     ],
                     examples: thread.examples.list(),
-                    query: sql::calls(&format!("tid = {tid} AND errno IS NULL")),
+                    query: calls!("tid = {tid} AND errno IS NULL"),
                     ..Found::default()
                 });
             }

@@ -1,14 +1,6 @@
 //! `unaligned-direct-io`: O_DIRECT that the device cannot do as asked.
 
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::{Text, counted, times};
+use crate::prelude::*;
 
 /// Both ways through one file: calls of each from which on they count.
 const MIN_MIXED: u64 = 16;
@@ -20,6 +12,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "O_DIRECT misaligned, or mixed with buffered I/O",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    kinds: kinds![Read, Write],
     about_calls: true,
     what: "With O_DIRECT, offset, length, and address must be multiples of the device's block size \
            (512 or 4096 bytes). Otherwise the call fails with EINVAL, or the file system reads, \
@@ -41,7 +34,7 @@ static INFO: RuleInfo = RuleInfo {
 
 /// One process on one file.
 #[derive(Debug, Default)]
-struct Use {
+struct Usage {
     comm: Text,
     refused: u64,
     misaligned: u64,
@@ -54,28 +47,14 @@ struct Use {
     mixed_examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct UnalignedDirectIo {
-    files: Bounded<(i32, FileId), Use>,
-}
-
-impl Default for UnalignedDirectIo {
-    fn default() -> Self {
-        Self {
-            files: Bounded::new(|usage| usage.refused + usage.misaligned + usage.mixed),
-        }
+rule! {
+    pub struct UnalignedDirectIo {
+        files: Bounded<(i32, FileId), Usage>
+            = Bounded::new(|usage| usage.refused + usage.misaligned + usage.mixed),
     }
 }
 
 impl Rule for UnalignedDirectIo {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Read, Kind::Write])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(id) = call.file else { return };
         let Some(direct) = context.open().and_then(|open| open.opened_with("O_DIRECT")) else { return };
@@ -156,10 +135,7 @@ impl Rule for UnalignedDirectIo {
                     subject: Subject::process(*pid, &usage.comm).with_file(*file, path),
                     evidence: vec![number("calls", times as i64)],
                     examples: examples.list(),
-                    query: sql::calls(&format!(
-                        "pid = {pid} AND file_id = {} AND (call_reads(syscall) OR call_writes(syscall))",
-                        file.0
-                    )),
+                    query: calls!("pid = {pid} AND file_id = {file} AND (call_reads(syscall) OR call_writes(syscall))"),
                     ..Found::default()
                 });
             }

@@ -2,16 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Evidence, Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::Text;
+use crate::finding::Evidence;
+use crate::prelude::*;
 
 /// Pairs from which on they count.
 const MIN_PAIRS: u64 = 16;
@@ -27,6 +19,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Copying through the program",
     group: Group::Performance,
     needs: &[Input::Calls],
+    kinds: kinds![Read, Write],
     about_calls: true,
     what: "A process reads a piece of one file and writes a piece of the same size to another file \
            or a socket, over and over. All bytes are copied into the program and back.",
@@ -120,36 +113,18 @@ impl Copy {
     }
 }
 
-#[derive(Debug)]
-pub struct UserspaceCopy {
-    last: Bounded<i32, Vec<LastRead>>,
-    /// Reads of a process from a file, and where the last ended.
-    reads: Bounded<(i32, FileId), (u64, Option<i64>)>,
-    /// Writes of a process to a file.
-    writes: Bounded<(i32, FileId), u64>,
-    copies: Bounded<(i32, FileId, FileId), Copy>,
-}
-
-impl Default for UserspaceCopy {
-    fn default() -> Self {
-        Self {
-            last: Bounded::new(|_| 0),
-            reads: Bounded::new(|reads| reads.0),
-            writes: Bounded::new(|writes| *writes),
-            copies: Bounded::new(|copy| copy.pairs),
-        }
+rule! {
+    pub struct UserspaceCopy {
+        last: Bounded<i32, Vec<LastRead>>,
+        /// Reads of a process from a file, and where the last ended.
+        reads: Bounded<(i32, FileId), (u64, Option<i64>)> = Bounded::new(|reads| reads.0),
+        /// Writes of a process to a file.
+        writes: Bounded<(i32, FileId), u64> = Bounded::new(|writes| *writes),
+        copies: Bounded<(i32, FileId, FileId), Copy> = Bounded::new(|copy| copy.pairs),
     }
 }
 
 impl Rule for UserspaceCopy {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Read, Kind::Write])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let (Some(file), false) = (call.file, call.asynchronous) else { return };
         let last = self.last.entry(call.pid);
@@ -247,10 +222,7 @@ impl Rule for UserspaceCopy {
                 },
                 evidence: copy.evidence(),
                 examples: copy.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND file_id IN ({}, {}) AND (call_reads(syscall) OR call_writes(syscall))",
-                    from.0, to.0
-                )),
+                query: calls!("pid = {pid} AND file_id IN ({from}, {to}) AND (call_reads(syscall) OR call_writes(syscall))"),
                 caveats: copy.caveats(),
                 ..Found::default()
             });
@@ -274,9 +246,7 @@ impl Rule for UserspaceCopy {
                 subject: Subject::process(pid, &copy.comm),
                 evidence: copy.evidence(),
                 examples: copy.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND (call_reads(syscall) OR call_writes(syscall))"
-                )),
+                query: calls!("pid = {pid} AND (call_reads(syscall) OR call_writes(syscall))"),
                 caveats: copy.caveats(),
                 costs: Costs::default().of_files(files),
                 ..Found::default()

@@ -3,20 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::layers::{Layer, Origin, Row};
+use crate::layers::Origin;
 use crate::names::directory;
-use crate::rule::{Costs, Found, Input, Rule, RuleInfo, Run, evidence, number};
-use crate::sql;
-use crate::state::intervals::Intervals;
-use crate::state::{Context, State};
-use crate::stats::Durations;
-use crate::text::Text;
+use crate::prelude::*;
 
 /// Bytes written to the device for each byte that the program wrote.
 const MIN_RATIO: f64 = 3.0;
@@ -33,6 +22,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Device writes far more than the program",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Block],
+    kinds: kinds![Write, Sync, SyncAll, SyncRange, Msync],
     about_calls: false,
     what: "The device receives whole blocks, and the journal of the file system with each sync, so \
            small pieces that are made durable one by one are written many times over. To change \
@@ -86,30 +76,15 @@ struct File {
     examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct WriteAmplification {
-    processes: Bounded<i32, Process>,
-    files: Bounded<(i32, FileId), File>,
-}
-
-impl Default for WriteAmplification {
-    fn default() -> Self {
-        Self {
-            processes: Bounded::new(|process| process.waiting),
-            files: Bounded::new(|file| file.data.unsigned_abs() + file.asked.unsigned_abs()),
-        }
+rule! {
+    pub struct WriteAmplification {
+        processes: Bounded<i32, Process> = Bounded::new(|process| process.waiting),
+        files: Bounded<(i32, FileId), File>
+            = Bounded::new(|file| file.data.unsigned_abs() + file.asked.unsigned_abs()),
     }
 }
 
 impl Rule for WriteAmplification {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Write, Kind::Sync, Kind::SyncAll, Kind::SyncRange, Kind::Msync])
-    }
-
     fn layers(&self) -> &'static [Layer] {
         &[Layer::Device]
     }
@@ -203,10 +178,7 @@ impl Rule for WriteAmplification {
                     number("median_ns", file.partial.median_ns()),
                 ],
                 examples: file.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND file_id = {} AND call_writes(syscall) AND rid IN (SELECT submit_rid FROM bios)",
-                    id.0
-                )),
+                query: calls!("pid = {pid} AND file_id = {id} AND call_writes(syscall) AND rid IN (SELECT submit_rid FROM bios)"),
                 ..Found::default()
             });
         }
@@ -259,9 +231,7 @@ impl WriteAmplification {
                     evidence("ratio", ratio),
                 ],
                 examples: process.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND rid IN (SELECT submit_rid FROM bios JOIN block USING (block_id) WHERE op = 'write')"
-                )),
+                query: calls!("pid = {pid} AND rid IN (SELECT submit_rid FROM bios JOIN block USING (block_id) WHERE op = 'write')"),
                 ..Found::default()
             });
         }

@@ -1,22 +1,14 @@
 //! `write-error-ignored`: a write failed for lack of room or because of the device, and the
 //! program goes on as if it had not.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Examples, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::Text;
+use crate::prelude::*;
 
 static INFO: RuleInfo = RuleInfo {
     id: "write-error-ignored",
     name: "Failed write that the program ignores",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    kinds: kinds![Write, Sync, SyncRange, Msync, Close, Open, Truncate, Rename, Unlink],
     about_calls: true,
     what: "A write failed because the disk or the quota was full, the file too large, or the device \
            broken, and the program continued. The file lacks these bytes or ends in the middle of a \
@@ -100,29 +92,13 @@ impl Failure {
     }
 }
 
-#[derive(Debug)]
-pub struct WriteErrorIgnored {
-    failures: Bounded<(i32, FileId), Failure>,
-}
-
-impl Default for WriteErrorIgnored {
-    fn default() -> Self {
-        Self {
-            failures: Bounded::new(|failure| failure.failures),
-        }
+rule! {
+    pub struct WriteErrorIgnored {
+        failures: Bounded<(i32, FileId), Failure> = Bounded::new(|failure| failure.failures),
     }
 }
 
 impl Rule for WriteErrorIgnored {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        use Kind::*;
-        Kinds::of(&[Write, Sync, SyncRange, Msync, Close, Open, Truncate, Rename, Unlink])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let lost = call.errno.filter(|e| matches!(*e, "ENOSPC" | "EIO" | "EDQUOT" | "EFBIG"));
         if let Some(errno) = lost {
@@ -209,10 +185,7 @@ impl Rule for WriteErrorIgnored {
                     number("writes_after", failure.writes_after as i64),
                 ],
                 examples: failure.examples.list(),
-                query: sql::calls(&format!(
-                    "pid = {pid} AND file_id = {} AND errno IN ('ENOSPC', 'EIO', 'EDQUOT', 'EFBIG')",
-                    id.0
-                )),
+                query: calls!("pid = {pid} AND file_id = {id} AND errno IN ('ENOSPC', 'EIO', 'EDQUOT', 'EFBIG')"),
                 // A retry, or the removal, may have been among what was not seen.
                 rests_on_absence: true,
                 ..Found::default()

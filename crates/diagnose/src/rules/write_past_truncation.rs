@@ -1,21 +1,13 @@
 //! `write-past-truncation`: a file is emptied while a process writes to it at its old position.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Example, Examples, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::{Text, times};
+use crate::prelude::*;
 
 static INFO: RuleInfo = RuleInfo {
     id: "write-past-truncation",
     name: "Write beyond the end of a truncated file",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    kinds: kinds![Open, Truncate, Write],
     about_calls: true,
     what: "A process truncates a file that it or another process has open, and the writer continues \
            at its old position. Its next write leaves a hole from the new end to this position, \
@@ -53,28 +45,13 @@ struct Cut {
     examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct WritePastTruncation {
-    files: Bounded<FileId, Cut>,
-}
-
-impl Default for WritePastTruncation {
-    fn default() -> Self {
-        Self {
-            files: Bounded::new(|cut| cut.holes),
-        }
+rule! {
+    pub struct WritePastTruncation {
+        files: Bounded<FileId, Cut> = Bounded::new(|cut| cut.holes),
     }
 }
 
 impl Rule for WritePastTruncation {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        Kinds::of(&[Kind::Open, Kind::Truncate, Kind::Write])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(id) = call.file.filter(|_| call.succeeded()) else { return };
         if call.kind == Kind::Truncate || call.kind == Kind::Open && call.has_flag("O_TRUNC") {
@@ -125,12 +102,8 @@ impl Rule for WritePastTruncation {
                 subject: Subject::process(cut.pid, &cut.comm).with_file(*id, path),
                 evidence: vec![number("holes", cut.holes as i64), number("bytes_of_holes", cut.bytes)],
                 examples: cut.examples.list(),
-                query: sql::calls(&format!(
-                    "file_id = {} AND (call_writes(syscall) OR syscall IN ('ftruncate', 'open', 'openat', 'creat')) \
-                     OR syscall = 'truncate' AND path = {}",
-                    id.0,
-                    sql::quote(path),
-                )),
+                query: calls!("file_id = {id} AND (call_writes(syscall) OR syscall IN ('ftruncate', 'open', 'openat', 'creat')) \
+                     OR syscall = 'truncate' AND path = {}", sql::quote(path)),
                 ..Found::default()
             });
         }

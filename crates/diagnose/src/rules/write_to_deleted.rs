@@ -1,15 +1,6 @@
 //! `write-to-deleted`: a process goes on writing to a file that another process has removed.
 
-use fathom_model::units;
-
-use crate::bounded::Bounded;
-use crate::call::{Call, FileId};
-use crate::finding::{Example, Examples, Group, Severity, Subject};
-use crate::kind::{Kind, Kinds};
-use crate::rule::{Found, Input, Rule, RuleInfo, Run, number};
-use crate::sql;
-use crate::state::Context;
-use crate::text::Text;
+use crate::prelude::*;
 
 /// Writes after the removal, or bytes, from which on a writer that opened the path again later had not noticed for long.
 const MIN_WRITES: u64 = 100;
@@ -22,6 +13,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Writes to a deleted file",
     group: Group::Correctness,
     needs: &[Input::Calls],
+    kinds: kinds![Unlink, Rename, Link, Open, Read, Transfer, Mmap, Write],
     about_calls: true,
     what: "A process keeps writing to a file whose name another process has removed or given to \
            another file. No program can open the data, all of it is lost when the descriptor is \
@@ -58,19 +50,11 @@ struct Removed {
     examples: Examples,
 }
 
-#[derive(Debug)]
-pub struct WriteToDeleted {
-    files: Bounded<FileId, Removed>,
-    /// The file that was removed last from a path.
-    latest: Bounded<u64, Option<FileId>>,
-}
-
-impl Default for WriteToDeleted {
-    fn default() -> Self {
-        Self {
-            files: Bounded::new(|file| file.writes),
-            latest: Bounded::new(|_| 0),
-        }
+rule! {
+    pub struct WriteToDeleted {
+        files: Bounded<FileId, Removed> = Bounded::new(|file| file.writes),
+        /// The file that was removed last from a path.
+        latest: Bounded<u64, Option<FileId>>,
     }
 }
 
@@ -107,15 +91,6 @@ impl WriteToDeleted {
 }
 
 impl Rule for WriteToDeleted {
-    fn info(&self) -> &'static RuleInfo {
-        &INFO
-    }
-
-    fn kinds(&self) -> Kinds {
-        use Kind::*;
-        Kinds::of(&[Unlink, Rename, Link, Open, Read, Transfer, Mmap, Write])
-    }
-
     fn call(&mut self, call: &Call, context: &Context) {
         if !call.succeeded() {
             return;
@@ -191,12 +166,9 @@ impl Rule for WriteToDeleted {
                     number("bytes_after_removal", removed.bytes),
                 ],
                 examples: removed.examples.list(),
-                query: sql::calls(&format!(
-                    "file_id = {} AND call_writes(syscall) OR syscall IN ('unlink', 'unlinkat') AND path = {path} \
-                     OR syscall LIKE 'rename%' AND path2 = {path}",
-                    id.0,
-                    path = sql::quote(&removed.path),
-                )),
+                query: calls!("file_id = {} AND call_writes(syscall) OR syscall IN ('unlink', 'unlinkat') AND path = {path} \
+                     OR syscall LIKE 'rename%' AND path2 = {path}", id.0,
+                    path = sql::quote(&removed.path)),
                 rests_on_absence: true,
                 ..Found::default()
             });

@@ -561,7 +561,7 @@ impl Scenario {
 
     /// The results of each rule.
     pub(crate) fn findings(self) -> Vec<Finding> {
-        self.engine().said().diagnosis.findings
+        self.engine().result().diagnosis.findings
     }
 
     pub(crate) fn engine(self) -> Engine {

@@ -181,12 +181,7 @@ impl Perfetto {
             Layer::Writeback => INSTANT,
             _ => SLICE_BEGIN,
         };
-        let category = match row.layer() {
-            Layer::Call | Layer::Slice => row.class.unwrap_or("?"),
-            Layer::Operation => row.layer.unwrap_or("?"),
-            Layer::Fault | Layer::Writeback => "pagecache",
-            Layer::Block => "block",
-        };
+        let category = row.category().unwrap_or("?");
         let mut interned = InternedData::default();
         let mut event = TrackEvent {
             r#type: Some(kind),
