@@ -1,4 +1,4 @@
-//! What to change, by where the time went.
+//! Advice, by where the time went.
 
 use fathom_diagnose::{Activity, Finding};
 use fathom_model::syscalls::Syscall;
@@ -33,7 +33,7 @@ fn finding_for<'a>(findings: &'a [Finding], group: &Group, total_ns: i64) -> Opt
         .max_by_key(|finding| finding.cost_ns)
 }
 
-/// What to change: the advice of the finding that explains the time, or else that for the cause
+/// Advice: from the finding that explains the time, or else for the cause
 /// with most of it. `None` where there is nothing to say.
 pub(crate) fn advice(
     findings: &[Finding],

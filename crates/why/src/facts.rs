@@ -16,7 +16,7 @@ use crate::scope::Scope;
 
 /// Requests up to which time of the clock is measured: their intervals are sorted.
 const MAX_INTERVALS: i64 = 5_000_000;
-/// Block requests of which it is told what was ahead, those that took the longest.
+/// Block requests for which the requests ahead are counted: the ones that took the longest.
 const MAX_VICTIMS: usize = 1000;
 /// A group with this share of all time is the one that the story is about.
 const MOST: f64 = 0.5;
@@ -37,11 +37,11 @@ pub struct Facts {
     pub groups: Vec<Group>,
     /// Where the time of all of them went, most first. Adds up to `total_ns`.
     pub all: Vec<Share>,
-    /// Whether `causes`, `blocks` and `ahead` are those of the first group alone.
+    /// Whether `causes`, `blocks` and `ahead` are of the first group alone.
     pub first_only: bool,
     /// Where the time of these requests went, most first. Adds up to the sum of their durations.
     pub causes: Vec<Share>,
-    /// Their block requests by device, those that took the most time first.
+    /// Their block requests by device, most time first.
     pub blocks: Vec<Block>,
     /// Block requests that were ahead of theirs, by the process that caused them, most bytes first.
     pub ahead: Vec<Ahead>,
@@ -61,7 +61,7 @@ pub struct Group {
     pub processes: i64,
     /// Threads of them.
     pub threads: i64,
-    /// What the requests are for.
+    /// Purpose of the requests.
     pub activity: Activity,
     /// Operations of io_uring and AIO, for which no thread waits in the call.
     pub asynchronous: bool,
@@ -108,7 +108,7 @@ pub enum Cause {
     Cpu,
     /// Their thread slept until another thread or an event woke it.
     Sleep {
-        /// Who mostly woke it; null when that was not seen.
+        /// The thread or event that mostly woke it; null when that was not seen.
         waker: Option<String>,
     },
     /// The kernel worked in their thread: copies, look-ups, the file system.
@@ -186,7 +186,7 @@ pub struct Ahead {
     pub pid: Option<i64>,
     /// Whether it is the process of the request that waited.
     pub own: bool,
-    /// Block requests that waited behind any, of those that were looked at.
+    /// Block requests that waited behind any, among the ones that were examined.
     pub behind: i64,
     /// Block requests ahead of each of those on average, thousandths.
     pub requests_milli: i64,
@@ -308,7 +308,7 @@ fn selected(scope: &Scope) -> String {
             name_of(Activity::of(call.kind)),
         );
     }
-    // Pipes, sockets and terminals are no storage. Who asks about one request or file means it.
+    // Pipes, sockets and terminals are no storage. A question about one request or file includes them.
     let storage = match scope.request.is_some() || scope.file.is_some() {
         true => "true",
         false => "coalesce(of_storage, by_path)",
@@ -431,7 +431,7 @@ fn walls(
         asynchronous: i64,
         wall_ns: i64,
     }
-    // What of an interval lies behind the ends of all that began before it.
+    // The part of an interval behind the ends of all that began before it.
     let walls = rows(
         db,
         &format!(

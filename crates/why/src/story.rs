@@ -38,7 +38,7 @@ pub struct Story {
 }
 
 /// The story of the requests of `scope` in the session that `db` was opened on. `findings` are
-/// those of its diagnosis, if there is one.
+/// from its diagnosis, if there is one.
 ///
 /// # Errors
 /// When a query fails.
@@ -88,7 +88,7 @@ pub fn tell(
         let mut unknown = Sentence::default();
         unknown.push(match meta.source {
             Some(_) => "The log does not say what these requests waited for.",
-            None => "What these requests waited for was not recorded (--layers block,sched).",
+            None => "The waits of these requests were not recorded (--layers block,sched).",
         });
         out.push(unknown);
         return out;
@@ -130,7 +130,7 @@ fn storage_share(facts: &Facts) -> Option<f64> {
     Some(walls? as f64 / span as f64)
 }
 
-/// What a group did, as in `spent 4 s`: `making a durable (3 fsync calls)`.
+/// The work of a group, as in `spent 4 s`: `making a durable (3 fsync calls)`.
 fn doing(group: &Group, sentence: &mut Sentence) {
     let verb = match group.activity {
         Activity::Sync => "making",
@@ -350,7 +350,7 @@ fn counted_calls(syscall: &str) -> String {
     format!("this process's {syscall} calls")
 }
 
-/// The process whose block requests were mostly ahead of those of the requests, when it is another
+/// The process whose block requests were mostly ahead in the device, when it is another
 /// one and `cause` is a device or its queue.
 fn other_ahead<'a>(facts: &'a Facts, cause: &Cause) -> Option<&'a Ahead> {
     let (Cause::Device { device } | Cause::Queue { device }) = cause else {
@@ -363,7 +363,7 @@ fn other_ahead<'a>(facts: &'a Facts, cause: &Cause) -> Option<&'a Ahead> {
     (mostly && !first.own && first.requests_milli >= SOME_AHEAD).then_some(first)
 }
 
-/// What the requests waited for.
+/// The causes that the requests waited for.
 fn cause_sentence(facts: &Facts, group: &Group, total_ns: i64, scope: &Scope) -> Sentence {
     let mut sentence = Sentence::default();
     let share_of = |share: &Share| share.self_ns as f64 / total_ns as f64;
@@ -404,7 +404,7 @@ fn is_disk(cause: &Cause) -> bool {
     matches!(cause, Cause::Device { .. } | Cause::Queue { .. })
 }
 
-/// What happened in a part of the time.
+/// The cause of a part of the time, in words.
 fn explain(
     facts: &Facts,
     group: &Group,
@@ -525,7 +525,7 @@ fn explain(
     }
 }
 
-/// Who was ahead of the block requests.
+/// The process that was ahead of the block requests.
 fn behind(facts: &Facts, device: &str, other: Option<&Ahead>, sentence: &mut Sentence) {
     let own = || {
         let mut own = facts

@@ -285,7 +285,7 @@ fn without_layers_below_the_cause_is_not_known() {
     let db = Db::open_parts(&meta, |table| files.parts(table), Limits::default()).unwrap();
     let story = why(&db, &meta, &Scope::default(), &[]).unwrap();
     let last = story.sentences.last().unwrap().text();
-    assert!(last.contains("was not recorded"), "{last}");
+    assert!(last.contains("were not recorded"), "{last}");
     assert_eq!(story.sentences.len(), 2);
 }
 

@@ -313,8 +313,8 @@ impl<'a> Gather<'a> {
         let share =
             |ns: i64| (i128::from(ns) * i128::from(time) / i128::from(length.max(1))) as i64;
         let mut more = 0;
-        // How much of the length lies before the interval. Each part gets the difference of two
-        // shares of what lies before its ends, so that rounding loses nothing of the time.
+        // How much of the length is before the interval. Each part gets the difference of two
+        // shares of the part before its ends, so that rounding loses nothing of the time.
         let mut before = 0;
         for (from, to) in intervals {
             let (mut at, until) = ((*from).max(self.from), (*to).min(end));
