@@ -129,6 +129,7 @@ pub(crate) fn advice(
                 (Activity::Remove | Activity::Change, _) => {
                     "The time is the file system's work for each name: have fewer files."
                 }
+                (Activity::Sync, _) => "Sync less often, with several changes for each sync.",
                 _ => return None,
             };
             sentence.push(text);

@@ -14,8 +14,9 @@ use crate::sentence::{Link, Sentence};
 
 /// A cause with this share of the time is the one that it is about.
 const MOST: f64 = 0.5;
-/// A second cause is named from this share on.
+/// A second and a third cause are named from this share on.
 const SECOND: f64 = 0.2;
+const NAMED: usize = 3;
 /// A file with this share of a group's time is the one that it is about.
 const ONE_FILE: f64 = 0.99;
 /// Block requests of another process ahead of each, thousandths, from which on it is named.
@@ -78,7 +79,8 @@ pub fn tell(
     let Some(first) = facts.causes.first().filter(|_| total_ns > 0) else {
         return out;
     };
-    let other = other_ahead(facts, &first.cause);
+    let advised = advised(&facts.causes, total_ns).unwrap_or(&first.cause);
+    let other = other_ahead(facts, advised);
     let recorded = |layer| {
         meta.layers
             .iter()
@@ -94,8 +96,20 @@ pub fn tell(
         return out;
     }
     out.push(cause_sentence(facts, group, total_ns, scope));
-    out.extend(advice(findings, group, &first.cause, other, total_ns));
+    out.extend(advice(findings, group, advised, other, total_ns));
     out
+}
+
+/// The cause that the advice is about. Waiting for a CPU is one only where it has most of the time:
+/// a busy machine adds such waits to everything.
+fn advised(causes: &[Share], total_ns: i64) -> Option<&Cause> {
+    let first = causes.first()?;
+    let mostly = first.self_ns as f64 >= total_ns as f64 * MOST;
+    let other = causes.iter().find(|share| share.cause != Cause::Cpu);
+    Some(match (&first.cause, other) {
+        (Cause::Cpu, Some(other)) if !mostly => &other.cause,
+        (first, _) => first,
+    })
 }
 
 /// Why there is nothing to say.
@@ -376,7 +390,7 @@ fn cause_sentence(facts: &Facts, group: &Group, total_ns: i64, scope: &Scope) ->
         .causes
         .iter()
         .enumerate()
-        .take(2)
+        .take(NAMED)
         .filter(|(i, share)| *i == 0 || share_of(share) >= SECOND);
     for (i, share) in named {
         if i > 0 {

@@ -570,10 +570,7 @@ onStage(
 			it("draws results", async () => {
 				await open(tab, server, { ...session, view: "sql", sql: statement, form: "stack" });
 				await expect.poll(() => colored(".sql-output")).toBeGreaterThan(500);
-				await tab.page
-					.getByLabel("across")
-					.selectOption("calls")
-					.catch(() => {});
+				await tab.page.getByLabel("X:", { exact: true }).selectOption("calls");
 				await tab.page.getByRole("button", { name: "Points" }).click();
 				await expect.poll(() => tab.page.url()).toContain("form=dots");
 			});
