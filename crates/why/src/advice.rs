@@ -59,6 +59,15 @@ pub(crate) fn advice(
         Activity::Read | Activity::Write | Activity::Transfer
     );
     match cause {
+        Cause::Queue { device } | Cause::Device { device }
+            if other.is_some_and(|ahead| is_write_back(&ahead.comm)) =>
+        {
+            sentence.push(format!(
+                "These are data that programs wrote earlier, and that the kernel writes to {device} in \
+                 bursts: make the bursts smaller (vm.dirty_background_bytes, vm.dirty_bytes), or write \
+                 less."
+            ));
+        }
         Cause::Queue { device } | Cause::Device { device } if other.is_some() => {
             let name = other.map(|ahead| ahead.comm.as_str()).unwrap_or_default();
             sentence.push(format!(
@@ -140,6 +149,11 @@ pub(crate) fn advice(
         Cause::Sleep { .. } | Cause::Interrupts => return None,
     }
     Some(sentence)
+}
+
+/// Whether a thread of this name writes back for programs: no one can give it a smaller share.
+pub(crate) fn is_write_back(comm: &str) -> bool {
+    comm.starts_with("kworker/") || comm.starts_with("flush-")
 }
 
 /// The first sentence of a text, without its full stop.

@@ -7,7 +7,7 @@ use fathom_model::units::{bytes, count, duration, percent};
 use fathom_query::{Db, QueryError};
 use serde::Serialize;
 
-use crate::advice::advice;
+use crate::advice::{advice, is_write_back};
 use crate::facts::{Ahead, Block, Cause, Facts, Group, Share};
 use crate::scope::Scope;
 use crate::sentence::{Link, Sentence};
@@ -569,6 +569,9 @@ fn behind(facts: &Facts, device: &str, other: Option<&Ahead>, sentence: &mut Sen
         }
         (false, None) => sentence.push(&ahead.comm),
     };
+    if !own && is_write_back(&ahead.comm) {
+        sentence.push(", a kernel thread that writes back data,");
+    }
     sentence.push(" ahead of each on average");
 }
 

@@ -95,6 +95,10 @@ fn text(story: &Story) -> String {
 
 /// A database that syncs ten times, 200 ms each, with its block request behind 16 of a neighbor.
 fn starved(dir: &std::path::Path) -> Files {
+    starved_by(dir, "fio")
+}
+
+fn starved_by(dir: &std::path::Path, neighbor: &'static str) -> Files {
     let syncs: Vec<Call> = (0..10)
         .map(|i| Call::new("fdatasync", i * 400 * MS, 200 * MS).on(1))
         .chain((0..100).map(|i| {
@@ -110,7 +114,7 @@ fn starved(dir: &std::path::Path) -> Files {
         for n in 0..16 {
             requests.push((
                 900,
-                "fio",
+                neighbor,
                 None,
                 at - (16 - n) * 1000,
                 1000,
@@ -255,6 +259,41 @@ fn waiting_for_a_cpu_is_no_slow_disk() {
         "{text}"
     );
     assert!(text.contains("The storage is not the cause"), "{text}");
+}
+
+#[test]
+fn a_busy_machine_is_not_the_cause_of_everything() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    files
+        .add(&sample::syscalls(
+            1,
+            &[Call::new("fsync", 0, 1000 * MS).on(1)],
+        ))
+        .add(&sample::files(&[(1, "/srv/log")]))
+        .add(&sample::slices(&[
+            (1, "sched", "io", 10, 400 * MS, 1),
+            (1, "device", "vda", 400 * MS, 350 * MS, 1),
+        ]))
+        .add(&waits(&[(1, "io", 400 * MS, 400 * MS, "softirq:BLOCK")]));
+    let text = text(&story(&files, &Scope::default()));
+    assert!(text.contains("40 % of that time passed while"), "{text}");
+    assert!(text.contains("35 % passed while vda served"), "{text}");
+    assert!(text.contains("Sync less often"), "{text}");
+    assert!(!text.contains("The storage is not the cause"), "{text}");
+}
+
+#[test]
+fn write_back_gets_no_smaller_share() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = starved_by(dir.path(), "kworker/u8:1");
+    let text = text(&story(&files, &Scope::default()));
+    assert!(
+        text.contains("kworker/u8:1 (PID 900), a kernel thread that writes back data, ahead"),
+        "{text}"
+    );
+    assert!(text.contains("vm.dirty_background_bytes"), "{text}");
+    assert!(!text.contains("ionice"), "{text}");
 }
 
 #[test]
