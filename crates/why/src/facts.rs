@@ -18,6 +18,9 @@ use crate::scope::Scope;
 const MAX_INTERVALS: i64 = 5_000_000;
 /// Block requests for which the requests ahead are counted: the ones that took the longest.
 const MAX_VICTIMS: usize = 1000;
+/// Processes whose block requests ahead are added up by name, and names that are kept.
+const MAX_OWNERS: usize = 1000;
+const MAX_NAMES: usize = 8;
 /// A group with this share of all time is the one that the story is about.
 const MOST: f64 = 0.5;
 /// The same of the clock.
@@ -182,8 +185,10 @@ pub struct Ahead {
     pub device: String,
     /// Name of the process that caused them, or else of the thread that submitted them.
     pub comm: String,
-    /// The process.
+    /// The process; null when there are several, or when it is not known.
     pub pid: Option<i64>,
+    /// How many processes of this name there are.
+    pub processes: i64,
     /// Whether it is the process of the request that waited.
     pub own: bool,
     /// Block requests that waited behind any, among the ones that were examined.
@@ -652,18 +657,37 @@ fn ahead(db: &Db, focus: &str) -> Result<Vec<Ahead>, QueryError> {
                  (SELECT count(DISTINCT victim) FROM pairs) AS behind,
                  count(*) AS pairs, bounded(sum(bytes)) AS bytes
              FROM pairs LEFT JOIN process_names USING (pid)
-             GROUP BY ALL ORDER BY bytes DESC, pairs DESC, pid LIMIT 8",
+             GROUP BY ALL ORDER BY bytes DESC, pairs DESC, pid LIMIT {MAX_OWNERS}",
             victims = victims(focus)
         ),
         |row| read_row!(row => Sum { device comm pid own behind pairs bytes }),
     )?;
+    // A neighbor may be many short processes of one program.
+    let mut by_name: Vec<(Sum, i64)> = Vec::new();
+    for sum in sums {
+        let of = |(known, _): &&mut (Sum, i64)| {
+            known.device == sum.device && known.comm == sum.comm && known.own == sum.own
+        };
+        match by_name.iter_mut().find(of) {
+            Some((known, processes)) => {
+                known.pairs += sum.pairs;
+                known.bytes = known.bytes.saturating_add(sum.bytes);
+                known.pid = None;
+                *processes += 1;
+            }
+            None => by_name.push((sum, 1)),
+        }
+    }
+    by_name.sort_by_key(|(sum, _)| std::cmp::Reverse((sum.bytes, sum.pairs)));
+    by_name.truncate(MAX_NAMES);
     let mean = |sum: i64, n: i64| sum.checked_div(n).unwrap_or(0);
-    Ok(sums
+    Ok(by_name
         .into_iter()
-        .map(|sum| Ahead {
+        .map(|(sum, processes)| Ahead {
             device: sum.device,
             comm: sum.comm,
             pid: sum.pid,
+            processes,
             own: sum.own != 0,
             behind: sum.behind,
             requests_milli: mean(sum.pairs.saturating_mul(1000), sum.behind),

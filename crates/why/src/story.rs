@@ -562,12 +562,16 @@ fn behind(facts: &Facts, device: &str, other: Option<&Ahead>, sentence: &mut Sen
         ", with {number} requests ({}) of ",
         bytes(ahead.bytes)
     ));
-    match (own, ahead.pid) {
-        (true, _) => sentence.push("its own"),
-        (false, Some(pid)) => {
-            sentence.link(format!("{} (PID {pid})", ahead.comm), Link::Process { pid })
-        }
-        (false, None) => sentence.push(&ahead.comm),
+    let name = match (ahead.pid, ahead.processes) {
+        (Some(pid), _) => format!("{} (PID {pid})", ahead.comm),
+        (None, 2..) => format!("{} ({} processes)", ahead.comm, count(ahead.processes)),
+        (None, _) => ahead.comm.clone(),
+    };
+    // Its calls may not have been recorded, but its requests to the device were.
+    let device = device.to_owned();
+    match own {
+        true => sentence.push("its own"),
+        false => sentence.link(name, Link::Device { device }),
     };
     if !own && is_write_back(&ahead.comm) {
         sentence.push(", a kernel thread that writes back data,");

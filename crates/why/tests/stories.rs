@@ -99,6 +99,11 @@ fn starved(dir: &std::path::Path) -> Files {
 }
 
 fn starved_by(dir: &std::path::Path, neighbor: &'static str) -> Files {
+    starved_by_many(dir, neighbor, 1)
+}
+
+/// The same by a neighbor of several processes.
+fn starved_by_many(dir: &std::path::Path, neighbor: &'static str, processes: i64) -> Files {
     let syncs: Vec<Call> = (0..10)
         .map(|i| Call::new("fdatasync", i * 400 * MS, 200 * MS).on(1))
         .chain((0..100).map(|i| {
@@ -113,7 +118,7 @@ fn starved_by(dir: &std::path::Path, neighbor: &'static str) -> Files {
         let at = i * 400 * MS;
         for n in 0..16 {
             requests.push((
-                900,
+                900 + (n % processes) as i32,
                 neighbor,
                 None,
                 at - (16 - n) * 1000,
@@ -170,7 +175,9 @@ fn a_starved_database_is_told_from_whom() {
         .collect();
     for link in [
         Link::Process { pid: 100 },
-        Link::Process { pid: 900 },
+        Link::Device {
+            device: "vda".into(),
+        },
         Link::File { file_id: 1 },
         Link::Request { rid: 10 },
     ] {
@@ -294,6 +301,21 @@ fn write_back_gets_no_smaller_share() {
     );
     assert!(text.contains("vm.dirty_background_bytes"), "{text}");
     assert!(!text.contains("ionice"), "{text}");
+}
+
+#[test]
+fn processes_of_one_program_are_one_neighbor() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = starved_by_many(dir.path(), "dd", 4);
+    let story = story(&files, &Scope::default());
+    let text = text(&story);
+    assert!(
+        text.contains("with 16 requests (16.0 MiB) of dd (4 processes) ahead of each on average"),
+        "{text}"
+    );
+    assert!(text.contains("Give dd a smaller share of vda"), "{text}");
+    let ahead = &story.facts.ahead[0];
+    assert_eq!((ahead.pid, ahead.processes), (None, 4));
 }
 
 #[test]
