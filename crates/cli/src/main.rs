@@ -93,7 +93,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What to write instead of `fathom record COMMAND`.
+/// The command line to write instead of `fathom record COMMAND`.
 fn command_without_dashes(error: &clap::Error) -> Option<String> {
     let mut arguments = std::env::args().skip(1);
     if error.kind() != ErrorKind::UnknownArgument || arguments.next()? != "record" {

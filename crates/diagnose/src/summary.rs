@@ -193,7 +193,7 @@ impl Clock {
         );
     }
 
-    /// Adds the interval of a call to that of all, after the page faults that ended before.
+    /// Counts the interval of a call, after the page faults that ended before.
     fn waited(&mut self, from: i64, to: i64) {
         while let Some((begin, end)) = self.ahead.front().copied().filter(|(_, end)| *end <= to) {
             self.ahead.pop_front();

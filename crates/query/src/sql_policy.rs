@@ -102,7 +102,7 @@ pub(crate) fn check(connection: &Connection, sql: &str) -> Result<String, QueryE
     Ok(format!("{prefix}{select}"))
 }
 
-/// Keywords of SQL that are likely meant as columns, and the names of these.
+/// Keywords of SQL that are likely meant as columns, and the columns that are meant.
 const MISTAKEN: [(&str, &str); 3] = [
     ("offset", "file_offset"),
     ("end", "ended_at_ns"),

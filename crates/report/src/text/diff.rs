@@ -138,7 +138,7 @@ impl Page<'_> {
     fn changes(&mut self) {
         let diff = self.diff;
         let of = |minor: bool| diff.changes.iter().filter(move |c| c.minor == minor);
-        self.list("What changed", of(false).collect(), MAX_CHANGES);
+        self.list("Changes", of(false).collect(), MAX_CHANGES);
         let unproven = diff.unproven.iter().collect();
         self.list("Large, but not proven", unproven, MAX_CHANGES);
         self.list("Small changes", of(true).collect(), MAX_MINOR);

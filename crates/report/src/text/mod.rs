@@ -228,7 +228,7 @@ impl Page<'_> {
     fn calls(&mut self) {
         let totals = &self.report.totals;
         let mut note = format!(
-            "{} · {} failed · {} moved · {} in calls",
+            "{} · {} with an error · {} moved · {} in calls",
             count(totals.calls),
             count(totals.errors),
             bytes(totals.bytes),

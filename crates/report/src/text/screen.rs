@@ -122,7 +122,7 @@ impl Page<'_> {
         }
         let totals = &self.report.totals;
         let mut note = format!(
-            "{}, {} failed, {} moved",
+            "{}, {} with an error, {} moved",
             count(totals.calls),
             count(totals.errors),
             bytes(totals.bytes)
