@@ -118,10 +118,7 @@ fn reason(action: &str, path: &Path, source: &io::Error) -> String {
         .filter(|parent| !parent.as_os_str().is_empty());
     match parent.filter(|parent| action == "create" && !parent.exists()) {
         Some(parent) if source.kind() == io::ErrorKind::NotFound => {
-            format!(
-                "the directory {} does not exist; create it first",
-                parent.display()
-            )
+            format!("{source}: create the directory {} first", parent.display())
         }
         _ => source.to_string(),
     }
