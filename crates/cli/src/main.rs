@@ -95,7 +95,9 @@ fn main() -> ExitCode {
 
 /// The command line to write instead of `fathom record COMMAND`.
 fn command_without_dashes(error: &clap::Error) -> Option<String> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args_os()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy().into_owned());
     if error.kind() != ErrorKind::UnknownArgument || arguments.next()? != "record" {
         return None;
     }
@@ -107,15 +109,13 @@ fn command_without_dashes(error: &clap::Error) -> Option<String> {
     }
     let all: Vec<String> = arguments.collect();
     let (options, command) = all.split_at(all.iter().position(|argument| argument == first)?);
-    let words = |words: &[String]| {
-        words
-            .iter()
-            .map(|word| format!(" {word}"))
-            .collect::<String>()
+    let words = |words: &[String]| fathom_model::escape::shell_words(words);
+    let options = match options {
+        [] => String::new(),
+        options => format!(" {}", words(options)),
     };
     Some(format!(
-        "the command to record comes after --: fathom record{} --{}",
-        fathom_model::escape::text(&words(options)),
-        fathom_model::escape::text(&words(command))
+        "the command to record comes after --: fathom record{options} -- {}",
+        words(command)
     ))
 }
