@@ -21,6 +21,8 @@ import {
 } from "./harness.ts";
 
 const MOST = 3;
+/** Recordings until the neighbor makes a difference. */
+const TRIES = 4;
 
 /** Appends to a journal and makes each record durable; reads a table here and there. */
 const STORE = `
@@ -82,15 +84,26 @@ describe.skipIf(reason !== null)("within three steps of opening a session", () =
 	let server: Server;
 	let browser: Awaited<ReturnType<typeof startBrowser>>;
 
-	beforeAll(async () => {
+	/** Records the program alone and next to the hog. */
+	async function stage(): Promise<void> {
 		dir = folder();
 		const script = join(dir, "store.py");
 		writeFileSync(script, STORE);
 		record(dir, "quiet", `python3 ${script}`);
 		await beside(dir, () => record(dir, "busy", `python3 ${script}`));
 		server = await serve(dir);
+	}
+
+	beforeAll(async () => {
 		browser = await startBrowser();
-	});
+		// Where others used the disk while the program was alone, there is nothing to explain.
+		for (let left = TRIES; ; left -= 1) {
+			await stage();
+			if ((await p99("busy")) > (await p99("quiet")) * 2 || left === 1) break;
+			await server.stop();
+			remove(dir);
+		}
+	}, 180_000);
 	afterAll(async () => {
 		await browser?.close();
 		await server?.stop();
@@ -107,6 +120,11 @@ describe.skipIf(reason !== null)("within three steps of opening a session", () =
 		return tableFromIPC(new Uint8Array(await answer.arrayBuffer()))
 			.toArray()[0]
 			?.toJSON() as T;
+	}
+
+	async function p99(id: string): Promise<number> {
+		const statement = "SELECT quantile_disc(dur_ns, 0.99)::DOUBLE AS ns FROM syscalls WHERE syscall = 'fdatasync'";
+		return (await sql<{ ns: number }>(id, statement)).ns;
 	}
 
 	/** Does a task from an opened page on, in a tab of its own; nothing may fail unseen, and the steps are counted. */
@@ -166,11 +184,6 @@ describe.skipIf(reason !== null)("within three steps of opening a session", () =
 	});
 
 	it("what made the p99 worse", async () => {
-		const p99 = (id: string) =>
-			sql<{ ns: number }>(
-				id,
-				"SELECT quantile_disc(dur_ns, 0.99)::DOUBLE AS ns FROM syscalls WHERE syscall = 'fdatasync'",
-			).then(({ ns }) => ns);
 		const [before, after] = [await p99("quiet"), await p99("busy")];
 		expect(after / before).toBeGreaterThan(2);
 		await task({ view: "sessions" }, async ({ page }, step) => {
