@@ -35,6 +35,7 @@ mod zoom;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args::{Action, Arguments};
 
@@ -42,6 +43,10 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
+            if let Some(text) = command_without_dashes(&error) {
+                eprintln!("fathom: {text}");
+                return ExitCode::from(2);
+            }
             // Help and version go to standard output with exit status 0.
             error.print().ok();
             return match error.exit_code() {
@@ -86,4 +91,31 @@ fn main() -> ExitCode {
             ExitCode::from(failure.status())
         }
     }
+}
+
+/// The command line to write instead of `fathom record COMMAND`.
+fn command_without_dashes(error: &clap::Error) -> Option<String> {
+    let mut arguments = std::env::args_os()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy().into_owned());
+    if error.kind() != ErrorKind::UnknownArgument || arguments.next()? != "record" {
+        return None;
+    }
+    let Some(ContextValue::String(first)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    if first.starts_with('-') {
+        return None;
+    }
+    let all: Vec<String> = arguments.collect();
+    let (options, command) = all.split_at(all.iter().position(|argument| argument == first)?);
+    let words = |words: &[String]| fathom_model::escape::shell_words(words);
+    let options = match options {
+        [] => String::new(),
+        options => format!(" {}", words(options)),
+    };
+    Some(format!(
+        "the command to record comes after --: fathom record{options} -- {}",
+        words(command)
+    ))
 }

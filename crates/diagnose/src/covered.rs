@@ -7,7 +7,7 @@ const CAPACITY: usize = 1024;
 
 /// Intervals that come nearly in the order of their ends. One that reaches back behind what was
 /// summed up counts from there on: the sum may be too small then, never too large.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Covered {
     /// In order, apart from each other.
     recent: VecDeque<(i64, i64)>,

@@ -2,7 +2,7 @@
 //!
 //! Times in the sentences are of the clock: calls that several threads make at once count once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,8 @@ use sentences::sentences;
 const MAX_PROGRAMS: usize = 256;
 /// Processes whose program is remembered.
 const MAX_PROCESSES: usize = 1 << 16;
+/// Page faults that wait for the calls of their time.
+const MAX_AHEAD: usize = 1 << 18;
 
 /// Where the time of a recording went.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,6 +165,9 @@ pub(crate) struct Clock {
     latest: Option<(i32, Option<usize>)>,
     /// Time of calls on descriptors of which it is not known what they are.
     unknown_ns: i64,
+    /// Page faults come in batches before the calls of the same time. In `all` they would be summed
+    /// up first, and the calls that ended before them would not count.
+    ahead: VecDeque<(i64, i64)>,
 }
 
 impl Clock {
@@ -178,6 +183,7 @@ impl Clock {
             self.asynchronous.add(from, to);
             return;
         }
+        self.waited(from, to);
         self.add(
             call.pid,
             call.comm,
@@ -187,14 +193,28 @@ impl Clock {
         );
     }
 
+    /// Counts the interval of a call, after the page faults that ended before.
+    fn waited(&mut self, from: i64, to: i64) {
+        while let Some((begin, end)) = self.ahead.front().copied().filter(|(_, end)| *end <= to) {
+            self.ahead.pop_front();
+            self.all.add(begin, end);
+        }
+        self.all.add(from, to);
+    }
+
     /// Adds a page fault.
     pub(crate) fn fault(&mut self, fault: &Fault, state: &State) {
         let span = (fault.ts_ns, fault.ts_ns.saturating_add(fault.dur_ns));
+        if self.ahead.len() >= MAX_AHEAD
+            && let Some((from, to)) = self.ahead.pop_front()
+        {
+            self.all.add(from, to);
+        }
+        self.ahead.push_back(span);
         self.add(fault.pid, fault.comm, Activity::Fault, span, state);
     }
 
     fn add(&mut self, pid: i32, comm: &str, activity: Activity, span: (i64, i64), state: &State) {
-        self.all.add(span.0, span.1);
         let program = match self.latest.filter(|(latest, _)| *latest == pid) {
             Some((_, program)) => program,
             None => {
@@ -238,6 +258,15 @@ impl Clock {
     fn comm(&self, pid: i32) -> Option<&str> {
         let program = (*self.processes.get(&pid)?)?;
         self.programs.get(program).map(|(name, _)| name.as_str())
+    }
+
+    /// Time in which a call or a page fault was under way.
+    fn all_ns(&self) -> i64 {
+        let mut all = self.all.clone();
+        for (from, to) in &self.ahead {
+            all.add(*from, *to);
+        }
+        all.ns()
     }
 
     fn wall_ns(&self, comm: &str, activity: Activity) -> i64 {
@@ -332,7 +361,7 @@ pub(crate) fn summary(times: &Times, clock: &Clock, state: &State, recorded: Rec
     let mut summary = Summary {
         sentences: Vec::new(),
         took_ns: recorded.took_ns,
-        in_calls_ns: clock.all.ns().min(recorded.took_ns),
+        in_calls_ns: clock.all_ns().min(recorded.took_ns),
         asynchronous_ns: clock.asynchronous.ns(),
         thread_ns,
         parts: Vec::new(),
@@ -452,6 +481,31 @@ mod tests {
             calls.ends_with("in storage calls: calls to storage do not hold it up."),
             "{calls}"
         );
+    }
+
+    #[test]
+    fn page_faults_that_come_first_hide_no_calls() {
+        let mut clock = Clock::default();
+        for i in 0..5_000 {
+            let fault = Fault {
+                rid: i,
+                ts_ns: i * 1_000_000,
+                dur_ns: 100,
+                pid: 1,
+                tid: 1,
+                comm: "a",
+                access: "read",
+                major: false,
+                file: None,
+                offset: 0,
+                read_bytes: 0,
+            };
+            clock.fault(&fault, &State::default());
+        }
+        for i in 0..5_000 {
+            clock.waited(i * 1_000_000 + 500, i * 1_000_000 + 500_000);
+        }
+        assert_eq!(clock.all_ns(), 5_000 * (100 + 499_500));
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) fn descriptions(pids: Option<&[u32]>, paths: bool) -> Result<RawChunk
         Some(pids) => {
             for pid in pids {
                 process(*pid, paths, &mut bytes)
-                    .map_err(|source| ProbeError::NoProcess { pid: *pid, source })?;
+                    .map_err(|cause| ProbeError::NoProcess { pid: *pid, cause })?;
             }
         }
         None => {

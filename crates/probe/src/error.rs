@@ -58,11 +58,20 @@ pub enum ProbeError {
         source: io::Error,
     },
     /// A process to record does not exist.
-    #[error("cannot record process {pid}: {source}")]
-    NoProcess { pid: u32, source: io::Error },
+    #[error("{}", no_process(*pid, cause))]
+    NoProcess { pid: u32, cause: io::Error },
     /// The recorder was asked to record itself.
     #[error("process {0} is fathom itself, which is never recorded; choose another process")]
     Itself(u32),
+}
+
+fn no_process(pid: u32, cause: &io::Error) -> String {
+    match cause.kind() {
+        io::ErrorKind::NotFound => {
+            format!("there is no process {pid}; `ps -e` lists the processes")
+        }
+        _ => format!("cannot record process {pid}: {cause}"),
+    }
 }
 
 /// Why the command did not start.

@@ -333,7 +333,7 @@ impl Probe {
 /// Id of the process behind a descriptor, in the namespace of this process.
 fn pid_of(pidfd: BorrowedFd<'_>) -> Result<u32, ProbeError> {
     let info = format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd());
-    let unknown = |source| ProbeError::NoProcess { pid: 0, source };
+    let unknown = |cause| ProbeError::NoProcess { pid: 0, cause };
     let text = std::fs::read_to_string(info).map_err(unknown)?;
     text.lines()
         .find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok())

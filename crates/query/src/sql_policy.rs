@@ -77,7 +77,11 @@ pub(crate) fn check(connection: &Connection, sql: &str) -> Result<String, QueryE
         let text = escape::lines(text);
         return Err(match tree.get("error_type").and_then(Value::as_str) {
             Some("not implemented") => QueryError::NotASelect("this is another statement".into()),
-            Some("parser") => QueryError::Sql(format!("Parser Error: {text}")),
+            Some("parser") => {
+                let position = tree.get("position").and_then(Value::as_str);
+                let at = position.and_then(|position| position.parse().ok());
+                QueryError::Sql(format!("Parser Error: {text}{}", excerpt(select, at)))
+            }
             _ => QueryError::NotASelect(text),
         });
     }
@@ -96,6 +100,45 @@ pub(crate) fn check(connection: &Connection, sql: &str) -> Result<String, QueryE
     }
     check_functions(&tree)?;
     Ok(format!("{prefix}{select}"))
+}
+
+/// Keywords of SQL that are likely meant as columns, and the columns that are meant.
+const MISTAKEN: [(&str, &str); 3] = [
+    ("offset", "file_offset"),
+    ("end", "ended_at_ns"),
+    ("when", "ts_ns"),
+];
+
+/// The line of a statement with the byte at which the parser stopped, marked as the database marks
+/// it in other errors; and the likely reason.
+fn excerpt(select: &str, at: Option<usize>) -> String {
+    let Some((before, _)) = at.and_then(|at| select.split_at_checked(at)) else {
+        return String::new();
+    };
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let number = before.matches('\n').count() + 1;
+    let line = select.get(start..).and_then(|rest| rest.lines().next());
+    let head = format!("LINE {number}: ");
+    let column = head.len() + before.get(start..).unwrap_or_default().chars().count();
+    let mut out = format!(
+        "\n\n{head}{}\n{}^",
+        escape::lines(line.unwrap_or_default()),
+        " ".repeat(column)
+    );
+    let words = before.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let word = words
+        .rev()
+        .find(|word| !word.is_empty())
+        .unwrap_or_default();
+    let column = MISTAKEN
+        .iter()
+        .find(|(keyword, _)| word.eq_ignore_ascii_case(keyword));
+    if let Some((keyword, column)) = column {
+        out.push_str(&format!(
+            "\n{keyword} is a keyword of SQL: the column is called {column}"
+        ));
+    }
+    out
 }
 
 /// `EXPLAIN` and `EXPLAIN ANALYZE` apart from what they explain: the parser's
@@ -178,6 +221,21 @@ mod tests {
         );
         assert_eq!(split_explain("explained"), ("", "explained"));
         assert_eq!(split_explain("é"), ("", "é"));
+    }
+
+    #[test]
+    fn syntax_errors_show_their_place() {
+        assert_eq!(
+            excerpt("SELECT rid,\n  offset, bytes", Some(20)),
+            "\n\nLINE 2:   offset, bytes\n                ^\n\
+             offset is a keyword of SQL: the column is called file_offset"
+        );
+        assert_eq!(
+            excerpt("SELEC 1", Some(0)),
+            "\n\nLINE 1: SELEC 1\n        ^"
+        );
+        assert_eq!(excerpt("SELECT é", Some(8)), "", "inside a character");
+        assert_eq!(excerpt("SELECT", None), "");
     }
 
     #[test]

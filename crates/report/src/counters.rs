@@ -1,4 +1,4 @@
-//! What counters of perf say of the calls.
+//! Performance counters of the calls.
 
 use fathom_model::units::{count, duration};
 use fathom_query::Db;

@@ -14,12 +14,12 @@ const TOP: usize = 5;
 /// the findings that `fathom diagnose` has kept, or names the command.
 const MAX_CALLS: u64 = 1_000_000;
 
-/// What the diagnosis found.
+/// Findings of the diagnosis.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Findings {
     /// Where the time went.
     pub summary: Summary,
-    /// Those that matter most.
+    /// The most important findings.
     pub top: Vec<Finding>,
     /// All of them.
     pub count: usize,

@@ -25,12 +25,12 @@ const TOP_ERRORS: usize = 10;
 /// Pieces that the timeline has at most.
 const SLICES: i64 = 120;
 
-/// What a report needs besides the tables.
+/// Input of a report besides the tables.
 #[derive(Clone, Debug)]
 pub struct ReportInput<'a> {
-    /// What the session says of itself.
+    /// Metadata of the session.
     pub meta: &'a SessionMeta,
-    /// What is missing or damaged.
+    /// Missing or damaged data.
     pub problems: &'a [String],
     /// Directory, as given.
     pub location: String,
@@ -255,7 +255,7 @@ fn loss(db: &Db, source: &ReportInput<'_>, stored: i64, lost: i64) -> Result<Los
     })
 }
 
-/// What a recording that has rows of some calls only does not tell.
+/// Questions that a recording with rows of some calls only cannot answer.
 fn tail_problem(tail: &meta::Tail, loss: &Loss) -> Option<String> {
     if loss.counted == 0 {
         return None;
@@ -307,7 +307,7 @@ fn problems(
             format!("what ended in the first {} is gone", units::duration(at))
         });
         problems.push(format!(
-            "only the latest calls were kept: {}; losses are those of the whole recording",
+            "only the latest calls were kept: {}; losses are of the whole recording",
             since.unwrap_or_else(|| "none has been dropped yet".into())
         ));
     }
@@ -356,7 +356,7 @@ fn problems(
     let layers = &source.meta.totals.layers;
     if layers.lost > 0 {
         problems.push(format!(
-            "{} records of the layers below the calls are not stored: table losses tells which",
+            "{} records of the layers below the calls are not stored: table losses says which",
             units::count(layers.lost.try_into().unwrap_or(i64::MAX))
         ));
     }
@@ -400,7 +400,7 @@ fn problems(
     problems
 }
 
-/// What this kernel or log could not show, a sentence each: nothing went wrong.
+/// Data that this kernel or log could not show, a sentence each: nothing went wrong.
 fn limits(source: &ReportInput<'_>) -> Vec<String> {
     let mut limits = Vec::new();
     for hook in source.meta.hooks.iter().filter(|h| !h.attached) {
@@ -421,7 +421,7 @@ fn limits(source: &ReportInput<'_>) -> Vec<String> {
     limits
 }
 
-/// What a session lacks because it was made of a log.
+/// Data that a session lacks because it was made of a log.
 fn imported(log: &meta::ImportSource) -> Vec<String> {
     let count = |n: u64| units::count(n.try_into().unwrap_or(i64::MAX));
     let mut problems = Vec::new();

@@ -1,4 +1,4 @@
-//! What the layers below the calls did: numbers, and how they are laid out.
+//! Sums of the layers below the calls: numbers, and how they are laid out.
 
 use fathom_query::{Db, read_row};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::section::{Section, TOP, sparkline, total};
 use fathom_model::units::{bytes, count, duration, percent, share};
 use fathom_query::fetch::rows;
 
-/// What the layers below the calls did. Empty where a layer was not recorded.
+/// Sums of the layers below the calls. Empty where a layer was not recorded.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Layers {
     /// Sum of the durations of all stored requests.
@@ -26,7 +26,7 @@ pub struct Layers {
     pub waits: Vec<Wait>,
     /// Files that the page cache served, those with most misses first.
     pub cached: Vec<CachedFile>,
-    /// What was read ahead by file, those with most waste first.
+    /// Read-ahead by file, most waste first.
     pub read_ahead: Vec<ReadAhead>,
     /// Counters of perf by call, by total time; empty when none was recorded.
     pub counters: Vec<CallCounters>,
@@ -45,7 +45,7 @@ pub struct LayerTime {
     pub self_ns: i64,
 }
 
-/// Requests of one kind to a device, by everybody on the machine.
+/// Requests of one kind to a device, by every program on the machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct Device {
     /// Its name.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::error::ReportError;
 use crate::section::TOP;
 
-/// Pieces of time for which the depth of a queue is told.
+/// Pieces of time for which the depth of a queue is given.
 const WINDOWS: usize = 24;
 
 /// The queue of a device over the time in which devices had requests.
@@ -32,7 +32,7 @@ pub struct Queue {
     pub max_waiting: i64,
 }
 
-/// What was read ahead of a file.
+/// Read-ahead of a file.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReadAhead {
     /// Id in table `files`.
@@ -125,7 +125,7 @@ pub(crate) fn queues(db: &Db) -> Result<Vec<Queue>, ReportError> {
     Ok(queues)
 }
 
-/// What was read ahead of each file, those with most waste first.
+/// Read-ahead of each file, most waste first.
 pub(crate) fn read_ahead(db: &Db) -> Result<Vec<ReadAhead>, ReportError> {
     Ok(rows(
         db,

@@ -1,19 +1,19 @@
-//! What a report holds. Field names are those of the JSON output.
+//! The contents of a report. The JSON output has the same field names.
 
 use serde::Serialize;
 
 /// A report. Times are nanoseconds, sizes bytes; what was not measured is null.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What was recorded, where and when.
+    /// The recording: its target, place and time.
     pub session: SessionSummary,
-    /// What is wrong with the recording, a sentence each.
+    /// Problems of the recording, a sentence each.
     pub problems: Vec<String>,
-    /// What the kernel or the log could not show, a sentence each.
+    /// Data that the kernel or the log could not show, a sentence each.
     pub limits: Vec<String>,
     /// Where the time went and why, in sentences, with the numbers that they are made of.
     pub why: fathom_why::Story,
-    /// What the diagnosis found; null when it did not look.
+    /// Findings of the diagnosis; null when it did not run.
     pub findings: Option<crate::findings::Findings>,
 
     /// All calls together, lost ones included.
@@ -34,17 +34,17 @@ pub struct Report {
     pub mapped: Mapped,
     /// Threads that stand out.
     pub threads: Threads,
-    /// What the layers below the calls did.
+    /// Sums of the layers below the calls.
     pub layers: crate::layers::Layers,
     /// Calls and bytes over time.
     pub timeline: Timeline,
     /// Latency histograms by call name, lost calls included.
     pub latency: Vec<Latency>,
-    /// What the recording cost.
+    /// Cost of the recording.
     pub cost: Cost,
-    /// Where the session lies and how large it is.
+    /// The session's place and size.
     pub storage: Storage,
-    /// What to look at next.
+    /// Commands for the next steps.
     pub next: Vec<NextCommand>,
 }
 
@@ -60,7 +60,7 @@ pub enum State {
     Killed,
 }
 
-/// What was recorded, where and when.
+/// The recording: its target, place and time.
 #[derive(Clone, Debug, Serialize)]
 pub struct SessionSummary {
     /// Id of the session.
@@ -69,7 +69,7 @@ pub struct SessionSummary {
     pub state: State,
     /// Command, empty when running targets were recorded.
     pub command: Vec<String>,
-    /// What was recorded, in words.
+    /// The target, in words.
     pub target: String,
     /// How the command ended.
     pub exit_status: Option<i32>,
@@ -135,7 +135,7 @@ pub struct Totals {
     pub total_ns: i64,
 }
 
-/// Calls of a class or of a name. Percentiles are those of the stored calls,
+/// Calls of a class or of a name. Percentiles are of the stored calls,
 /// the rest counts lost ones too.
 #[derive(Clone, Debug, Serialize)]
 pub struct Calls {
@@ -197,7 +197,7 @@ pub struct ErrorCount {
     pub example_path: Option<String>,
 }
 
-/// What happened to a file.
+/// Sums of a file.
 #[derive(Clone, Debug, Serialize)]
 pub struct FileActivity {
     /// Id in table `files`; null: calls without a known file.
@@ -232,9 +232,9 @@ impl FileActivity {
 pub struct Files {
     /// Files on which calls were made.
     pub count: i64,
-    /// Those that took the most time.
+    /// The files with the most time.
     pub by_time: Vec<FileActivity>,
-    /// Those that moved the most bytes.
+    /// The files with the most bytes.
     pub by_bytes: Vec<FileActivity>,
     /// Those on which the most calls were made.
     pub by_calls: Vec<FileActivity>,
@@ -273,7 +273,7 @@ pub struct Mapped {
     pub stored: u64,
     /// Page faults in table `losses`.
     pub lost: u64,
-    /// Page faults of which nobody knows whether they were on a file.
+    /// Page faults that may or may not have been on a file.
     pub unknown: u64,
     /// Files with faults or write-back.
     pub count: i64,
@@ -309,7 +309,7 @@ pub struct Thread {
 pub struct Threads {
     /// Threads that made stored calls.
     pub count: i64,
-    /// Those that spent the most time in calls.
+    /// The processes with the most time in calls.
     pub by_time: Vec<Thread>,
 }
 
@@ -334,12 +334,12 @@ pub struct Loss {
     pub compat: u64,
     /// Where calls were lost, most first.
     pub places: Vec<LossPlace>,
-    /// What to do about it.
+    /// Advice.
     pub advice: Vec<String>,
 }
 
 impl Loss {
-    /// What adds up to `seen`: stored and lost, and of the rest what is not 0.
+    /// The parts that add up to `seen`: stored and lost, and others that are not 0.
     pub fn parts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let always = [("stored", self.stored), ("lost", self.lost)];
         let others = [
@@ -386,7 +386,7 @@ pub struct Slice {
     pub read_bytes: i64,
     /// Bytes written.
     pub written_bytes: i64,
-    /// Time that threads were in calls, also in those that began before; threads at once add up.
+    /// Time that threads were in calls, also in calls that began before; concurrent threads add up.
     pub total_ns: i64,
 }
 
@@ -399,7 +399,7 @@ pub struct Latency {
     pub buckets: Vec<Bucket>,
 }
 
-/// Calls whose duration lies between two powers of two.
+/// Calls whose duration is between two powers of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Bucket {
     /// Power of two where it begins.
@@ -412,7 +412,7 @@ pub struct Bucket {
     pub calls: i64,
 }
 
-/// What the recording cost, as far as it was measured.
+/// Cost of the recording, as far as it was measured.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Cost {
     /// Time in the probes a call.
@@ -429,7 +429,7 @@ pub struct Cost {
     pub recorder_share: Option<f64>,
     /// Peak of the recorder's resident memory.
     pub recorder_peak_rss_bytes: Option<u64>,
-    /// What it stays below whatever is recorded.
+    /// Its upper bound, whatever is recorded.
     pub recorder_limit_bytes: Option<u64>,
     /// Highest share of the ring in use, 0 to 1.
     pub ring_peak: Option<f64>,
@@ -437,7 +437,7 @@ pub struct Cost {
     pub ring_mib: u32,
 }
 
-/// Where the session lies and how large it is.
+/// The session's place and size.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Storage {
     /// Directory.
@@ -451,7 +451,7 @@ pub struct Storage {
 /// A command to try.
 #[derive(Clone, Debug, Serialize)]
 pub struct NextCommand {
-    /// What it shows.
+    /// Its purpose.
     pub purpose: String,
     /// The command, for a shell.
     pub command: String,

@@ -92,7 +92,7 @@ fn location(site: &Site) -> Option<Value> {
 
 /// A path as a URI: all but unreserved characters are percent-encoded (RFC 3986).
 fn uri(path: &str) -> String {
-    // That of a source may be relative to where it was compiled.
+    // The path of a source may be relative to where it was compiled.
     let scheme = if path.starts_with('/') { "file://" } else { "" };
     let mut uri = String::from(scheme);
     for byte in path.bytes() {

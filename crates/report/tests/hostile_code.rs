@@ -156,7 +156,7 @@ fn programs_get_the_names_as_they_are() {
     }
 }
 
-/// Findings that were kept come from a file that anybody may have written.
+/// Findings that were kept come from a file that any user may have written.
 #[test]
 fn text_of_findings_that_were_kept_is_no_better() {
     let dir = tempfile::tempdir().unwrap();

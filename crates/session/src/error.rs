@@ -64,7 +64,7 @@ pub enum SessionError {
     },
 
     /// The operating system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {}", path.display(), reason(action, path, source))]
     Io {
         /// The failed operation: `create`, `write`, ...
         action: &'static str,
@@ -109,6 +109,19 @@ pub enum SessionError {
         /// The error that ended it.
         reason: String,
     },
+}
+
+/// Why the operating system refused: it does not say which part of a path is missing.
+fn reason(action: &str, path: &Path, source: &io::Error) -> String {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    match parent.filter(|parent| action == "create" && !parent.exists()) {
+        Some(parent) if source.kind() == io::ErrorKind::NotFound => {
+            format!("{source}: create the directory {} first", parent.display())
+        }
+        _ => source.to_string(),
+    }
 }
 
 impl SessionError {

@@ -1,4 +1,4 @@
-//! What is shown at one time.
+//! The numbers of one moment.
 
 use serde::Serialize;
 
@@ -32,7 +32,7 @@ impl Dimension {
         Dimension::Devices,
     ];
 
-    /// What it is called on the screen and as an option.
+    /// Its name on the screen and as an option.
     pub fn name(self) -> &'static str {
         match self {
             Dimension::Files => "files",
@@ -44,7 +44,7 @@ impl Dimension {
         }
     }
 
-    /// Where it stands in [`Dimension::ALL`].
+    /// Its place in [`Dimension::ALL`].
     pub(crate) fn index(self) -> usize {
         self as usize
     }
@@ -70,7 +70,7 @@ pub struct Numbers {
 /// A line: something, and what it did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
-    /// What it is, safe to show.
+    /// Its name, safe to show.
     pub name: String,
     /// Its number: process, thread or file id.
     pub id: Option<i64>,
@@ -80,7 +80,7 @@ pub struct Line {
     pub total: Numbers,
 }
 
-/// What became of the records, since the start.
+/// Records that were seen, shown and lost, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Health {
     /// Calls that the kernel side saw.
@@ -91,14 +91,14 @@ pub struct Health {
     pub lost: u64,
 }
 
-/// What is shown at one time.
+/// The numbers of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Frame {
     /// Since the start, nanoseconds.
     pub elapsed_ns: u64,
     /// Length of the interval, nanoseconds.
     pub interval_ns: u64,
-    /// What became of the records.
+    /// Records that were seen, shown and lost.
     pub health: Health,
     /// All calls together, over the interval.
     pub now: Numbers,

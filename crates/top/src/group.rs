@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use crate::frame::{Line, Numbers};
 use crate::latency::percentile;
 
-/// Keys that are kept; more, and those that were idle for longest are forgotten.
+/// Keys that are kept; with more, the ones that were idle for longest are forgotten.
 /// A key takes about 600 bytes.
 pub const MAX_KEYS: usize = 1 << 14;
 

@@ -7,7 +7,7 @@ use crate::view::{Column, View};
 
 const PAGE: usize = 20;
 
-/// What a key asks for beyond the view.
+/// An action that a key asks for beyond the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Nothing.
@@ -20,7 +20,7 @@ pub enum Action {
     Quit,
 }
 
-/// What the keys do, for the help.
+/// The keys and their effects, for the help.
 pub const KEYS: [(&str, &str); 13] = [
     (
         "Tab, 1 to 6",
@@ -41,7 +41,7 @@ pub const KEYS: [(&str, &str); 13] = [
     ("q, Ctrl-C", "quit"),
     (
         "BUSY",
-        "time in calls a second: 200 % is two at once all the time",
+        "time in calls per second: 200 % is two calls in progress all the time",
     ),
     (
         "P50, P99",
@@ -135,7 +135,7 @@ impl View {
     }
 }
 
-/// What stands `step` places behind `current`, around the end.
+/// The one `step` places behind `current`, around the end.
 fn next<T: Copy + PartialEq>(all: &[T], current: T, step: isize) -> T {
     let place = all.iter().position(|t| *t == current).unwrap_or(0);
     let place = place.checked_add_signed(step).unwrap_or(all.len() - 1);

@@ -3,7 +3,7 @@
 use fathom_pyramid::{LATENCY_BUCKETS, Latency};
 
 /// The duration that `share` (0 to 1) of the counted ones do not exceed: the end of
-/// the bucket that it lies in, nanoseconds, so up to twice too high, but never above
+/// its bucket, nanoseconds, so up to twice too high, but never above
 /// `max_ns`. `None` when nothing was counted.
 pub fn percentile(latency: &Latency, share: f64, max_ns: u64) -> Option<u64> {
     let count: u64 = latency.iter().map(|n| u64::from(*n)).sum();

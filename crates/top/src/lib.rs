@@ -1,4 +1,4 @@
-//! What uses storage now: sums over rows as they pass, in a terminal.
+//! The programs and files that use storage now: sums over rows as they pass, in a terminal.
 //!
 //! [`Tally`] adds up the rows of a recording by file, process, thread, call, layer
 //! and device, and is cut into a [`Frame`] each interval. [`View`] is what the user

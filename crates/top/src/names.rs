@@ -14,7 +14,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// From now on strings are those of another batch.
+    /// From now on strings belong to another batch.
     pub fn next_batch(&mut self) {
         self.of_batch.clear();
     }

@@ -11,7 +11,7 @@ use crate::view::{Column, View};
 ///
 /// # Errors
 ///
-/// Those of `to`.
+/// Numbers of `to`.
 pub fn text(view: &View, frame: &Frame, lines: usize, to: &mut dyn Write) -> io::Result<()> {
     let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let health = &frame.health;
@@ -42,7 +42,7 @@ pub fn text(view: &View, frame: &Frame, lines: usize, to: &mut dyn Write) -> io:
 ///
 /// # Errors
 ///
-/// Those of `to`.
+/// Numbers of `to`.
 pub fn json(frame: &Frame, to: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer(&mut *to, frame)?;
     writeln!(to)

@@ -1,4 +1,4 @@
-//! Which programs have requests in the queue of a device while it serves those of others.
+//! Which programs have requests in the queue of a device while it serves other programs.
 
 use hashbrown::HashMap;
 use serde::Serialize;
@@ -30,14 +30,14 @@ pub struct Request {
     pub completed_at_ns: i64,
 }
 
-/// Requests of this interval, and of the one before, which those of this one may have waited for.
+/// Requests of this interval, and of the one before, for which requests of this one may have waited.
 #[derive(Default)]
 pub struct Queues {
     now: Vec<Request>,
     before: Vec<Request>,
 }
 
-/// What changes at a time. In this order at the same time, so that a request that ends when
+/// The change at a time. In this order at the same time, so that a request that ends when
 /// another one begins does not hold it up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {

@@ -124,7 +124,7 @@ fn render_head(view: &View, frame: &Frame, target: &str, area: Rect, to: &mut Bu
         units::count(whole(health.seen)),
         units::count(whole(health.shown)),
     );
-    // What is recorded gives way, not whether something is missing.
+    // The name of the target gives way, not the count of lost calls.
     const NAME: &str = "fathom top";
     let others = [NAME, &counts, &lost, "  ", &state.content];
     let used: usize = others.iter().map(|text| text.chars().count()).sum();
@@ -212,7 +212,7 @@ fn render_trend(
         .render(trend, to);
 }
 
-/// Below this share of the time nobody is said to hold another program up.
+/// Below this share of the time no program is said to hold another one up.
 const HELD_UP: f64 = 0.01;
 
 fn render_holdups(frame: &Frame, area: Rect, to: &mut Buffer) {
@@ -236,7 +236,7 @@ fn render_holdups(frame: &Frame, area: Rect, to: &mut Buffer) {
     Text::from(parts.join("   ")).yellow().render(area, to);
 }
 
-/// Drops parts from the end until those that are left fit into `width` columns.
+/// Drops parts from the end until the rest fits into `width` columns.
 fn fit(parts: &mut Vec<String>, between: &str, width: usize) {
     let wide = |parts: &[String]| {
         let texts: usize = parts.iter().map(|part| part.chars().count()).sum();
@@ -491,7 +491,7 @@ mod tests {
         }
         let foot = lines[23].trim_end();
         assert!(foot.contains("q: quit") && !foot.ends_with("fre"), "{text}");
-        // What is sorted by stays.
+        // The column that sorts stays.
         let by_errors = View {
             sort: Column::Errors,
             ..View::default()
@@ -504,7 +504,7 @@ mod tests {
         assert!(!text.contains("MAX"), "{text}");
     }
 
-    /// What stands where on the sizes that terminals have.
+    /// The layout at the sizes that terminals have.
     #[test]
     fn every_size_shows_who_waits_and_how_long_calls_took() {
         let mut frame = frame();

@@ -14,7 +14,7 @@ use crate::group::{Group, Row, Sums};
 use crate::names::Names;
 use crate::queues::{Holdup, Queues, Request};
 
-/// Intervals of which the history tells.
+/// Intervals in the history.
 const HISTORY: usize = 240;
 /// Names of processes that are remembered before they have made a call.
 const MAX_PROCESSES: usize = 1 << 14;
@@ -31,7 +31,7 @@ pub struct Tally {
     before: Sums,
     shown: u64,
     names: Names,
-    /// What processes are called, which threads of theirs may not be.
+    /// Names of processes, which their threads may not have.
     processes_called: HashMap<i32, String>,
     /// Calls that move bytes, and whether into a file.
     moving: HashMap<&'static [u8], bool>,

@@ -1,4 +1,4 @@
-//! What the user chose to see.
+//! The user's choice of columns, order and filter.
 
 use std::cmp::Ordering;
 
@@ -36,7 +36,7 @@ impl Column {
         Column::Max,
     ];
 
-    /// Those that fit into `width` columns of a screen, each with its separator `number` wide,
+    /// The columns that fit into `width` columns of a screen, each with its separator `number` wide,
     /// when the name has at least `name`: the others give way in this order, `sort` never.
     pub fn fitting(width: u16, number: u16, name: u16, sort: Column) -> Vec<Column> {
         const GIVE_WAY: [Column; 8] = [
@@ -58,7 +58,7 @@ impl Column {
         columns
     }
 
-    /// What it is called as an option.
+    /// Its name as an option.
     pub fn option(self) -> &'static str {
         match self {
             Column::Name => "name",
@@ -88,7 +88,7 @@ impl Column {
     }
 }
 
-/// What a view shows, for a recording of it.
+/// The programs and files on the screen, for a recording of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Whatever is looked at.
@@ -102,7 +102,7 @@ pub enum Scope {
 /// Names that a recording of what is shown is limited to at most.
 const MAX_SCOPE: usize = 64;
 
-/// What the user chose to see.
+/// The user's choice of columns, order and filter.
 #[derive(Clone, Debug)]
 pub struct View {
     pub dimension: Dimension,
@@ -121,7 +121,7 @@ pub struct View {
     pub first: usize,
     /// Whether the help is shown.
     pub help: bool,
-    /// What became of a recording, at the foot.
+    /// The result of a recording, at the foot.
     pub notice: String,
 }
 
@@ -182,7 +182,7 @@ impl View {
         lines
     }
 
-    /// What is on the screen: the lines with a filter's text in their names, else everything.
+    /// The lines on the screen: the lines with a filter's text in their names, else everything.
     /// `None` when that cannot be recorded by itself.
     pub fn scope(&self, latest: &Frame) -> Option<Scope> {
         if self.filter.is_empty() {

@@ -1,4 +1,4 @@
-//! What to change, by where the time went.
+//! Advice, by where the time went.
 
 use fathom_diagnose::{Activity, Finding};
 use fathom_model::syscalls::Syscall;
@@ -33,7 +33,7 @@ fn finding_for<'a>(findings: &'a [Finding], group: &Group, total_ns: i64) -> Opt
         .max_by_key(|finding| finding.cost_ns)
 }
 
-/// What to change: the advice of the finding that explains the time, or else that for the cause
+/// Advice: from the finding that explains the time, or else for the cause
 /// with most of it. `None` where there is nothing to say.
 pub(crate) fn advice(
     findings: &[Finding],
@@ -59,6 +59,15 @@ pub(crate) fn advice(
         Activity::Read | Activity::Write | Activity::Transfer
     );
     match cause {
+        Cause::Queue { device } | Cause::Device { device }
+            if other.is_some_and(|ahead| is_write_back(&ahead.comm)) =>
+        {
+            sentence.push(format!(
+                "These are data that programs wrote earlier, and that the kernel writes to {device} in \
+                 bursts: make the bursts smaller (vm.dirty_background_bytes, vm.dirty_bytes), or write \
+                 less."
+            ));
+        }
         Cause::Queue { device } | Cause::Device { device } if other.is_some() => {
             let name = other.map(|ahead| ahead.comm.as_str()).unwrap_or_default();
             sentence.push(format!(
@@ -129,6 +138,7 @@ pub(crate) fn advice(
                 (Activity::Remove | Activity::Change, _) => {
                     "The time is the file system's work for each name: have fewer files."
                 }
+                (Activity::Sync, _) => "Sync less often, with several changes for each sync.",
                 _ => return None,
             };
             sentence.push(text);
@@ -139,6 +149,11 @@ pub(crate) fn advice(
         Cause::Sleep { .. } | Cause::Interrupts => return None,
     }
     Some(sentence)
+}
+
+/// Whether a thread of this name writes back for programs: no one can give it a smaller share.
+pub(crate) fn is_write_back(comm: &str) -> bool {
+    comm.starts_with("kworker/") || comm.starts_with("flush-")
 }
 
 /// The first sentence of a text, without its full stop.

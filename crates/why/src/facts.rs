@@ -16,8 +16,11 @@ use crate::scope::Scope;
 
 /// Requests up to which time of the clock is measured: their intervals are sorted.
 const MAX_INTERVALS: i64 = 5_000_000;
-/// Block requests of which it is told what was ahead, those that took the longest.
+/// Block requests for which the requests ahead are counted: the ones that took the longest.
 const MAX_VICTIMS: usize = 1000;
+/// Processes whose block requests ahead are added up by name, and names that are kept.
+const MAX_OWNERS: usize = 1000;
+const MAX_NAMES: usize = 8;
 /// A group with this share of all time is the one that the story is about.
 const MOST: f64 = 0.5;
 /// The same of the clock.
@@ -37,11 +40,11 @@ pub struct Facts {
     pub groups: Vec<Group>,
     /// Where the time of all of them went, most first. Adds up to `total_ns`.
     pub all: Vec<Share>,
-    /// Whether `causes`, `blocks` and `ahead` are those of the first group alone.
+    /// Whether `causes`, `blocks` and `ahead` are of the first group alone.
     pub first_only: bool,
     /// Where the time of these requests went, most first. Adds up to the sum of their durations.
     pub causes: Vec<Share>,
-    /// Their block requests by device, those that took the most time first.
+    /// Their block requests by device, most time first.
     pub blocks: Vec<Block>,
     /// Block requests that were ahead of theirs, by the process that caused them, most bytes first.
     pub ahead: Vec<Ahead>,
@@ -61,7 +64,7 @@ pub struct Group {
     pub processes: i64,
     /// Threads of them.
     pub threads: i64,
-    /// What the requests are for.
+    /// Purpose of the requests.
     pub activity: Activity,
     /// Operations of io_uring and AIO, for which no thread waits in the call.
     pub asynchronous: bool,
@@ -108,7 +111,7 @@ pub enum Cause {
     Cpu,
     /// Their thread slept until another thread or an event woke it.
     Sleep {
-        /// Who mostly woke it; null when that was not seen.
+        /// The thread or event that mostly woke it; null when that was not seen.
         waker: Option<String>,
     },
     /// The kernel worked in their thread: copies, look-ups, the file system.
@@ -182,11 +185,13 @@ pub struct Ahead {
     pub device: String,
     /// Name of the process that caused them, or else of the thread that submitted them.
     pub comm: String,
-    /// The process.
+    /// The process; null when there are several, or when it is not known.
     pub pid: Option<i64>,
+    /// How many processes of this name there are.
+    pub processes: i64,
     /// Whether it is the process of the request that waited.
     pub own: bool,
-    /// Block requests that waited behind any, of those that were looked at.
+    /// Block requests that waited behind any, among the ones that were examined.
     pub behind: i64,
     /// Block requests ahead of each of those on average, thousandths.
     pub requests_milli: i64,
@@ -308,7 +313,7 @@ fn selected(scope: &Scope) -> String {
             name_of(Activity::of(call.kind)),
         );
     }
-    // Pipes, sockets and terminals are no storage. Who asks about one request or file means it.
+    // Pipes, sockets and terminals are no storage. A question about one request or file includes them.
     let storage = match scope.request.is_some() || scope.file.is_some() {
         true => "true",
         false => "coalesce(of_storage, by_path)",
@@ -431,7 +436,7 @@ fn walls(
         asynchronous: i64,
         wall_ns: i64,
     }
-    // What of an interval lies behind the ends of all that began before it.
+    // The part of an interval behind the ends of all that began before it.
     let walls = rows(
         db,
         &format!(
@@ -652,18 +657,37 @@ fn ahead(db: &Db, focus: &str) -> Result<Vec<Ahead>, QueryError> {
                  (SELECT count(DISTINCT victim) FROM pairs) AS behind,
                  count(*) AS pairs, bounded(sum(bytes)) AS bytes
              FROM pairs LEFT JOIN process_names USING (pid)
-             GROUP BY ALL ORDER BY bytes DESC, pairs DESC, pid LIMIT 8",
+             GROUP BY ALL ORDER BY bytes DESC, pairs DESC, pid LIMIT {MAX_OWNERS}",
             victims = victims(focus)
         ),
         |row| read_row!(row => Sum { device comm pid own behind pairs bytes }),
     )?;
+    // A neighbor may be many short processes of one program.
+    let mut by_name: Vec<(Sum, i64)> = Vec::new();
+    for sum in sums {
+        let of = |(known, _): &&mut (Sum, i64)| {
+            known.device == sum.device && known.comm == sum.comm && known.own == sum.own
+        };
+        match by_name.iter_mut().find(of) {
+            Some((known, processes)) => {
+                known.pairs += sum.pairs;
+                known.bytes = known.bytes.saturating_add(sum.bytes);
+                known.pid = None;
+                *processes += 1;
+            }
+            None => by_name.push((sum, 1)),
+        }
+    }
+    by_name.sort_by_key(|(sum, _)| std::cmp::Reverse((sum.bytes, sum.pairs)));
+    by_name.truncate(MAX_NAMES);
     let mean = |sum: i64, n: i64| sum.checked_div(n).unwrap_or(0);
-    Ok(sums
+    Ok(by_name
         .into_iter()
-        .map(|sum| Ahead {
+        .map(|(sum, processes)| Ahead {
             device: sum.device,
             comm: sum.comm,
             pid: sum.pid,
+            processes,
             own: sum.own != 0,
             behind: sum.behind,
             requests_milli: mean(sum.pairs.saturating_mul(1000), sum.behind),

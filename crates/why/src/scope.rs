@@ -92,7 +92,7 @@ impl Scope {
     }
 }
 
-/// What a name of a file stands for.
+/// The files that a name stands for.
 #[derive(Clone, Debug)]
 pub enum Named {
     /// Files with that path, at any time: one path, and each inode that had it.

@@ -16,11 +16,11 @@ pub struct Sentence {
 pub struct Piece {
     /// Its text, with the spaces around it.
     pub text: String,
-    /// What it stands for; null for plain text.
+    /// The thing that it names; null for plain text.
     pub link: Option<Link>,
 }
 
-/// What a name or a number stands for.
+/// The thing that a name or a number leads to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case", tag = "to")]

@@ -7,15 +7,16 @@ use fathom_model::units::{bytes, count, duration, percent};
 use fathom_query::{Db, QueryError};
 use serde::Serialize;
 
-use crate::advice::advice;
+use crate::advice::{advice, is_write_back};
 use crate::facts::{Ahead, Block, Cause, Facts, Group, Share};
 use crate::scope::Scope;
 use crate::sentence::{Link, Sentence};
 
 /// A cause with this share of the time is the one that it is about.
 const MOST: f64 = 0.5;
-/// A second cause is named from this share on.
+/// A second and a third cause are named from this share on.
 const SECOND: f64 = 0.2;
+const NAMED: usize = 3;
 /// A file with this share of a group's time is the one that it is about.
 const ONE_FILE: f64 = 0.99;
 /// Block requests of another process ahead of each, thousandths, from which on it is named.
@@ -38,7 +39,7 @@ pub struct Story {
 }
 
 /// The story of the requests of `scope` in the session that `db` was opened on. `findings` are
-/// those of its diagnosis, if there is one.
+/// from its diagnosis, if there is one.
 ///
 /// # Errors
 /// When a query fails.
@@ -78,7 +79,8 @@ pub fn tell(
     let Some(first) = facts.causes.first().filter(|_| total_ns > 0) else {
         return out;
     };
-    let other = other_ahead(facts, &first.cause);
+    let advised = advised(&facts.causes, total_ns).unwrap_or(&first.cause);
+    let other = other_ahead(facts, advised);
     let recorded = |layer| {
         meta.layers
             .iter()
@@ -88,14 +90,26 @@ pub fn tell(
         let mut unknown = Sentence::default();
         unknown.push(match meta.source {
             Some(_) => "The log does not say what these requests waited for.",
-            None => "What these requests waited for was not recorded (--layers block,sched).",
+            None => "The waits of these requests were not recorded (--layers block,sched).",
         });
         out.push(unknown);
         return out;
     }
     out.push(cause_sentence(facts, group, total_ns, scope));
-    out.extend(advice(findings, group, &first.cause, other, total_ns));
+    out.extend(advice(findings, group, advised, other, total_ns));
     out
+}
+
+/// The cause that the advice is about. Waiting for a CPU is one only where it has most of the time:
+/// a busy machine adds such waits to everything.
+fn advised(causes: &[Share], total_ns: i64) -> Option<&Cause> {
+    let first = causes.first()?;
+    let mostly = first.self_ns as f64 >= total_ns as f64 * MOST;
+    let other = causes.iter().find(|share| share.cause != Cause::Cpu);
+    Some(match (&first.cause, other) {
+        (Cause::Cpu, Some(other)) if !mostly => &other.cause,
+        (first, _) => first,
+    })
 }
 
 /// Why there is nothing to say.
@@ -130,7 +144,7 @@ fn storage_share(facts: &Facts) -> Option<f64> {
     Some(walls? as f64 / span as f64)
 }
 
-/// What a group did, as in `spent 4 s`: `making a durable (3 fsync calls)`.
+/// The work of a group, as in `spent 4 s`: `making a durable (3 fsync calls)`.
 fn doing(group: &Group, sentence: &mut Sentence) {
     let verb = match group.activity {
         Activity::Sync => "making",
@@ -350,7 +364,7 @@ fn counted_calls(syscall: &str) -> String {
     format!("this process's {syscall} calls")
 }
 
-/// The process whose block requests were mostly ahead of those of the requests, when it is another
+/// The process whose block requests were mostly ahead in the device, when it is another
 /// one and `cause` is a device or its queue.
 fn other_ahead<'a>(facts: &'a Facts, cause: &Cause) -> Option<&'a Ahead> {
     let (Cause::Device { device } | Cause::Queue { device }) = cause else {
@@ -363,7 +377,7 @@ fn other_ahead<'a>(facts: &'a Facts, cause: &Cause) -> Option<&'a Ahead> {
     (mostly && !first.own && first.requests_milli >= SOME_AHEAD).then_some(first)
 }
 
-/// What the requests waited for.
+/// The causes that the requests waited for.
 fn cause_sentence(facts: &Facts, group: &Group, total_ns: i64, scope: &Scope) -> Sentence {
     let mut sentence = Sentence::default();
     let share_of = |share: &Share| share.self_ns as f64 / total_ns as f64;
@@ -376,7 +390,7 @@ fn cause_sentence(facts: &Facts, group: &Group, total_ns: i64, scope: &Scope) ->
         .causes
         .iter()
         .enumerate()
-        .take(2)
+        .take(NAMED)
         .filter(|(i, share)| *i == 0 || share_of(share) >= SECOND);
     for (i, share) in named {
         if i > 0 {
@@ -404,7 +418,7 @@ fn is_disk(cause: &Cause) -> bool {
     matches!(cause, Cause::Device { .. } | Cause::Queue { .. })
 }
 
-/// What happened in a part of the time.
+/// The cause of a part of the time, in words.
 fn explain(
     facts: &Facts,
     group: &Group,
@@ -525,7 +539,7 @@ fn explain(
     }
 }
 
-/// Who was ahead of the block requests.
+/// The process that was ahead of the block requests.
 fn behind(facts: &Facts, device: &str, other: Option<&Ahead>, sentence: &mut Sentence) {
     let own = || {
         let mut own = facts
@@ -548,13 +562,20 @@ fn behind(facts: &Facts, device: &str, other: Option<&Ahead>, sentence: &mut Sen
         ", with {number} requests ({}) of ",
         bytes(ahead.bytes)
     ));
-    match (own, ahead.pid) {
-        (true, _) => sentence.push("its own"),
-        (false, Some(pid)) => {
-            sentence.link(format!("{} (PID {pid})", ahead.comm), Link::Process { pid })
-        }
-        (false, None) => sentence.push(&ahead.comm),
+    let name = match (ahead.pid, ahead.processes) {
+        (Some(pid), _) => format!("{} (PID {pid})", ahead.comm),
+        (None, 2..) => format!("{} ({} processes)", ahead.comm, count(ahead.processes)),
+        (None, _) => ahead.comm.clone(),
     };
+    // Its calls may not have been recorded, but its requests to the device were.
+    let device = device.to_owned();
+    match own {
+        true => sentence.push("its own"),
+        false => sentence.link(name, Link::Device { device }),
+    };
+    if !own && is_write_back(&ahead.comm) {
+        sentence.push(", a kernel thread that writes back data,");
+    }
     sentence.push(" ahead of each on average");
 }
 

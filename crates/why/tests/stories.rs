@@ -95,6 +95,15 @@ fn text(story: &Story) -> String {
 
 /// A database that syncs ten times, 200 ms each, with its block request behind 16 of a neighbor.
 fn starved(dir: &std::path::Path) -> Files {
+    starved_by(dir, "fio")
+}
+
+fn starved_by(dir: &std::path::Path, neighbor: &'static str) -> Files {
+    starved_by_many(dir, neighbor, 1)
+}
+
+/// The same by a neighbor of several processes.
+fn starved_by_many(dir: &std::path::Path, neighbor: &'static str, processes: i64) -> Files {
     let syncs: Vec<Call> = (0..10)
         .map(|i| Call::new("fdatasync", i * 400 * MS, 200 * MS).on(1))
         .chain((0..100).map(|i| {
@@ -109,8 +118,8 @@ fn starved(dir: &std::path::Path) -> Files {
         let at = i * 400 * MS;
         for n in 0..16 {
             requests.push((
-                900,
-                "fio",
+                900 + (n % processes) as i32,
+                neighbor,
                 None,
                 at - (16 - n) * 1000,
                 1000,
@@ -166,7 +175,9 @@ fn a_starved_database_is_told_from_whom() {
         .collect();
     for link in [
         Link::Process { pid: 100 },
-        Link::Process { pid: 900 },
+        Link::Device {
+            device: "vda".into(),
+        },
         Link::File { file_id: 1 },
         Link::Request { rid: 10 },
     ] {
@@ -258,6 +269,56 @@ fn waiting_for_a_cpu_is_no_slow_disk() {
 }
 
 #[test]
+fn a_busy_machine_is_not_the_cause_of_everything() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    files
+        .add(&sample::syscalls(
+            1,
+            &[Call::new("fsync", 0, 1000 * MS).on(1)],
+        ))
+        .add(&sample::files(&[(1, "/srv/log")]))
+        .add(&sample::slices(&[
+            (1, "sched", "io", 10, 400 * MS, 1),
+            (1, "device", "vda", 400 * MS, 350 * MS, 1),
+        ]))
+        .add(&waits(&[(1, "io", 400 * MS, 400 * MS, "softirq:BLOCK")]));
+    let text = text(&story(&files, &Scope::default()));
+    assert!(text.contains("40 % of that time passed while"), "{text}");
+    assert!(text.contains("35 % passed while vda served"), "{text}");
+    assert!(text.contains("Sync less often"), "{text}");
+    assert!(!text.contains("The storage is not the cause"), "{text}");
+}
+
+#[test]
+fn write_back_gets_no_smaller_share() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = starved_by(dir.path(), "kworker/u8:1");
+    let text = text(&story(&files, &Scope::default()));
+    assert!(
+        text.contains("kworker/u8:1 (PID 900), a kernel thread that writes back data, ahead"),
+        "{text}"
+    );
+    assert!(text.contains("vm.dirty_background_bytes"), "{text}");
+    assert!(!text.contains("ionice"), "{text}");
+}
+
+#[test]
+fn processes_of_one_program_are_one_neighbor() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = starved_by_many(dir.path(), "dd", 4);
+    let story = story(&files, &Scope::default());
+    let text = text(&story);
+    assert!(
+        text.contains("with 16 requests (16.0 MiB) of dd (4 processes) ahead of each on average"),
+        "{text}"
+    );
+    assert!(text.contains("Give dd a smaller share of vda"), "{text}");
+    let ahead = &story.facts.ahead[0];
+    assert_eq!((ahead.pid, ahead.processes), (None, 4));
+}
+
+#[test]
 fn windows_clip_time_of_the_clock() {
     let dir = tempfile::tempdir().unwrap();
     let files = starved(dir.path());
@@ -285,7 +346,7 @@ fn without_layers_below_the_cause_is_not_known() {
     let db = Db::open_parts(&meta, |table| files.parts(table), Limits::default()).unwrap();
     let story = why(&db, &meta, &Scope::default(), &[]).unwrap();
     let last = story.sentences.last().unwrap().text();
-    assert!(last.contains("was not recorded"), "{last}");
+    assert!(last.contains("were not recorded"), "{last}");
     assert_eq!(story.sentences.len(), 2);
 }
 

@@ -26,7 +26,7 @@ export type Link = { "to": "request",
 export type Piece = {
   /** Its text, with the spaces around it. */
   text: string,
-  /** What it stands for; null for plain text. */
+  /** The thing that it names; null for plain text. */
   link: Link | null,
 };
 
@@ -40,7 +40,7 @@ export type Cause = { "cause": "device",
   device: string, } | { "cause": "queue",
   /** Name of the device. */
   device: string, } | { "cause": "cpu" } | { "cause": "sleep",
-  /** Who mostly woke it; null when that was not seen. */
+  /** The thread or event that mostly woke it; null when that was not seen. */
   waker: string | null, } | { "cause": "kernel",
   /** The layer, as in table `slices`. */
   layer: string, } | { "cause": "fuse" } | { "cause": "interrupts" };
@@ -52,7 +52,7 @@ export type Share = {
   device: string, } | { "cause": "queue",
   /** Name of the device. */
   device: string, } | { "cause": "cpu" } | { "cause": "sleep",
-  /** Who mostly woke it; null when that was not seen. */
+  /** The thread or event that mostly woke it; null when that was not seen. */
   waker: string | null, } | { "cause": "kernel",
   /** The layer, as in table `slices`. */
   layer: string, } | { "cause": "fuse" } | { "cause": "interrupts" });
@@ -66,7 +66,7 @@ export type Group = {
   processes: number,
   /** Threads of them. */
   threads: number,
-  /** What the requests are for. */
+  /** Purpose of the requests. */
   activity: Activity,
   /** Operations of io_uring and AIO, for which no thread waits in the call. */
   asynchronous: boolean,
@@ -116,11 +116,13 @@ export type Ahead = {
   device: string,
   /** Name of the process that caused them, or else of the thread that submitted them. */
   comm: string,
-  /** The process. */
+  /** The process; null when there are several, or when it is not known. */
   pid: number | null,
+  /** How many processes of this name there are. */
+  processes: number,
   /** Whether it is the process of the request that waited. */
   own: boolean,
-  /** Block requests that waited behind any, of those that were looked at. */
+  /** Block requests that waited behind any, among the ones that were examined. */
   behind: number,
   /** Block requests ahead of each of those on average, thousandths. */
   requests_milli: number,
@@ -155,11 +157,11 @@ export type Facts = {
   groups: Array<Group>,
   /** Where the time of all of them went, most first. Adds up to `total_ns`. */
   all: Array<Share>,
-  /** Whether `causes`, `blocks` and `ahead` are those of the first group alone. */
+  /** Whether `causes`, `blocks` and `ahead` are of the first group alone. */
   first_only: boolean,
   /** Where the time of these requests went, most first. Adds up to the sum of their durations. */
   causes: Array<Share>,
-  /** Their block requests by device, those that took the most time first. */
+  /** Their block requests by device, most time first. */
   blocks: Array<Block>,
   /** Block requests that were ahead of theirs, by the process that caused them, most bytes first. */
   ahead: Array<Ahead>,

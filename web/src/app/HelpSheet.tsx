@@ -16,12 +16,12 @@ const NAMES: Readonly<Record<string, string>> = {
 };
 
 const MOUSE: readonly (readonly [string, string])[] = [
-	["Drag on a plot", "Zoom to what was dragged over; a box in the latency: how its calls differ from the others"],
-	["Click a row", "What can be done with it; with Alt: all but it"],
+	["Drag on a plot", "Zoom to that time; a box in the latency: how its calls differ from the others"],
+	["Click a row", "Where it leads; with Alt: exclude it"],
 	["Double click", "On the strip below the filter: the whole session"],
 	["Wheel", "In the timeline: zoom, or scroll where lanes do not fit; with Ctrl always zoom, with Shift move"],
-	["Drag in the timeline", "Move; on the ruler or with Shift: zoom to what was dragged over"],
-	["Click in a legend", "Filter by it; with Alt: all but it"],
+	["Drag in the timeline", "Move; on the ruler or with Shift: zoom to that time"],
+	["Click in a legend", "Filter by it; with Alt: exclude it"],
 ];
 
 const PURPOSES: readonly (readonly [Purpose, string])[] = [

@@ -62,7 +62,7 @@ interface Clicked extends Places {
 export function pointed(u: uPlot, { t, bucket, loose }: Places, left: number, top: number): Pointed {
 	const at = u.posToVal(left, "x");
 	const value = u.posToVal(top, "y");
-	const index = loose ? nearestIndex(t, at) : Math.floor((at - (t[0] ?? 0)) / bucket);
+	const index = loose ? nearestIndex(t, at) : placeAt(t, bucket, at);
 	return {
 		index: index >= 0 && index < t.length ? index : -1,
 		t: at,
@@ -70,6 +70,18 @@ export function pointed(u: uPlot, { t, bucket, loose }: Places, left: number, to
 		perX: Math.abs(u.posToVal(left + 1, "x") - at),
 		perY: Math.abs(u.posToVal(top + 1, "y") - value),
 	};
+}
+
+/** The bucket that contains a position: each reaches to the next one, and the last is `bucket` wide. */
+function placeAt(t: Float64Array, bucket: number, at: number): number {
+	let low = 0;
+	let high = t.length;
+	while (low < high) {
+		const middle = (low + high) >> 1;
+		if ((t[middle] ?? 0) <= at) low = middle + 1;
+		else high = middle;
+	}
+	return low === t.length && at >= (t[low - 1] ?? 0) + bucket ? -1 : low - 1;
 }
 
 /** The place of the time that is nearest, of times in their order. */

@@ -34,7 +34,10 @@ export function targetOf(link: Target, filter: Filter): { to: Patch; title: stri
 		case "syscall":
 			return { to: { ...slowest, filter: only({ syscall: [link.syscall] }) }, title: "These calls, slowest first" };
 		case "finding":
-			return { to: { view: "overview" }, title: `Finding of rule ${link.rule}` };
+			return {
+				to: { view: "overview", params: { finding: link.rule } },
+				title: `The finding of rule ${link.rule}: evidence and examples`,
+			};
 	}
 }
 

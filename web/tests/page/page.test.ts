@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import { ask, open, openTab, recording, serve, settled, type Tab } from "./harness.ts";
+import { VIEWS } from "../../src/views/index.ts";
+import { ask, open, opened, openTab, recording, serve, settled, type Tab } from "./harness.ts";
 import { browser, dir, HOSTILE, onStage, server, tab, text } from "./stage.ts";
 
 /** Files that are written, read, looked for in vain, and one with a hostile name. */
@@ -191,6 +192,21 @@ onStage(
 				await expect.poll(() => shown(other.page)).toEqual(before);
 				await other.close();
 			});
+		});
+
+		it("weighs less than 400 KB, all views together", { timeout: 90_000 }, async () => {
+			let bytes = 0;
+			const seen = new Set<string>();
+			tab.page.on("response", async (response) => {
+				const { pathname } = new URL(response.url());
+				if (pathname.startsWith("/api") || seen.has(pathname)) return;
+				seen.add(pathname);
+				bytes += Number(response.headers()["content-length"] ?? Number.NaN);
+			});
+			for (const view of VIEWS) await open(tab, server, opened(view, session.s));
+			expect(seen.size).toBeGreaterThan(VIEWS.length);
+			expect(bytes).toBeGreaterThan(100_000);
+			expect(bytes).toBeLessThan(400_000);
 		});
 
 		it("saves plots as pictures", async () => {

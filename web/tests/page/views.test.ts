@@ -570,10 +570,8 @@ onStage(
 			it("draws results", async () => {
 				await open(tab, server, { ...session, view: "sql", sql: statement, form: "stack" });
 				await expect.poll(() => colored(".sql-output")).toBeGreaterThan(500);
-				await tab.page
-					.getByLabel("across")
-					.selectOption("calls")
-					.catch(() => {});
+				await tab.page.getByRole("combobox", { name: /^X:/ }).selectOption("syscall");
+				expect(await tab.page.getByRole("combobox", { name: /^Color:/ }).count()).toBe(1);
 				await tab.page.getByRole("button", { name: "Points" }).click();
 				await expect.poll(() => tab.page.url()).toContain("form=dots");
 			});

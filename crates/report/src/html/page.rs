@@ -117,7 +117,7 @@ fn tiles(out: &mut String, report: &Report) {
     let totals = &report.totals;
     let tiles = [
         (count(totals.calls), "calls"),
-        (count(totals.errors), "failed"),
+        (count(totals.errors), "with an error"),
         (bytes(totals.bytes), "moved"),
         (duration(totals.total_ns), "in calls, all threads"),
         (count(report.files.count), "files"),
@@ -147,13 +147,13 @@ fn timeline(out: &mut String, report: &Report) {
             &report.timeline,
             |s| (s.calls - s.errors, s.errors),
             count,
-            "calls a second over time"
+            "calls per second over time"
         ),
         plots::over_time(
             &report.timeline,
             |s| (s.read_bytes, s.written_bytes),
             bytes,
-            "bytes a second over time"
+            "bytes per second over time"
         )
     );
 }

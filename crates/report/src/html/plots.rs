@@ -78,8 +78,8 @@ pub(super) fn over_time(
     out
 }
 
-/// The latency histogram of each call: a row a call, a cell a power of two,
-/// darker where more of the call's time lies.
+/// The latency histogram of each call: one row per call, one cell per power of two,
+/// darker where more of the call's time is.
 pub(super) fn latencies(latency: &[Latency]) -> String {
     const ROW: f64 = 20.0;
     const NAMES: f64 = 150.0;

@@ -7,12 +7,12 @@ use fathom_query::escape::{self, shell_words, wrap};
 use super::style::Style;
 use super::{MAX_WIDTH, MIN_WIDTH};
 
-/// Width of the names beside a finding's parts.
+/// Width of the names of a finding's parts.
 const LABEL: usize = 10;
 
 /// Findings as text, at most `width` characters wide. `session` is how the user
 /// names the session; `started_at_ns` its beginning, from which times are counted; `minor` adds
-/// the minor notes. What the recorded program controls is escaped.
+/// the minor notes. Text that the recorded program controls is escaped.
 pub fn diagnosis_to_text(
     diagnosis: &Diagnosis,
     session: &str,
@@ -96,7 +96,7 @@ impl Page<'_> {
         }
     }
 
-    /// A part of a finding: its name at the left, the text broken beside it.
+    /// A part of a finding: its name at the left, the text broken at its right.
     fn part(&mut self, label: &str, text: &str) {
         let text = escape::text(text);
         for (i, line) in wrap(&text, self.width - LABEL - 5).iter().enumerate() {
@@ -217,7 +217,7 @@ fn counted(n: i64, one: &str) -> String {
     format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
-/// A number with its name: the unit stands at the name's end.
+/// A number with its name: the unit is the name's end.
 fn evidence(evidence: &fathom_diagnose::Evidence) -> String {
     use fathom_model::units::bytes;
     let name = &*evidence.name;

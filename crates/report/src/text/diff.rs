@@ -11,12 +11,12 @@ use super::{MAX_WIDTH, MIN_WIDTH};
 /// Changes that are listed, and minor ones.
 const MAX_CHANGES: usize = 12;
 const MAX_MINOR: usize = 4;
-/// Width from which on three figures go beside a path.
+/// Width from which on three figures fit next to a path.
 const WIDE: usize = 130;
 /// Rows of each table.
 const MAX_ROWS: usize = 8;
 
-/// A comparison as text, at most `width` characters wide. What the recorded programs
+/// A comparison as text, at most `width` characters wide. Text that the recorded programs
 /// control is escaped.
 pub fn diff_to_text(diff: &Diff, width: usize, color: bool) -> String {
     let mut page = Page {
@@ -138,7 +138,7 @@ impl Page<'_> {
     fn changes(&mut self) {
         let diff = self.diff;
         let of = |minor: bool| diff.changes.iter().filter(move |c| c.minor == minor);
-        self.list("What changed", of(false).collect(), MAX_CHANGES);
+        self.list("Changes", of(false).collect(), MAX_CHANGES);
         let unproven = diff.unproven.iter().collect();
         self.list("Large, but not proven", unproven, MAX_CHANGES);
         self.list("Small changes", of(true).collect(), MAX_MINOR);
@@ -272,7 +272,7 @@ impl Page<'_> {
         let (bold, dim) = (self.style.bold(title), self.style.dim(&note));
         self.line(&format!("\n{bold}  {dim}"));
         let mut shown: Vec<&Row> = rows.iter().collect();
-        // What changed first; the order by weight stays otherwise.
+        // Changed rows first, each part in the order of weight.
         shown.sort_by_key(|row| !row.changed());
         shown.truncate(MAX_ROWS.max(changed.min(MAX_ROWS * 2)));
         let mut columns = vec![Column::flexible(what)];
@@ -353,7 +353,7 @@ impl Page<'_> {
     }
 }
 
-/// What a metric is called.
+/// Name of a metric.
 fn words(metric: Metric) -> &'static str {
     match metric {
         Metric::Calls => "calls",

@@ -228,7 +228,7 @@ impl Page<'_> {
     fn calls(&mut self) {
         let totals = &self.report.totals;
         let mut note = format!(
-            "{} · {} failed · {} moved · {} in calls",
+            "{} · {} with an error · {} moved · {} in calls",
             count(totals.calls),
             count(totals.errors),
             bytes(totals.bytes),
@@ -460,7 +460,7 @@ impl Page<'_> {
         let probes = match (cost.probe_ns_per_call, cost.probe_ns) {
             (None, None) => "not measured".into(),
             (each, all) => {
-                let each = each.map(|n| format!("{n:.0} ns a call"));
+                let each = each.map(|n| format!("{n:.0} ns per call"));
                 let all = all.map(|n| {
                     let share = with(cost.probe_share, "the program's CPU time");
                     format!("{} together{share}", duration(signed(n)))
@@ -505,7 +505,7 @@ impl Page<'_> {
         let storage = &self.report.storage;
         let row = storage
             .bytes_per_row
-            .map_or(String::new(), |n| format!(" · {n:.1} bytes a call"));
+            .map_or(String::new(), |n| format!(" · {n:.1} bytes per call"));
         let size = format!(
             "{}{row}",
             bytes(i64::try_from(storage.bytes).unwrap_or(i64::MAX))

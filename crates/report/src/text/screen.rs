@@ -122,7 +122,7 @@ impl Page<'_> {
         }
         let totals = &self.report.totals;
         let mut note = format!(
-            "{}, {} failed, {} moved",
+            "{}, {} with an error, {} moved",
             count(totals.calls),
             count(totals.errors),
             bytes(totals.bytes)
@@ -176,7 +176,7 @@ impl Page<'_> {
         }
     }
 
-    /// What was seen and kept, and what that cost.
+    /// The calls that were seen and stored, and the cost of that.
     fn accounts(&mut self) {
         let (loss, cost) = (&self.report.loss, &self.report.cost);
         let number = |n: u64| count(i64::try_from(n).unwrap_or(i64::MAX));

@@ -13,7 +13,7 @@ impl Style {
         self.with("1", text)
     }
 
-    /// What is there to be looked up only.
+    /// Text to look up, not to read.
     pub fn dim(self, text: &str) -> String {
         self.with("2", text)
     }

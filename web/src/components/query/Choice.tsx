@@ -30,7 +30,7 @@ export function Choice({ data, choice, onChange }: Props) {
 		set: (v: string) => void,
 	) => (
 		<label className="choice">
-			{label}
+			{label}:
 			<select className="field" value={value} onChange={(event) => set(event.target.value)}>
 				{options.map(([id, title]) => (
 					<option key={id} value={id}>
@@ -51,9 +51,9 @@ export function Choice({ data, choice, onChange }: Props) {
 			/>
 			{choice.form !== "table" && full ? (
 				<>
-					{select("across", full.x, same(names), (x) => onChange({ ...choice, x }))}
+					{select("X", full.x, same(names), (x) => onChange({ ...choice, x }))}
 					{select(
-						"up",
+						"Y",
 						full.y.length > 1 ? "*" : (full.y[0] ?? ""),
 						[
 							...same(numeric.filter((name) => name !== full.x)),
@@ -62,7 +62,7 @@ export function Choice({ data, choice, onChange }: Props) {
 						(y) => onChange({ ...choice, y: y === "*" ? numeric.filter((name) => name !== full.x) : [y] }),
 					)}
 					{select(
-						"a series for each",
+						"Color",
 						full.series || "none",
 						[["none", "none"], ...same(names.filter((name) => name !== full.x && !full.y.includes(name)))],
 						(series) => onChange({ ...choice, series }),

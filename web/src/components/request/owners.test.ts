@@ -33,6 +33,11 @@ it("names whose requests a device had", () => {
 	expect(summaryOf({ name: "vda", owners: [mine, fio] }, true)).toBe(
 		"This call had 2 requests (2 KiB) on vda; fio 9 had 2 requests (2 KiB), 24 at once on average.",
 	);
+	// Processes of one program are one neighbor.
+	const many = [1, 2, 3].map((pid) => owner("dd", pid, false, [10, 10], [0, 0]));
+	expect(summaryOf({ name: "vda", owners: [mine, fio, ...many] }, true)).toContain(
+		"dd had 6 requests (6 KiB), 30 at once on average.",
+	);
 	expect(summaryOf({ name: "vda", owners: [mine] }, true)).toBe(
 		"This call had 2 requests (2 KiB) on vda; no other process used it.",
 	);

@@ -28,9 +28,32 @@ export function peakOf(owners: readonly Pick<Owner, "waiting" | "in_device">[]):
 	return peak;
 }
 
+/** Processes of one program as one: a backup may be many of them. */
+function byProgram(owners: readonly Owner[]): Owner[] {
+	const programs = new Map<string | null, Owner>();
+	for (const owner of owners) {
+		const known = programs.get(owner.comm);
+		const add = (a: readonly number[], b: readonly number[]) => a.map((n, i) => n + (b[i] ?? 0));
+		programs.set(
+			owner.comm,
+			known
+				? {
+						...known,
+						pid: null,
+						requests: known.requests + owner.requests,
+						bytes: known.bytes + owner.bytes,
+						waiting: add(known.waiting, owner.waiting),
+						in_device: add(known.in_device, owner.in_device),
+					}
+				: owner,
+		);
+	}
+	return [...programs.values()];
+}
+
 /** Who kept the device busy, in a sentence. */
 export function summaryOf(device: MeanwhileDevice, own: boolean): string {
-	const others = device.owners.filter((owner) => !owner.own && owner.requests > 0);
+	const others = byProgram(device.owners.filter((owner) => !owner.own && owner.requests > 0));
 	const first = others.reduce<Owner | null>((a, b) => (a === null || meanOf(b) > meanOf(a) ? b : a), null);
 	const mine = device.owners.find((owner) => owner.own);
 	const share = mine

@@ -276,7 +276,7 @@ export function Counters({ row }: { row: Row }) {
 				return <Fact key={column} name={name} value={column.endsWith("_ns") ? exactDuration(value) : exact(value)} />;
 			})}
 			{cycles !== null && instructions ? (
-				<Fact name="cycles an instruction" value={(cycles / instructions).toFixed(2)} />
+				<Fact name="cycles per instruction" value={(cycles / instructions).toFixed(2)} />
 			) : null}
 		</dl>
 	);

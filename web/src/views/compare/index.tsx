@@ -184,6 +184,7 @@ function Changes({ comparison }: { comparison: Comparison }) {
 				title="Large, but not provable with one run each"
 				note="record more runs of each side to see whether they are noise"
 				changes={unproven}
+				proven={false}
 			/>
 			{minor.length > 0 ? (
 				<details className="compare-minor">
@@ -197,14 +198,26 @@ function Changes({ comparison }: { comparison: Comparison }) {
 	);
 }
 
-function ChangeList({ title, note, changes }: { title: string; note: string; changes: readonly Change[] }) {
+interface ChangeListProps {
+	title: string;
+	note: string;
+	changes: readonly Change[];
+	/** Without a proof the sides' totals say less than the sentence, which counts per call. */
+	proven?: boolean;
+}
+
+function ChangeList({ title, note, changes, proven = true }: ChangeListProps) {
 	if (changes.length === 0) return null;
 	return (
 		<Panel title={title} note={note}>
 			<ol className="changes">
 				{changes.map((change) => (
 					<li key={`${change.table} ${change.metric} ${change.subject}`} title={visible(change.why)}>
-						<Mark figure={change} />
+						{proven ? (
+							<Mark figure={change} />
+						) : (
+							<span className="compare-mark">{(change.impact_ns ?? 0) > 0 ? "longer" : "shorter"}</span>
+						)}
 						<Text of={changeText(change)} />
 						<span className="faint number">{impact(change)}</span>
 					</li>

@@ -29,7 +29,7 @@ export default function Devices() {
 		<div className="devices">
 			<Panel
 				title="Devices"
-				note="requests of all processes on this machine; with a filter, those that the filtered calls caused"
+				note="requests of all processes on this machine; with a filter, requests of the filtered calls"
 			>
 				<Shown
 					of={devices}

@@ -12,7 +12,16 @@ import type { Resource } from "../../state/resource";
 import { useColumns, useShown } from "../../state/session";
 import { toggleFilter, useParam } from "../../state/store";
 import { token, useTheme } from "../../state/theme";
-import { byUser, type Measure, quantileLine, type Stacked, sampled, stacked, withoutUnseen } from "./series";
+import {
+	byUser,
+	type Measure,
+	quantileLine,
+	type Stacked,
+	sampled,
+	sharesText,
+	stacked,
+	withoutUnseen,
+} from "./series";
 
 const BUCKETS = 400;
 /** Least height of a plot, and its share of the window. */
@@ -150,6 +159,15 @@ const NOTES: Readonly<Record<Measure, string>> = {
 	bytes: "bytes per second, by thread name",
 };
 
+/** What the shares are of. */
+const SHARES: Readonly<Record<Measure, string>> = {
+	both: "Share of the time that requests waited or were in the device",
+	queue: "Share of the time that requests waited",
+	device: "Share of the time that requests were in the device",
+	requests: "Share of the requests",
+	bytes: "Share of the bytes",
+};
+
 const NAMED = 10;
 
 function nameOf(user: Keyed): string {
@@ -161,13 +179,17 @@ function plotOf(user: Keyed, label: string, color: string): PlotSeries {
 }
 
 /** In the device at the bottom, those that wait on them and paler, a line between. */
-function stackedSeries({ device, queue, border }: Stacked, theme: Theme): { users: Keyed[]; series: PlotSeries[] } {
+function stackedSeries(
+	{ device, queue, border }: Stacked,
+	theme: Theme,
+): { all: Keyed[]; users: Keyed[]; series: PlotSeries[] } {
 	const users = new Map<string | null, Keyed>();
 	for (const user of [...queue, ...device]) if (!users.has(user.key)) users.set(user.key, user);
 	// Not transparent: stacks are drawn over each other.
 	const ground = token("--surface");
 	const paler = (key: string | null) => `color-mix(in srgb, ${colorOf("comm", key, theme)} 45%, ${ground})`;
 	return {
+		all: [...queue, ...device],
 		users: [...users.values()],
 		series: [
 			...device.map((u) => plotOf(u, `${nameOf(u)}, in device`, colorOf("comm", u.key, theme))),
@@ -192,7 +214,7 @@ export function Users({ device, atOnce }: OfDevice) {
 		const grid = gridOf(tiles);
 		if (measure === "both") return { grid, ...stackedSeries(stacked(tiles, grid, NAMED), theme) };
 		const users = byUser(tiles, grid, measure, timed ? 1 : 1e9 / grid.bucket, NAMED).filter((u) => u.total > 0);
-		return { grid, users, series: users.map((u) => plotOf(u, nameOf(u), colorOf("comm", u.key, theme))) };
+		return { grid, all: users, users, series: users.map((u) => plotOf(u, nameOf(u), colorOf("comm", u.key, theme))) };
 	}, [answer.data, timed, measure, theme]);
 	const color = (key: string | null) => colorOf("comm", key, theme);
 	const format =
@@ -231,16 +253,21 @@ export function Users({ device, atOnce }: OfDevice) {
 			>
 				{() =>
 					made && (
-						<TimeChart
-							label={`${NOTES[measure]}, ${device}, over time`}
-							span={span}
-							t={made.grid.t}
-							bucket={made.grid.bucket}
-							series={made.series}
-							height={height}
-							binary={measure === "bytes"}
-							format={format}
-						/>
+						<>
+							<p className="devices-said">
+								{SHARES[measure]}: <b>{sharesText(made.all, 4)}</b>
+							</p>
+							<TimeChart
+								label={`${NOTES[measure]}, ${device}, over time`}
+								span={span}
+								t={made.grid.t}
+								bucket={made.grid.bucket}
+								series={made.series}
+								height={height}
+								binary={measure === "bytes"}
+								format={format}
+							/>
+						</>
 					)
 				}
 			</Shown>

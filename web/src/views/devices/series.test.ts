@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { gridOf } from "../../lib/buckets";
-import { byUser, quantileLine, ratio, sampled, stacked, sum, withoutUnseen } from "./series";
+import { byUser, quantileLine, ratio, sampled, sharesText, stacked, sum, withoutUnseen } from "./series";
 
 function rows(list: Record<string, number | string | number[]>[], meta: Record<string, number> = {}) {
 	return {
@@ -84,4 +84,13 @@ describe("columns over time", () => {
 it("ratios are of something", () => {
 	expect([...ratio(Float64Array.from([1, 0]), Float64Array.from([4, 0]))]).toEqual([0.25, Number.NaN]);
 	expect(sum(Float64Array.from([1, Number.NaN, 2]))).toBe(3);
+});
+
+it("says who had how much, and leaves out who had next to nothing", () => {
+	const user = (key: string, total: number) => ({ key, label: key, total });
+	expect(sharesText([user("fio", 60), user("db", 20), user("fio", 19.5), user("sh", 0.5)], 4)).toBe(
+		"fio 79.5 %, db 20 %",
+	);
+	expect(sharesText([user("", 10)], 4)).toBe("not known 100 %");
+	expect(sharesText([], 4)).toBe("");
 });

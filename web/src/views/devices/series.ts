@@ -2,6 +2,7 @@
 
 import type { Columns } from "../../api/arrow";
 import { type Grid, type Heat, type Keyed, places, seriesByKey, type TileColumns } from "../../lib/buckets";
+import { percent, visible } from "../../lib/format";
 import { quantile } from "../../lib/scale";
 
 export type Measure = "both" | "device" | "queue" | "requests" | "bytes";
@@ -58,6 +59,23 @@ export function byUser(answer: TileColumns, grid: Grid, column: string, factor: 
 		});
 	}
 	return [...all.slice(0, most), { key: null, label: "all others", values, total }];
+}
+
+/** Who had how much of it all, the most first: `fio 72 %, kworker/u8:6 21 %`. */
+export function sharesText(all: readonly Pick<Keyed, "key" | "label" | "total">[], most: number): string {
+	const totals = new Map<string, number>();
+	let whole = 0;
+	for (const { key, label, total } of all) {
+		const name = key === "" ? "not known" : visible(label);
+		totals.set(name, (totals.get(name) ?? 0) + total);
+		whole += total;
+	}
+	if (whole <= 0) return "";
+	const named = [...totals].sort((a, b) => b[1] - a[1]).slice(0, most);
+	return named
+		.filter(([, total]) => total >= whole * 0.01)
+		.map(([name, total]) => `${name} ${percent(total / whole)}`)
+		.join(", ");
 }
 
 /** A quantile of each bucket's histogram; NaN for a bucket without any. */

@@ -16,23 +16,23 @@ import { largestLayer, p99Of, type Requests, requestsOf, slowestFirst } from "./
 const MOST = 4000;
 
 const ORDERS = [
-	["time", "in order"],
 	["dur", "longest first"],
+	["time", "in order"],
 ] as const;
 
 const SCALES = [
-	["p99", "up to p99"],
 	["all", "whole"],
+	["p99", "up to p99"],
 ] as const;
 
 /** Each request in order, its time stacked by layer. */
 export function RequestStacks({ height }: { height: number }) {
 	const theme = useTheme();
 	const { rid } = usePage();
-	const [orderParam, setOrder] = useParam("order", "time");
-	const [scaleParam, setScale] = useParam("scale", "p99");
-	const order = orderParam === "dur" ? "dur" : "time";
-	const scale = scaleParam === "all" ? "all" : "p99";
+	const [orderParam, setOrder] = useParam("order", "dur");
+	const [scaleParam, setScale] = useParam("scale", "all");
+	const order = orderParam === "time" ? "time" : "dur";
+	const scale = scaleParam === "p99" ? "p99" : "all";
 	// Where there are more than can be drawn, those that took longest are what is looked for.
 	const answer = useColumns({ path: "layers", params: { mode: "requests", limit: MOST, sort: "-dur_ns" } });
 	const made = useMemo(() => {
@@ -41,7 +41,9 @@ export function RequestStacks({ height }: { height: number }) {
 		return order === "dur" ? slowestFirst(requests) : requests;
 	}, [answer.data, order]);
 	const total = answer.data?.metaNumber("total") ?? null;
-	const places = useMemo(() => Float64Array.from({ length: made?.length ?? 0 }, (_, i) => i), [made]);
+	// A few requests took most of the time: the longer, the wider.
+	const placeOf = order === "dur" ? rank : same;
+	const places = useMemo(() => Float64Array.from({ length: made?.length ?? 0 }, (_, i) => placeOf(i)), [made, placeOf]);
 	const series = useMemo<PlotSeries[]>(
 		() =>
 			(made?.layers ?? []).map(({ layer, self }) => ({
@@ -81,7 +83,7 @@ export function RequestStacks({ height }: { height: number }) {
 					made && (
 						<TimeChart
 							label={`Time of ${exact(made.length)} requests by layer, ${order === "dur" ? "the longest first" : "in the order of time"}`}
-							span={{ from: 0, to: Math.max(made.length, 1) }}
+							span={{ from: 0, to: placeOf(Math.max(made.length, 1)) }}
 							t={places}
 							bucket={1}
 							series={series}
@@ -89,7 +91,7 @@ export function RequestStacks({ height }: { height: number }) {
 							format={duration}
 							exact={exactDuration}
 							axis={axisOf(made, order)}
-							sheet={{ draw: marks(made, selected, top, theme) }}
+							sheet={{ draw: marks(made, placeOf, selected, top, theme) }}
 							{...(top > 0 ? { range: [0, top] as const } : {})}
 							onPick={(at: Pointed) => at.index >= 0 && store.go({ rid: made.rid[at.index] ?? null })}
 						/>
@@ -106,20 +108,25 @@ function noteOf(made: Requests, total: number | null, order: string, scale: stri
 			? `the ${exact(made.length)} longest of ${exact(total)} in this window; narrow it for all`
 			: `all ${exact(made.length)} in this window`;
 	const more = [
-		order === "time" ? "drag: zoom to them" : "",
+		order === "time" ? "drag: zoom to them" : "X: rank, logarithmic",
 		scale === "p99" ? "marks on top: longer than the axis" : "",
 	].filter((part) => part !== "");
 	return [shown, ...more].join("; ");
 }
 
+const same = (i: number) => i;
+const rank = (i: number) => Math.log10(i + 1);
+
 function axisOf(made: Requests, order: "time" | "dur"): Axis {
 	return {
 		// The last one would be cut off by the edge.
 		ticks: (span, room) =>
-			ticks(span, Math.max(1, niceStep((span.to - span.from) / Math.max(room, 1)))).filter(
-				(v) => v < span.to - (span.to - span.from) / 50,
-			),
-		format: (value) => exact(value),
+			order === "dur"
+				? Array.from({ length: Math.floor(span.to) + 1 }, (_, power) => power)
+				: ticks(span, Math.max(1, niceStep((span.to - span.from) / Math.max(room, 1)))).filter(
+						(v) => v < span.to - (span.to - span.from) / 50,
+					),
+		format: (value) => exact(order === "dur" ? Math.round(10 ** value) : value),
 		head: (index) => (
 			<>
 				request {exact(index + 1)} at {exactTime(made.t[index] ?? 0)}, took <b>{duration(made.dur[index] ?? 0)}</b>
@@ -139,11 +146,11 @@ function axisOf(made: Requests, order: "time" | "dur"): Axis {
 }
 
 /** A band behind the selected bar, and a mark above each bar that the axis cuts off. */
-function marks(made: Requests, selected: number, top: number, theme: Theme) {
+function marks(made: Requests, placeOf: (i: number) => number, selected: number, top: number, theme: Theme) {
 	return (context: CanvasRenderingContext2D, frame: Frame) => {
 		if (selected >= 0) {
-			const left = frame.x(selected);
-			const wide = Math.max(4, frame.x(selected + 1) - left);
+			const left = frame.x(placeOf(selected));
+			const wide = Math.max(4, frame.x(placeOf(selected + 1)) - left);
 			context.fillStyle = theme === "dark" ? "rgb(255 255 255 / 16%)" : "rgb(20 40 60 / 14%)";
 			context.fillRect(left - 2, frame.top, wide + 4, frame.height);
 		}
@@ -152,7 +159,7 @@ function marks(made: Requests, selected: number, top: number, theme: Theme) {
 		const side = 3 * frame.ratio;
 		for (let i = 0; i < made.length; i += 1) {
 			if ((made.dur[i] ?? 0) <= top) continue;
-			const x = frame.x(i + 0.5);
+			const x = frame.x(placeOf(i + 0.5));
 			context.beginPath();
 			context.moveTo(x, frame.top);
 			context.lineTo(x - side, frame.top + side * 1.6);

@@ -1,5 +1,6 @@
 // What the rules have found in the whole session, each with its evidence and the calls that show it.
 
+import { useEffect, useRef } from "react";
 import type { Diagnosis, Finding, Site } from "../../api/diagnosis";
 import type { Filter } from "../../api/types";
 import { Link } from "../../components/link";
@@ -9,6 +10,7 @@ import { Text } from "../../components/text";
 import { duration, exact, exactTime, visible } from "../../lib/format";
 import type { Resource } from "../../state/resource";
 import { useSession } from "../../state/session";
+import { useParam } from "../../state/store";
 import { evidenceText } from "./evidence";
 
 /** Findings that stand open; the others follow behind a click. */
@@ -57,7 +59,9 @@ export function Findings({ diagnosis }: { diagnosis: Resource<Diagnosis> }) {
 						{data.minor.length ? (
 							<details>
 								<summary className="quiet">
-									{exact(data.minor.length)} minor notes, each of which costs less than a finding
+									{data.minor.length === 1
+										? "1 minor note, which costs less than a finding"
+										: `${exact(data.minor.length)} minor notes, each of which costs less than a finding`}
 								</summary>
 								{data.minor.map((finding, i) => (
 									<Entry key={i} finding={finding} start={session.about.started_at_ns} />
@@ -73,8 +77,18 @@ export function Findings({ diagnosis }: { diagnosis: Resource<Diagnosis> }) {
 
 function Entry({ finding, start }: { finding: Finding; start: number }) {
 	const filter = filterOf(finding);
+	const [rule] = useParam("finding", "");
+	const entry = useRef<HTMLDetailsElement>(null);
+	const meant = rule === finding.rule;
+	useEffect(() => {
+		const element = entry.current;
+		if (!meant || !element) return;
+		for (let at: Element | null = element; at; at = at.parentElement)
+			if (at instanceof HTMLDetailsElement) at.open = true;
+		element.scrollIntoView({ block: "center" });
+	}, [meant]);
 	return (
-		<details className="finding">
+		<details className="finding" ref={entry}>
 			<summary>
 				<span className={`severity ${finding.severity}`}>{sentence(finding.severity)}</span>
 				<span className="finding-title">{visible(finding.title)}</span>

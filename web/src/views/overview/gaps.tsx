@@ -37,11 +37,11 @@ export function Gaps() {
 				</>
 			),
 		})),
-		...about.not_observable.map((what) => ({ what: "not told", text: <Text of={what} /> })),
+		...about.not_observable.map((what) => ({ what: "not observable", text: <Text of={what} /> })),
 	];
 	if (rows.length === 0) return null;
 	return (
-		<Panel title="What is missing" note="in the whole session">
+		<Panel title="Missing data" note="in the whole session">
 			<dl className="facts gaps">
 				{rows.map((row, i) => (
 					<div className="gap" key={i}>

@@ -133,7 +133,7 @@ function Upload({ say }: { say: (text: string) => void }) {
 		}
 		if (found === null) say(`${visible(file.name)} is not a file of panels: choose one that Download has made.`);
 		else if (!queries.adopt(found)) say("This browser keeps nothing for this page.");
-		else say(`${exact(found.length)} queries from ${visible(file.name)}; those of the same name were replaced.`);
+		else say(`${exact(found.length)} queries from ${visible(file.name)}; queries of the same name were replaced.`);
 	};
 	return (
 		<>

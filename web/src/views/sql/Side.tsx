@@ -22,7 +22,7 @@ export function Side({ schema, insert, load }: Props) {
 		<aside className="sql-side" aria-label="Tables and saved queries">
 			<div className="sql-side-head">
 				<Segmented
-					label="Beside the editor"
+					label="Tables or queries"
 					value={tab}
 					options={[
 						["tables", "Tables"],

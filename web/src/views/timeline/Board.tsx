@@ -11,6 +11,7 @@ import type { Span } from "../../lib/scale";
 import { useShortcut } from "../../state/keys";
 import { client } from "../../state/server";
 import { resolveWindow, useSession } from "../../state/session";
+import { useCallAt } from "../../state/slowest";
 import { store, usePage } from "../../state/store";
 import { token, useTheme } from "../../state/theme";
 import { decodeTile, type TileData } from "./decode";
@@ -64,6 +65,7 @@ export function Board({ rows, layers: withLayers, by, toggle }: Props) {
 	const page = usePage();
 	const session = useSession();
 	const theme = useTheme();
+	const callAt = useCallAt();
 	const holder = useRef<HTMLDivElement>(null);
 	const canvas = useRef<HTMLCanvasElement>(null);
 	const size = useSize(holder);
@@ -82,6 +84,7 @@ export function Board({ rows, layers: withLayers, by, toggle }: Props) {
 		rows,
 		by,
 		toggle,
+		callAt,
 		span,
 		bounds: session.bounds,
 		revision: session.revision,
@@ -222,6 +225,7 @@ export function Board({ rows, layers: withLayers, by, toggle }: Props) {
 				setHover(null);
 				if (hit?.kind === "call" || hit?.kind === "visit") store.go({ rid: hit.rid });
 				else if (hit?.kind === "lane" && hit.lane.group !== null) now.current.toggle(hit.lane.group);
+				else if (hit?.kind === "sum" && hit.calls === 0) now.current.callAt(hit.thread.tid, hit.t);
 				else if (hit?.kind === "sum" || hit?.kind === "layer") {
 					// Nearer, until calls are drawn one by one.
 					const { from, to } = now.current.span;

@@ -90,6 +90,7 @@ export function HitTip({ hit }: { hit: Hit }) {
 						},
 					]}
 				/>
+				<div className="faint">click: open this call</div>
 			</>
 		);
 	}

@@ -17,7 +17,7 @@ export function Key({ layers, by }: { layers: boolean; by: ColorBy }) {
 	return (
 		<div
 			className={layers ? "timeline-key with-layers" : "timeline-key"}
-			title="Where calls are too many to draw each, height is the share of time in calls, and the color is that of the longest call."
+			title="Where calls are too many to draw each, height is the share of time in calls, and the color shows the longest call."
 		>
 			{by === "duration" ? (
 				STEPS.map(([ns, text]) => (

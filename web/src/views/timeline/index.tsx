@@ -88,7 +88,7 @@ export default function Timeline() {
 					disabled={!recorded}
 					title={
 						recorded
-							? "Below the calls of each thread a row for each layer that they went through (l)"
+							? "Below the calls of each thread, one row per layer (l)"
 							: "No layer below the calls was recorded: record with --layers all"
 					}
 					onClick={switchLayers}
@@ -98,7 +98,7 @@ export default function Timeline() {
 				<Key layers={layers} by={by} />
 				{answer.data && answer.data.total > threads.length ? (
 					<span className="faint">
-						{threads.length} of {answer.data.total} threads: those with the most time
+						{threads.length} of {answer.data.total} threads with the most time
 					</span>
 				) : null}
 			</div>

@@ -511,7 +511,7 @@ function paintRuler(scene: Scene, marks: readonly number[], step: number): void 
 	context.font = `11px ${colors.font}`;
 	context.textBaseline = "middle";
 	context.fillStyle = colors.ink3;
-	context.fillText(`${scene.rows.length} lanes`, 10, RULER_HEIGHT / 2);
+	context.fillText(scene.rows.length === 1 ? "1 lane" : `${scene.rows.length} lanes`, 10, RULER_HEIGHT / 2);
 	context.save();
 	context.beginPath();
 	context.rect(NAME_WIDTH, 0, scene.width, RULER_HEIGHT);
