@@ -565,34 +565,28 @@ static __always_inline __u64 call_end(struct call_record *call)
 	return call->ts_ns + call->dur_ns;
 }
 
-/* Sends the call that `state` holds, with its arguments and all that has no room in its
- * record, made in `scratch`; whether it was sent. */
-VERIFIED_ONCE int wide_record(struct task_state *state, struct scratch *scratch, bool pending)
+/* The record that is made in `scratch`, of the call that `state` holds. */
+static __always_inline struct wide_call_record *wide_of(struct scratch *scratch)
 {
-	if (!state || !scratch)
-		return false;
-	bool compat = COMPAT_CALLS && state->call_flags & STASH_COMPAT;
-	const volatile struct call_desc *desc = desc_of(state->number, compat);
-	struct wide_call_record *record = (void *)scratch->data;
-	__builtin_memset(record, 0, sizeof(*record));
-	/* In map memory from here on: of what lies on the stack the verifier
-	 * would follow every combination. */
-	record->call = state->call;
-	struct call_record *call = &record->call;
-	call->kind = RECORD_WIDE_CALL;
-	record->fd2 = -1;
-	record->offset2 = NO_OFFSET;
-	bool full = config.detail == DETAIL_FULL && !pending;
-	bool user_memory = config.detail != DETAIL_RAW && !pending;
-	if (config.detail != DETAIL_FULL)
-		call->flags |= CALL_NO_STRINGS;
-	__u32 at = sizeof(*record);
+	return (void *)scratch->data;
+}
 
-#if HAVE_LAYERS
-	/* 0 where the layer is not recorded. */
-	if (!pending)
-		record->cache = state->layers.cache;
-#endif
+static __always_inline const volatile struct call_desc *desc_of_state(struct task_state *state)
+{
+	return desc_of(state->number, COMPAT_CALLS && state->call_flags & STASH_COMPAT);
+}
+
+/* The parts of a wide record are functions of their own, and where the next bytes go lies in
+ * map memory (scratch->walk.at): the verifier follows each once, not once for every way
+ * through those before. */
+
+/* Numbers, and where I/O took place. */
+static __always_inline void add_numbers(struct task_state *state, struct wide_call_record *record,
+					const volatile struct call_desc *desc, bool pending)
+{
+	bool compat = COMPAT_CALLS && state->call_flags & STASH_COMPAT;
+	struct call_record *call = &record->call;
+	bool user_memory = config.detail != DETAIL_RAW && !pending;
 	if (desc->extra[0] != NO_ARG)
 		record->extra[0] = kept_argument(state, desc->extra[0]);
 	if (desc->extra[1] != NO_ARG)
@@ -615,11 +609,6 @@ VERIFIED_ONCE int wide_record(struct task_state *state, struct scratch *scratch,
 	    read_how(record->extra, kept_argument(state, desc->how),
 		     kept_argument(state, desc->size)))
 		call->flags |= CALL_HAS_HOW;
-
-	if (desc->fd2 != NO_ARG) {
-		record->fd2 = kept_argument(state, desc->fd2);
-		record->file2 = state->file2;
-	}
 	if (state->call_flags & STASH_BEFORE)
 		record->op_flags = OP_STARTED_BEFORE_TRACE;
 	if (desc->offset_ptr != NO_ARG) {
@@ -636,6 +625,8 @@ VERIFIED_ONCE int wide_record(struct task_state *state, struct scratch *scratch,
 		}
 	}
 	if (desc->fd2 != NO_ARG) {
+		record->fd2 = kept_argument(state, desc->fd2);
+		record->file2 = state->file2;
 		__u64 address =
 			desc->offset_ptr2 != NO_ARG ? kept_argument(state, desc->offset_ptr2) : 0;
 		if (address) {
@@ -650,86 +641,110 @@ VERIFIED_ONCE int wide_record(struct task_state *state, struct scratch *scratch,
 					current_task(), file, call->ret, state->entry_pos2, call);
 		}
 	}
+}
 
-	if ((desc->path1 || desc->path2) && user_memory)
-		record->root = start_of_path(state, AT_FDCWD, true, call_end(call));
-	if (desc->string1 != NO_ARG) {
-		__u64 address = kept_argument(state, desc->string1);
-		record->dirfd1 =
-			desc->dirfd1 != NO_ARG ? kept_argument(state, desc->dirfd1) : AT_FDCWD;
-		if (full && desc->dirfd1 != NO_ARG)
-			record->at1 = start_of_path(state, record->dirfd1, false, call_end(call));
-		long n = full && address ? append_string(scratch, at, address) : -1;
-		/* Without strings the file behind a descriptor is still named. */
-		if ((!address || config.detail == DETAIL_FDS) && user_memory &&
-		    is_descriptor(state, desc, record))
-			n = 0;
-		if (!address)
-			record->arg_flags |= ARG_STRING1_NULL;
-		if (n < 0 || n >= MAX_PATH)
-			call->flags |= CALL_STRING1_PARTIAL;
-		if (n >= 0) {
-			if (desc->path1) {
-				bool in_root = call->flags & CALL_HAS_HOW &&
-					       record->extra[2] & RESOLVE_IN_ROOT;
-				bool absolute = n > 0 && scratch->data[at] == '/';
-				if (absolute && !in_root)
-					record->dir1 = record->root;
-				else if (record->at1)
-					record->dir1 = record->at1;
-				else
-					record->dir1 = start_of_path(state, record->dirfd1, false,
-								     call_end(call));
-				if (in_root)
-					record->root = record->dir1;
-			}
-			if (n >= MAX_PATH)
-				n = MAX_PATH - 1;
-			n &= MAX_PATH - 1;
-			record->string1_len = n;
-			at += n;
-		}
-	}
-	if (desc->string2 != NO_ARG) {
-		record->dirfd2 =
-			desc->dirfd2 != NO_ARG ? kept_argument(state, desc->dirfd2) : AT_FDCWD;
-		if (full && desc->dirfd2 != NO_ARG)
-			record->at2 = start_of_path(state, record->dirfd2, false, call_end(call));
-		at &= SCRATCH_BYTES / 2 - 1;
-		__u64 address = kept_argument(state, desc->string2);
-		long n = full && address ? append_string(scratch, at, address) : -1;
-		if (!address)
-			record->arg_flags |= ARG_STRING2_NULL;
-		if (n < 0 || n >= MAX_PATH)
-			call->flags |= CALL_STRING2_PARTIAL;
-		if (n >= 0) {
-			if (desc->path2) {
-				if (n > 0 && scratch->data[at] == '/')
-					record->dir2 = record->root;
-				else if (record->at2)
-					record->dir2 = record->at2;
-				else
-					record->dir2 = start_of_path(state, record->dirfd2, false,
-								     call_end(call));
-			}
-			if (n >= MAX_PATH)
-				n = MAX_PATH - 1;
-			n &= MAX_PATH - 1;
-			record->string2_len = n;
-			at += n;
-		}
-	}
-	if (desc->string3 != NO_ARG) {
-		if (full)
-			at = append_text(scratch, record, kept_argument(state, desc->string3), at);
+/* The first text, a path as a rule. */
+VERIFIED_ONCE int add_string1(struct task_state *state, struct scratch *scratch)
+{
+	if (!state || !scratch)
+		return 0;
+	const volatile struct call_desc *desc = desc_of_state(state);
+	struct wide_call_record *record = wide_of(scratch);
+	struct call_record *call = &record->call;
+	bool full = config.detail == DETAIL_FULL;
+	__u32 at = scratch->walk.at & (SCRATCH_BYTES / 2 - 1);
+	__u64 address = kept_argument(state, desc->string1);
+	record->dirfd1 = desc->dirfd1 != NO_ARG ? kept_argument(state, desc->dirfd1) : AT_FDCWD;
+	if (full && desc->dirfd1 != NO_ARG)
+		record->at1 = start_of_path(state, record->dirfd1, false, call_end(call));
+	long n = full && address ? append_string(scratch, at, address) : -1;
+	/* Without strings the file behind a descriptor is still named. */
+	if ((!address || config.detail == DETAIL_FDS) && config.detail != DETAIL_RAW &&
+	    is_descriptor(state, desc, record))
+		n = 0;
+	if (!address)
+		record->arg_flags |= ARG_STRING1_NULL;
+	if (n < 0 || n >= MAX_PATH)
+		call->flags |= CALL_STRING1_PARTIAL;
+	if (n < 0)
+		return 0;
+	if (n >= MAX_PATH)
+		n = MAX_PATH - 1;
+	record->string1_len = n;
+	scratch->walk.at = at + n;
+	if (desc->path1) {
+		bool in_root = call->flags & CALL_HAS_HOW && record->extra[2] & RESOLVE_IN_ROOT;
+		bool absolute = n > 0 && scratch->data[at] == '/';
+		if (absolute && !in_root)
+			record->dir1 = record->root;
+		else if (record->at1)
+			record->dir1 = record->at1;
 		else
-			record->arg_flags |= ARG_STRING3_PARTIAL;
+			record->dir1 =
+				start_of_path(state, record->dirfd1, false, call_end(call));
+		if (in_root)
+			record->root = record->dir1;
 	}
+	return 0;
+}
+
+/* The second one. */
+VERIFIED_ONCE int add_string2(struct task_state *state, struct scratch *scratch)
+{
+	if (!state || !scratch)
+		return 0;
+	const volatile struct call_desc *desc = desc_of_state(state);
+	struct wide_call_record *record = wide_of(scratch);
+	struct call_record *call = &record->call;
+	bool full = config.detail == DETAIL_FULL;
+	__u32 at = scratch->walk.at & (SCRATCH_BYTES / 2 - 1);
+	__u64 address = kept_argument(state, desc->string2);
+	record->dirfd2 = desc->dirfd2 != NO_ARG ? kept_argument(state, desc->dirfd2) : AT_FDCWD;
+	if (full && desc->dirfd2 != NO_ARG)
+		record->at2 = start_of_path(state, record->dirfd2, false, call_end(call));
+	long n = full && address ? append_string(scratch, at, address) : -1;
+	if (!address)
+		record->arg_flags |= ARG_STRING2_NULL;
+	if (n < 0 || n >= MAX_PATH)
+		call->flags |= CALL_STRING2_PARTIAL;
+	if (n < 0)
+		return 0;
+	if (n >= MAX_PATH)
+		n = MAX_PATH - 1;
+	record->string2_len = n;
+	scratch->walk.at = at + n;
+	if (desc->path2) {
+		if (n > 0 && scratch->data[at] == '/')
+			record->dir2 = record->root;
+		else if (record->at2)
+			record->dir2 = record->at2;
+		else
+			record->dir2 =
+				start_of_path(state, record->dirfd2, false, call_end(call));
+	}
+	return 0;
+}
+
+/* A further text, and what an argument points to. */
+VERIFIED_ONCE int add_structures(struct task_state *state, struct scratch *scratch)
+{
+	if (!state || !scratch)
+		return 0;
+	bool compat = COMPAT_CALLS && state->call_flags & STASH_COMPAT;
+	const volatile struct call_desc *desc = desc_of_state(state);
+	struct wide_call_record *record = wide_of(scratch);
+	struct call_record *call = &record->call;
+	bool full = config.detail == DETAIL_FULL;
+	if (full && desc->string3 != NO_ARG)
+		scratch->walk.at = append_text(scratch, record, kept_argument(state, desc->string3),
+					       scratch->walk.at);
 	if (config.content == CONTENT_MODE_PLAIN && full && desc->value != NO_ARG)
-		at = append_value(state, scratch, record, desc, call, at);
-	if (user_memory && !compat && (desc->structure != NO_ARG || desc->lock != NO_ARG)) {
-		at = append_struct(state, scratch, record, desc, call, at, full);
-	} else if (user_memory && compat && call->ret == 0) {
+		scratch->walk.at =
+			append_value(state, scratch, record, desc, call, scratch->walk.at);
+	if (!compat && (desc->structure != NO_ARG || desc->lock != NO_ARG)) {
+		scratch->walk.at =
+			append_struct(state, scratch, record, desc, call, scratch->walk.at, full);
+	} else if (compat && call->ret == 0) {
 		if (desc->stat != NO_ARG) {
 			__u64 address = kept_argument(state, desc->stat);
 			__u64 dev = 0, ino = 0;
@@ -744,8 +759,74 @@ VERIFIED_ONCE int wide_record(struct task_state *state, struct scratch *scratch,
 				call->flags |= CALL_HAS_STAT;
 		}
 	}
-	at &= SCRATCH_BYTES - 1;
-	return wide_output(scratch->data, at);
+	return 0;
+}
+
+/* Sends the call that `state` holds, with its arguments and all that has no room in its
+ * record, made in `scratch`; whether it was sent. */
+static __always_inline bool send_wide(struct task_state *state, struct scratch *scratch,
+				      bool pending)
+{
+	const volatile struct call_desc *desc = desc_of_state(state);
+	struct wide_call_record *record = wide_of(scratch);
+	__builtin_memset(record, 0, sizeof(*record));
+	/* In map memory from here on: of what lies on the stack the verifier
+	 * would follow every combination. */
+	record->call = state->call;
+	struct call_record *call = &record->call;
+	call->kind = RECORD_WIDE_CALL;
+	record->fd2 = -1;
+	record->offset2 = NO_OFFSET;
+	if (config.detail != DETAIL_FULL)
+		call->flags |= CALL_NO_STRINGS;
+#if HAVE_LAYERS
+	/* 0 where the layer is not recorded. */
+	if (!pending)
+		record->cache = state->layers.cache;
+#endif
+	scratch->walk.at = sizeof(*record);
+	add_numbers(state, record, desc, pending);
+	/* A call that has not returned may not have read its strings. */
+	if (pending) {
+		if (desc->string1 != NO_ARG) {
+			call->flags |= CALL_STRING1_PARTIAL;
+			if (!kept_argument(state, desc->string1))
+				record->arg_flags |= ARG_STRING1_NULL;
+			record->dirfd1 = desc->dirfd1 != NO_ARG
+						 ? kept_argument(state, desc->dirfd1)
+						 : AT_FDCWD;
+		}
+		if (desc->string2 != NO_ARG) {
+			call->flags |= CALL_STRING2_PARTIAL;
+			if (!kept_argument(state, desc->string2))
+				record->arg_flags |= ARG_STRING2_NULL;
+			record->dirfd2 = desc->dirfd2 != NO_ARG
+						 ? kept_argument(state, desc->dirfd2)
+						 : AT_FDCWD;
+		}
+	} else {
+		if ((desc->path1 || desc->path2) && config.detail != DETAIL_RAW)
+			record->root = start_of_path(state, AT_FDCWD, true, call_end(call));
+		if (desc->string1 != NO_ARG)
+			add_string1(state, scratch);
+		if (desc->string2 != NO_ARG)
+			add_string2(state, scratch);
+		if (config.detail != DETAIL_RAW)
+			add_structures(state, scratch);
+	}
+	if (desc->string3 != NO_ARG && (pending || config.detail != DETAIL_FULL))
+		record->arg_flags |= ARG_STRING3_PARTIAL;
+	return wide_output(scratch->data, scratch->walk.at & (SCRATCH_BYTES - 1));
+}
+
+VERIFIED_ONCE int wide_record(struct task_state *state, struct scratch *scratch)
+{
+	return state && scratch ? send_wide(state, scratch, false) : false;
+}
+
+VERIFIED_ONCE int wide_record_pending(struct task_state *state, struct scratch *scratch)
+{
+	return state && scratch ? send_wide(state, scratch, true) : false;
 }
 
 static __always_inline bool wide_call(struct task_state *state, bool pending)
@@ -755,7 +836,7 @@ static __always_inline bool wide_call(struct task_state *state, bool pending)
 		COUNT(scratch_busy);
 		return false;
 	}
-	bool sent = wide_record(state, scratch, pending);
+	bool sent = pending ? wide_record_pending(state, scratch) : wide_record(state, scratch);
 	scratch_put(scratch);
 	return sent;
 }

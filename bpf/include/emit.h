@@ -7,40 +7,26 @@
 
 #include "maps.h"
 
+/* Without branches: the verifier would follow each of them through all that comes after. */
 static __always_inline __u32 log2_bucket(__u64 value)
 {
-	__u32 bucket = 0;
-	if (value >> 32) {
-		bucket += 32;
-		value >>= 32;
+	__u64 bucket = 0;
+#pragma unroll
+	for (int half = 5; half >= 0; half--) {
+		/* Below 0 unless the upper half is 0. */
+		__u64 sign = -(value >> (1 << half));
+		barrier_var(sign);
+		__u64 shift = sign >> 63 << half;
+		bucket += shift;
+		value >>= shift;
 	}
-	if (value >> 16) {
-		bucket += 16;
-		value >>= 16;
-	}
-	if (value >> 8) {
-		bucket += 8;
-		value >>= 8;
-	}
-	if (value >> 4) {
-		bucket += 4;
-		value >>= 4;
-	}
-	if (value >> 2) {
-		bucket += 2;
-		value >>= 2;
-	}
-	bucket += value >> 1;
 	return bucket < HIST_BUCKETS ? bucket : HIST_BUCKETS - 1;
 }
 
-static __always_inline void add_loss(struct shed_value *v, struct call_record *call, __u64 bytes,
-				     bool error)
+static __always_inline void add_loss(struct shed_value *v, struct call_record *call, __u64 bytes)
 {
 	__u64 end = call->ts_ns + call->dur_ns;
 	__sync_fetch_and_add(&v->count, 1);
-	if (error)
-		__sync_fetch_and_add(&v->errors, 1);
 	__sync_fetch_and_add(&v->bytes, bytes);
 	__sync_fetch_and_add(&v->dur_ns, call->dur_ns);
 	if (v->max_dur_ns < call->dur_ns)
@@ -74,8 +60,11 @@ VERIFIED_ONCE int lose(struct call_record *call, __u32 desc_flags)
 	__u64 bytes = moves ? call->ret : 0;
 	COUNT(lost);
 	struct shed_value *v = bpf_map_lookup_elem(&lost, &index);
-	if (v)
-		add_loss(v, call, bytes, error);
+	if (v) {
+		/* No branch, as above. */
+		__sync_fetch_and_add(&v->errors, error);
+		add_loss(v, call, bytes);
+	}
 	struct shed_key key = {
 		.cpu = cpu,
 		.syscall = call->syscall,
@@ -88,10 +77,12 @@ VERIFIED_ONCE int lose(struct call_record *call, __u32 desc_flags)
 		bpf_map_update_elem(&shed, &key, &zero, BPF_NOEXIST);
 		v = bpf_map_lookup_elem(&shed, &key);
 	}
-	if (v)
-		add_loss(v, call, bytes, error);
-	else
+	if (v) {
+		__sync_fetch_and_add(&v->errors, error);
+		add_loss(v, call, bytes);
+	} else {
 		COUNT(shed_overflow);
+	}
 	return 0;
 }
 
@@ -148,7 +139,9 @@ static __always_inline void add_counted(struct counted_value *value, struct call
 {
 	bool error = is_error(desc_flags, call->ret);
 	bool moves = !error && desc_flags & DESC_RET_BYTES && call->size;
-	add_loss(&value->sums, call, moves ? call->ret : 0, error);
+	if (error)
+		__sync_fetch_and_add(&value->sums.errors, 1);
+	add_loss(&value->sums, call, moves ? call->ret : 0);
 }
 
 /* Counts a call that has returned, by process and file: instead of its record. */
