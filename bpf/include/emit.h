@@ -196,44 +196,81 @@ VERIFIED_ONCE int counted_instead(struct call_record *call, __u32 desc_flags, __
 	return 1;
 }
 
-/* Puts a record into the CPU's slot ring; false when there is no room. All
- * records of slots have the beginning of struct call_record. The first word is
- * written last: user space takes a slot once its SLOT_LAP is that of the turn. */
-static __always_inline bool slot_output_kind(void *record, __u8 kind)
+/* Claims the next slot of the CPU's ring, null when there is no room. `lap`: what the first
+ * byte of the record has besides its kind. */
+static __always_inline struct slot *slot_claim(__u8 *lap)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct slot_cursor *cursor = bpf_map_lookup_elem(&cursors, &cpu);
 	if (!cursor)
-		return false;
+		return NULL;
 	/* The margin leaves room for programs that interrupt each other between
 	 * the test and the claim. */
 	if (cursor->head - *(volatile __u64 *)&cursor->tail >= config.slots - 8)
-		return false;
+		return NULL;
 	__u64 position;
 	if (!claim_number(&cursor->head, &cursor->busy, &position))
-		return false;
+		return NULL;
+	*lap = position & config.slots ? 0 : SLOT_LAP;
 	__u32 index = cpu * config.slots + ((__u32)position & (config.slots - 1));
-	struct slot *slot = bpf_map_lookup_elem(&slots, &index);
+	return bpf_map_lookup_elem(&slots, &index);
+}
+
+/* Writes the first word of a slot, which is the last of it to be written: user space takes a
+ * slot once its SLOT_LAP is that of the turn. */
+static __always_inline void slot_commit(struct slot *slot, __u64 first)
+{
+#if defined(__TARGET_ARCH_x86)
+	/* Stores keep their order. */
+	*(volatile __u64 *)&slot->words[0] = first;
+#else
+	/* An exchange is a full barrier; BPF has no lighter one everywhere. */
+	__sync_lock_test_and_set(&slot->words[0], first);
+#endif
+}
+
+/* Puts a record into the CPU's slot ring; false when there is no room. All
+ * records of slots have the beginning of struct call_record. */
+static __always_inline bool slot_output_kind(void *record, __u8 kind)
+{
+	__u8 lap;
+	struct slot *slot = slot_claim(&lap);
 	if (!slot)
 		return false;
-	*(__u8 *)record = kind | (position & config.slots ? 0 : SLOT_LAP);
+	*(__u8 *)record = kind | lap;
 	__u64 *from = record;
 #pragma unroll
 	for (int i = 1; i < SLOT_BYTES / 8; i++)
 		slot->words[i] = from[i];
-#if defined(__TARGET_ARCH_x86)
-	/* Stores keep their order. */
-	*(volatile __u64 *)&slot->words[0] = from[0];
-#else
-	/* An exchange is a full barrier; BPF has no lighter one everywhere. */
-	__sync_lock_test_and_set(&slot->words[0], from[0]);
-#endif
+	slot_commit(slot, from[0]);
 	return true;
+}
+
+/* The first word of a call's record in a slot. It is put together in a register: the processor
+ * waits when a word is read that was just written in pieces. */
+static __always_inline __u64 first_word(__u8 kind, struct call_record *call, __u32 rest)
+{
+	return kind | (__u32)call->flags << 8 | (__u32)call->syscall << 16 | (__u64)rest << 32;
 }
 
 static __always_inline bool slot_output(struct call_record *call)
 {
-	return slot_output_kind(call, RECORD_CALL);
+	__u8 lap;
+	struct slot *slot = slot_claim(&lap);
+	if (!slot)
+		return false;
+	struct call_record *record = (void *)slot;
+	record->ts_ns = call->ts_ns;
+	record->dur_ns = call->dur_ns;
+	record->pid = call->pid;
+	record->tid = call->tid;
+	record->ret = call->ret;
+	record->file = call->file;
+	record->aux = call->aux;
+	record->offset = call->offset;
+	record->size = call->size;
+	slot_commit(slot, first_word(RECORD_CALL | lap, call, call->fd));
+	return true;
 }
 
 #endif
