@@ -11,6 +11,7 @@
 #include "include/emit.h"
 #include "include/call_filter.h"
 #include "include/perf_counters.h"
+#include "include/wide_call.h"
 #if HAVE_FAULTS
 #include "include/mappings.h"
 #endif
@@ -85,6 +86,51 @@ static __always_inline __s64 lowest_offset(struct file *file, struct inode *inod
 	return appends ? READ(inode, i_size) : READ(file, f_pos);
 }
 
+/* Whether a call on `file` is recorded: its type and its path, or those of its second file. Gets
+ * their handles, and its mode. */
+static __always_inline bool find_files(struct task_struct *task, struct task_state *state,
+				       const volatile struct call_desc *desc, struct pt_regs *regs,
+				       bool compat, struct file *file, bool late, __u64 now,
+				       __u32 *mode)
+{
+	struct inode *inode = READ(file, f_inode);
+	bool by_path = filters(1 << RULE_PATH), names = config.detail != DETAIL_RAW && !by_path;
+	if (names && likely(desc->fd2 == NO_ARG)) {
+		/* As a rule the task has used the file before. */
+		struct cached_file *cached = cache_slot(state, inode);
+		if (likely(cached->type_passes) &&
+		    is_cached(cached, READ(file, f_path.mnt), READ(file, f_path.dentry), inode)) {
+			*mode = cached->mode;
+			state->file = cached->handle;
+			return true;
+		}
+	}
+	*mode = READ(inode, i_mode);
+	bool storage = type_passes(inode, *mode);
+	struct file *file2 = NULL;
+	if (desc->fd2 != NO_ARG) {
+		file2 = file_of_fd(task, argument(regs, desc->fd2, compat));
+		state->file2 = 0;
+		if (file2) {
+			struct inode *inode2 = READ(file2, f_inode);
+			storage |= type_passes(inode2, READ(inode2, i_mode));
+		}
+	}
+	if (!storage ||
+	    (by_path && !files_pass(state, file, file2, &state->file, &state->file2, now)))
+		return false;
+	if (names) {
+		if (file2)
+			state->file2 = handle_of(state, file2, now);
+		struct cached_file *cached = cached_file(state, file, now, true);
+		state->file = cached->handle;
+		cached->type_passes = !file2;
+	}
+	if (!config.counters && !late && file2)
+		state->entry_pos2 = READ(file2, f_pos);
+	return true;
+}
+
 /* Keeps the files of a call that begins, and where they are; false when the filters
  * leave the call out. `late`: the call ended at `now`, or is about to, which is 0
  * otherwise. */
@@ -92,58 +138,27 @@ static __always_inline bool note_files(struct task_struct *task, struct task_sta
 				       const volatile struct call_desc *desc, struct pt_regs *regs,
 				       bool compat, bool late, __u64 now)
 {
-	if (desc->fd != NO_ARG) {
-		__s32 fd = fd_argument(regs, desc->fd, compat);
-		struct file *file = file_of_fd(task, fd);
-		state->file_ptr = (__u64)file;
-		if (file) {
-			struct inode *inode = READ(file, f_inode);
-			__u32 mode = READ(inode, i_mode);
-			bool storage = type_passes(inode, mode);
-			struct file *file2 = NULL;
-			if (desc->fd2 != NO_ARG) {
-				file2 = file_of_fd(task, argument(regs, desc->fd2, compat));
-				state->file2 = 0;
-				if (file2) {
-					struct inode *inode2 = READ(file2, f_inode);
-					storage |= type_passes(inode2, READ(inode2, i_mode));
-				}
-			}
-			if (!storage ||
-			    (filters(1 << RULE_PATH) &&
-			     !files_pass(state, file, file2, &state->file, &state->file2, now))) {
-				return false;
-			}
-			if (config.detail != DETAIL_RAW && !filters(1 << RULE_PATH)) {
-				if (file2)
-					state->file2 = handle_of(state, file2, now);
-				state->file = handle_of(state, file, now);
-			}
-			bool moves = desc->flags & (DESC_POSITION | DESC_WRITES) ||
-				     desc->iov != NO_ARG || desc->offset_ptr != NO_ARG ||
-				     desc->seeks || desc->releases;
-			if (!config.counters && moves && is_seekable(mode)) {
-				state->call_flags |= STASH_SEEKABLE;
-				bool appends = desc->flags & DESC_WRITES &&
-					       write_appends(file, write_flags(desc, regs, compat));
-				if (appends)
-					state->call_flags |= STASH_APPEND;
-				/* Of a call that ended it would be the highest. One
-				 * that fails does not move it. */
-				if (!late || filter.errors_only)
-					state->entry_pos = lowest_offset(file, inode, appends);
-				if (position_is_shared(task, file))
-					state->call_flags |= STASH_SHARED;
-			}
-			if (!config.counters && !late && file2)
-				state->entry_pos2 = READ(file2, f_pos);
-		} else {
-			if (nothing_passes())
-				return false;
-			state->file2 = 0;
-		}
-	} else if (nothing_passes() && !names_file(desc)) {
+	if (desc->fd == NO_ARG)
+		return !nothing_passes() || names_file(desc);
+	struct file *file = file_of_fd(task, fd_argument(regs, desc->fd, compat));
+	state->file_ptr = (__u64)file;
+	if (!file) {
+		state->file2 = 0;
+		return !nothing_passes();
+	}
+	__u32 mode;
+	if (!find_files(task, state, desc, regs, compat, file, late, now, &mode))
 		return false;
+	if (!config.counters && desc->moves && is_seekable(mode)) {
+		bool appends = desc->flags & DESC_WRITES &&
+			       write_appends(file, write_flags(desc, regs, compat));
+		state->call_flags |= STASH_SEEKABLE | (appends ? STASH_APPEND : 0);
+		/* Of a call that ended it would be the highest. One that fails does not
+		 * move it. */
+		if (!late || filter.errors_only)
+			state->entry_pos = lowest_offset(file, READ(file, f_inode), appends);
+		if (position_is_shared(task, file))
+			state->call_flags |= STASH_SHARED;
 	}
 	return true;
 }
@@ -310,456 +325,6 @@ __noinline __u64 iov_bytes(__u64 address, __u64 count, bool compat)
 	return s.sum;
 }
 
-/* A position that the program passed by pointer, as it was before the call
- * moved it. */
-static __always_inline __s64 offset_by_pointer(__u64 address, __s64 ret)
-{
-	__s64 after;
-	if (bpf_probe_read_user(&after, sizeof(after), (void *)address))
-		return NO_OFFSET;
-	return ret > 0 ? after - ret : after;
-}
-
-/* Where I/O at the descriptor's own position began, seen after it; `entry_pos` is the position
- * before. When others may move it and it is another, that is not known. */
-static __always_inline __s64 offset_at_position(struct task_struct *task, struct file *file,
-						__s64 ret, __s64 entry_pos,
-						struct call_record *call)
-{
-	if (!is_seekable(file_mode(file)))
-		return NO_OFFSET;
-	__s64 position = READ(file, f_pos);
-	if (ret > 0)
-		position -= ret;
-	if (position == entry_pos || !position_is_shared(task, file))
-		return position;
-	call->flags |= CALL_POSITION_RACED;
-	return NO_OFFSET;
-}
-
-/* The handle of the directory that a path of the present task starts from: for an
- * `absolute` one its root, 0 when that is the one of its mount namespace. */
-VERIFIED_ONCE int start_of_path(struct task_state *state, __s32 dirfd, bool absolute, __u64 now)
-{
-	struct task_struct *task = current_task();
-	if (!state)
-		return 0;
-	if (absolute)
-		return handle_of_root(state, task, now);
-	if (dirfd == AT_FDCWD)
-		return handle_of_directory(state, task, false, now);
-	struct file *file = file_of_fd(task, dirfd);
-	return file ? handle_of(state, file, now) : 0;
-}
-
-/* Appends the string at `address` to the record at `at`; returns its length, a
- * negative number when it can't be read, MAX_PATH when it is longer than what was
- * read, which are MAX_PATH - 1 bytes then. An empty one has no length in older
- * kernels, and counts its end in newer ones. */
-static __always_inline long append_string(struct scratch *scratch, __u32 at, __u64 address)
-{
-	long n = bpf_probe_read_user_str(scratch->data + (at & (SCRATCH_BYTES / 2 - 1)), MAX_PATH,
-					 (void *)address);
-	if (unlikely(n == MAX_PATH)) {
-		char last = 1;
-		bpf_probe_read_user(&last, 1, (void *)(address + MAX_PATH - 1));
-		if (last)
-			return n;
-	}
-	/* Right here: older verifiers forget what was compared elsewhere. */
-	return n - (n > 0);
-}
-
-/* struct stat begins with st_dev and st_ino; struct statx: include/uapi/linux/stat.h. */
-enum { STATX_INO_AT = 0x20, STATX_DEV_AT = 0x88 };
-
-/* Bytes of the struct that a command of fcntl takes, 0 when it takes none: struct
- * flock, struct f_owner_ex, a hint of 64 bits. */
-static __always_inline __u32 bytes_of_command(__u32 command)
-{
-	if ((command >= F_GETLK && command <= F_SETLKW) ||
-	    (command >= F_OFD_GETLK && command <= F_OFD_SETLKW))
-		return 32;
-	if (command == F_SETOWN_EX || command == F_GETOWN_EX ||
-	    (command >= F_GET_RW_HINT && command <= F_SET_FILE_RW_HINT))
-		return 8;
-	return 0;
-}
-
-/* The arguments of a call, in map memory: one of them is then taken without a branch for
- * each place that it may be in, which the verifier would follow every time. */
-static __always_inline void keep_arguments(struct task_state *state, struct pt_regs *regs,
-					   bool compat)
-{
-#pragma unroll
-	for (int i = 0; i < 6; i++)
-		state->args[i] = argument(regs, i, compat);
-}
-
-static __always_inline __u64 kept_argument(struct task_state *state, __u32 index)
-{
-	return state->args[index & 7];
-}
-
-/* A number of 64 bits, which 32-bit programs pass in two registers; one without
- * an upper half is signed. */
-static __always_inline __u64 kept_long_argument(struct task_state *state, __u32 low, __u32 high,
-						bool compat)
-{
-	__u64 value = kept_argument(state, low);
-	if (unlikely(compat))
-		value = high >= SIGNED_ARG ? (__u64)(__s64)(__s32)value
-					   : value | kept_argument(state, high) << 32;
-	return value;
-}
-
-/* As glibc's makedev. */
-static __always_inline __u64 device_number(__u32 major, __u32 minor)
-{
-	return (minor & 0xff) | ((major & 0xfff) << 8) | ((__u64)(minor & ~0xff) << 12);
-}
-
-/* Reads the struct that an argument points to, and takes device and inode from one
- * of stat; appends it if it is to be kept (`full`) and returns where the next bytes
- * go. Not for 32-bit programs, whose structs are others. */
-static __always_inline __u32 append_struct(struct task_state *state, struct scratch *scratch,
-					   struct wide_call_record *record,
-					   const volatile struct call_desc *desc,
-					   struct call_record *call, __u32 at, bool full)
-{
-	__u64 address;
-	__u32 bytes;
-	if (desc->lock != NO_ARG) {
-		bytes = bytes_of_command(call->aux);
-		address = kept_argument(state, desc->lock);
-	} else {
-		bytes = desc->structure_bytes;
-		address = kept_argument(state, desc->structure);
-		if (desc->structure_out && call->ret < 0)
-			bytes = 0;
-	}
-	if (!address)
-		record->arg_flags |= ARG_STRUCT_NULL;
-	/* Behind two paths, or a path and a name of that length. */
-	if (!address || !bytes || at >= SCRATCH_BYTES / 2)
-		return at;
-	at &= SCRATCH_BYTES / 2 - 1;
-	__u8 *data = scratch->data + at;
-	/* Right before the call: older verifiers forget bounds. */
-	barrier_var(bytes);
-	bytes &= 255;
-	if (bpf_probe_read_user(data, bytes, (void *)address))
-		return at;
-	if (desc->stat != NO_ARG) {
-		record->stat_dev = *(__u64 *)data;
-		record->stat_ino = *(__u64 *)(data + 8);
-		call->flags |= CALL_HAS_STAT;
-	} else if (desc->statx != NO_ARG) {
-		record->stat_dev = device_number(*(__u32 *)(data + STATX_DEV_AT),
-						 *(__u32 *)(data + STATX_DEV_AT + 4));
-		record->stat_ino = *(__u64 *)(data + STATX_INO_AT);
-		call->flags |= CALL_HAS_STAT;
-	}
-	if (!full)
-		return at;
-	record->struct_len = bytes;
-	return at + bytes;
-}
-
-/* Whether the descriptor before a path stands for the file: with AT_EMPTY_PATH,
- * which has another meaning among the flags of open, and an empty path, or a null
- * one. Some calls take a null one without that flag, but from a descriptor only. */
-static __always_inline bool is_descriptor(struct task_state *state,
-					  const volatile struct call_desc *desc,
-					  struct wide_call_record *record)
-{
-	char first;
-	if (!desc->path1 || desc->dirfd1 == NO_ARG || desc->flags & DESC_RET_FD)
-		return false;
-	__u64 address = kept_argument(state, desc->string1);
-	/* Where it does not, the kernel finds no path at address 0. */
-	if (!address && record->call.ret == -EFAULT)
-		return false;
-	if (!address && desc->null_path)
-		return record->dirfd1 != AT_FDCWD;
-	if (!(record->call.aux & AT_EMPTY_PATH))
-		return false;
-	return !address || (!bpf_probe_read_user(&first, 1, (void *)address) && !first);
-}
-
-/* Appends a text to the record at `at`; returns where the next bytes go. */
-static __always_inline __u32 append_text(struct scratch *scratch, struct wide_call_record *record,
-					 __u64 address, __u32 at)
-{
-	if (!address) {
-		record->arg_flags |= ARG_STRING3_NULL;
-		return at;
-	}
-	/* Behind a path and a text of that length. */
-	if (at >= SCRATCH_BYTES / 2) {
-		record->arg_flags |= ARG_STRING3_PARTIAL;
-		return at;
-	}
-	at &= SCRATCH_BYTES / 2 - 1;
-	long n = bpf_probe_read_user_str(scratch->data + at, MAX_TEXT, (void *)address);
-	if (n < 0 || n >= MAX_TEXT)
-		record->arg_flags |= ARG_STRING3_PARTIAL;
-	n -= n > 0;
-	if (n <= 0)
-		return at;
-	n &= MAX_TEXT - 1;
-	record->string3_len = n;
-	return at + n;
-}
-
-/* The same for the value of an extended attribute that the call took or gave. */
-static __always_inline __u32 append_value(struct task_state *state, struct scratch *scratch,
-					  struct wide_call_record *record,
-					  const volatile struct call_desc *desc,
-					  struct call_record *call, __u32 at)
-{
-	__u64 address = kept_argument(state, desc->value);
-	__u64 bytes = desc->flags & DESC_RET_BYTES ? (__u64)call->ret : call->size;
-	/* Asked with size 0, getxattr tells the size only. */
-	if (call->ret < 0 || !call->size || !address || at >= SCRATCH_BYTES / 2)
-		return at;
-	at &= SCRATCH_BYTES / 2 - 1;
-	if (bytes >= MAX_TEXT) {
-		record->arg_flags |= ARG_STRING3_PARTIAL;
-		bytes = MAX_TEXT - 1;
-	}
-	/* Right before the call: older verifiers forget bounds. */
-	barrier_var(bytes);
-	bytes &= MAX_TEXT - 1;
-	if (bpf_probe_read_user(scratch->data + at, bytes, (void *)address))
-		return at;
-	record->arg_flags |= ARG_VALUE;
-	record->string3_len = bytes;
-	return at + bytes;
-}
-
-/* Reads struct open_how: flags, mode, resolve. The kernel reads it when `bytes` is
- * what it may be. */
-static __always_inline bool read_how(__u64 *how, __u64 address, __u64 bytes)
-{
-	enum { HOW_BYTES = 24, MOST_BYTES = 4096 };
-	return bytes >= HOW_BYTES && bytes <= MOST_BYTES &&
-	       !bpf_probe_read_user(how, HOW_BYTES, (void *)address);
-}
-
-/* Takes device and inode from struct statx. */
-static __always_inline bool read_statx(struct wide_call_record *record, __u64 address)
-{
-	__u32 dev[2] = {};
-	__u64 ino = 0;
-	if (bpf_probe_read_user(&ino, 8, (void *)address + STATX_INO_AT) ||
-	    bpf_probe_read_user(dev, 8, (void *)address + STATX_DEV_AT))
-		return false;
-	record->stat_dev = device_number(dev[0], dev[1]);
-	record->stat_ino = ino;
-	return true;
-}
-
-static __always_inline __u64 call_end(struct call_record *call)
-{
-	return call->ts_ns + call->dur_ns;
-}
-
-/* Sends the call that `state` holds, with its arguments and all that has no room in its
- * record, made in `scratch`; whether it was sent. */
-VERIFIED_ONCE int wide_record(struct task_state *state, struct scratch *scratch, bool pending)
-{
-	if (!state || !scratch)
-		return false;
-	bool compat = COMPAT_CALLS && state->call_flags & STASH_COMPAT;
-	const volatile struct call_desc *desc = desc_of(state->number, compat);
-	struct wide_call_record *record = (void *)scratch->data;
-	__builtin_memset(record, 0, sizeof(*record));
-	/* In map memory from here on: of what lies on the stack the verifier
-	 * would follow every combination. */
-	record->call = state->call;
-	struct call_record *call = &record->call;
-	call->kind = RECORD_WIDE_CALL;
-	record->fd2 = -1;
-	record->offset2 = NO_OFFSET;
-	bool full = config.detail == DETAIL_FULL && !pending;
-	bool user_memory = config.detail != DETAIL_RAW && !pending;
-	if (config.detail != DETAIL_FULL)
-		call->flags |= CALL_NO_STRINGS;
-	__u32 at = sizeof(*record);
-
-#if HAVE_LAYERS
-	/* 0 where the layer is not recorded. */
-	if (!pending)
-		record->cache = state->layers.cache;
-#endif
-	if (desc->extra[0] != NO_ARG)
-		record->extra[0] = kept_argument(state, desc->extra[0]);
-	if (desc->extra[1] != NO_ARG)
-		record->extra[1] = kept_argument(state, desc->extra[1]);
-	if (desc->extra[2] != NO_ARG)
-		record->extra[2] = kept_argument(state, desc->extra[2]);
-	if (compat && desc->signed_extra) {
-#pragma unroll
-		for (int i = 0; i < MAX_EXTRA; i++)
-			if (desc->signed_extra >> i & 1)
-				record->extra[i] = (__s64)(__s32)record->extra[i];
-	}
-	if (call->flags & CALL_POSITION_RACED)
-		record->extra[0] = state->entry_pos;
-	if (state->call_flags & STASH_SEGMENTS) {
-		record->extra[1] = kept_argument(state, desc->iovcnt);
-		record->arg_flags |= ARG_SEGMENTS;
-	}
-	if (desc->how != NO_ARG && user_memory &&
-	    read_how(record->extra, kept_argument(state, desc->how),
-		     kept_argument(state, desc->size)))
-		call->flags |= CALL_HAS_HOW;
-
-	if (desc->fd2 != NO_ARG) {
-		record->fd2 = kept_argument(state, desc->fd2);
-		record->file2 = state->file2;
-	}
-	if (state->call_flags & STASH_BEFORE)
-		record->op_flags = OP_STARTED_BEFORE_TRACE;
-	if (desc->offset_ptr != NO_ARG) {
-		__u64 address = kept_argument(state, desc->offset_ptr);
-		if (address) {
-			if (user_memory)
-				call->offset = offset_by_pointer(address, call->ret);
-		} else {
-			record->arg_flags |= ARG_OFFSET_NULL;
-			struct file *file = file_of_fd(current_task(), call->fd);
-			if (file && (__u64)file == state->file_ptr)
-				call->offset = offset_at_position(current_task(), file, call->ret,
-								  state->entry_pos, call);
-		}
-	}
-	if (desc->fd2 != NO_ARG) {
-		__u64 address =
-			desc->offset_ptr2 != NO_ARG ? kept_argument(state, desc->offset_ptr2) : 0;
-		if (address) {
-			if (user_memory)
-				record->offset2 = offset_by_pointer(address, call->ret);
-		} else {
-			if (desc->offset_ptr2 != NO_ARG)
-				record->arg_flags |= ARG_OFFSET2_NULL;
-			struct file *file = file_of_fd(current_task(), record->fd2);
-			if (file)
-				record->offset2 = offset_at_position(
-					current_task(), file, call->ret, state->entry_pos2, call);
-		}
-	}
-
-	if ((desc->path1 || desc->path2) && user_memory)
-		record->root = start_of_path(state, AT_FDCWD, true, call_end(call));
-	if (desc->string1 != NO_ARG) {
-		__u64 address = kept_argument(state, desc->string1);
-		record->dirfd1 =
-			desc->dirfd1 != NO_ARG ? kept_argument(state, desc->dirfd1) : AT_FDCWD;
-		if (full && desc->dirfd1 != NO_ARG)
-			record->at1 = start_of_path(state, record->dirfd1, false, call_end(call));
-		long n = full && address ? append_string(scratch, at, address) : -1;
-		/* Without strings the file behind a descriptor is still named. */
-		if ((!address || config.detail == DETAIL_FDS) && user_memory &&
-		    is_descriptor(state, desc, record))
-			n = 0;
-		if (!address)
-			record->arg_flags |= ARG_STRING1_NULL;
-		if (n < 0 || n >= MAX_PATH)
-			call->flags |= CALL_STRING1_PARTIAL;
-		if (n >= 0) {
-			if (desc->path1) {
-				bool in_root = call->flags & CALL_HAS_HOW &&
-					       record->extra[2] & RESOLVE_IN_ROOT;
-				bool absolute = n > 0 && scratch->data[at] == '/';
-				if (absolute && !in_root)
-					record->dir1 = record->root;
-				else if (record->at1)
-					record->dir1 = record->at1;
-				else
-					record->dir1 = start_of_path(state, record->dirfd1, false,
-								     call_end(call));
-				if (in_root)
-					record->root = record->dir1;
-			}
-			if (n >= MAX_PATH)
-				n = MAX_PATH - 1;
-			n &= MAX_PATH - 1;
-			record->string1_len = n;
-			at += n;
-		}
-	}
-	if (desc->string2 != NO_ARG) {
-		record->dirfd2 =
-			desc->dirfd2 != NO_ARG ? kept_argument(state, desc->dirfd2) : AT_FDCWD;
-		if (full && desc->dirfd2 != NO_ARG)
-			record->at2 = start_of_path(state, record->dirfd2, false, call_end(call));
-		at &= SCRATCH_BYTES / 2 - 1;
-		__u64 address = kept_argument(state, desc->string2);
-		long n = full && address ? append_string(scratch, at, address) : -1;
-		if (!address)
-			record->arg_flags |= ARG_STRING2_NULL;
-		if (n < 0 || n >= MAX_PATH)
-			call->flags |= CALL_STRING2_PARTIAL;
-		if (n >= 0) {
-			if (desc->path2) {
-				if (n > 0 && scratch->data[at] == '/')
-					record->dir2 = record->root;
-				else if (record->at2)
-					record->dir2 = record->at2;
-				else
-					record->dir2 = start_of_path(state, record->dirfd2, false,
-								     call_end(call));
-			}
-			if (n >= MAX_PATH)
-				n = MAX_PATH - 1;
-			n &= MAX_PATH - 1;
-			record->string2_len = n;
-			at += n;
-		}
-	}
-	if (desc->string3 != NO_ARG) {
-		if (full)
-			at = append_text(scratch, record, kept_argument(state, desc->string3), at);
-		else
-			record->arg_flags |= ARG_STRING3_PARTIAL;
-	}
-	if (config.content == CONTENT_MODE_PLAIN && full && desc->value != NO_ARG)
-		at = append_value(state, scratch, record, desc, call, at);
-	if (user_memory && !compat && (desc->structure != NO_ARG || desc->lock != NO_ARG)) {
-		at = append_struct(state, scratch, record, desc, call, at, full);
-	} else if (user_memory && compat && call->ret == 0) {
-		if (desc->stat != NO_ARG) {
-			__u64 address = kept_argument(state, desc->stat);
-			__u64 dev = 0, ino = 0;
-			if (!bpf_probe_read_user(&dev, 8, (void *)address) &&
-			    !bpf_probe_read_user(&ino, 8, (void *)address + desc->stat_ino)) {
-				record->stat_dev = dev;
-				record->stat_ino = ino;
-				call->flags |= CALL_HAS_STAT;
-			}
-		} else if (desc->statx != NO_ARG) {
-			if (read_statx(record, kept_argument(state, desc->statx)))
-				call->flags |= CALL_HAS_STAT;
-		}
-	}
-	at &= SCRATCH_BYTES - 1;
-	return wide_output(scratch->data, at);
-}
-
-static __always_inline bool wide_call(struct task_state *state, bool pending)
-{
-	struct scratch *scratch = scratch_get();
-	if (!scratch) {
-		COUNT(scratch_busy);
-		return false;
-	}
-	bool sent = wide_record(state, scratch, pending);
-	scratch_put(scratch);
-	return sent;
-}
-
 #if HAVE_CONTENT
 /* Sends a call that moved data, with its content. */
 static __noinline bool data_call(struct task_state *state, struct call_record *call)
@@ -775,73 +340,120 @@ static __noinline bool data_call(struct task_state *state, struct call_record *c
 		from.iov = kept_argument(state, desc->iov);
 		from.segments = kept_argument(state, desc->iovcnt);
 	}
+	cache_settle(&state->layers);
 	return content_output(call, &state->layers.cache, state->entry_pos, &from);
 }
 #endif
 
-/* Makes the record of the call that `state` holds. */
-static __always_inline void complete(struct task_struct *task, struct task_state *state,
-				     struct pt_regs *regs, __s64 ret, __u64 now, bool pending)
+/* Where the I/O of a call took place whose descriptor has a position that was noted at its
+ * entry; whether that has no room in a slot. */
+static __always_inline bool place_io(struct task_struct *task, struct task_state *state,
+				     const volatile struct call_desc *desc, bool at_position,
+				     bool pending)
 {
-	bool compat = COMPAT_CALLS && state->call_flags & STASH_COMPAT;
-	const volatile struct call_desc *desc = desc_of(state->number, compat);
-	__u32 flags = desc->flags;
-	/* Not on the stack, of which older kernels have little. */
 	struct call_record *call = &state->call;
-	call->kind = RECORD_CALL;
-	call->flags = pending ? CALL_PENDING : 0;
-	call->syscall = desc->syscall;
-	call->fd = -1;
-	call->ts_ns = state->enter_ns;
-	call->dur_ns = now - state->enter_ns;
-	call->pid = READ_TYPED(task, tgid);
-	call->tid = READ_TYPED(task, pid);
-	call->ret = ret;
-	call->file = state->file;
-	call->aux = 0;
+	__s64 ret = call->ret;
+	bool appends = state->call_flags & STASH_APPEND;
+	bool shared = state->call_flags & STASH_SHARED;
+	if (!at_position && !appends)
+		return false;
+	struct file *file = pending ? NULL : file_of_fd(task, call->fd);
+	bool same = file && (__u64)file == state->file_ptr;
+	if (ret <= 0 || !same) {
+		/* Nothing has moved it, or the descriptor is of another file now. */
+		if (at_position) {
+			__s64 position = same ? READ(file, f_pos) : state->entry_pos;
+			bool certain = !shared || (same && position == state->entry_pos);
+			call->offset =
+				certain && !appends && (same || pending) ? position : NO_OFFSET;
+		}
+		return false;
+	}
+	if (at_position) {
+		call->offset = READ(file, f_pos) - ret;
+		bool raced = shared && call->offset != state->entry_pos;
+		if (shared && desc->aux == NO_ARG) {
+			call->flags |= CALL_SHARED_POSITION;
+			/* Not `file`: arithmetic on a kernel pointer is
+			 * refused. */
+			call->aux = *(volatile __u64 *)&state->file_ptr >> 6;
+		}
+		if (raced)
+			call->flags |= CALL_POSITION_RACED | (appends ? CALL_APPENDS : 0);
+		return raced;
+	}
+	/* pwrite(2): Linux appends whatever the offset, and leaves the position. Others may
+	 * have appended since. */
+	call->offset = READ(READ(file, f_inode), i_size) - ret;
+	if (call->offset == state->entry_pos)
+		return false;
 	call->offset = NO_OFFSET;
-	call->size = NO_SIZE;
-	state->enter_ns = 0;
-	keep_arguments(state, regs, compat);
+	call->flags |= CALL_POSITION_RACED;
+	return true;
+}
 
-	bool wide = flags & DESC_WIDE || unlikely(state->call_flags & STASH_BEFORE);
-	if (desc->fd != NO_ARG) {
-		call->fd = kept_argument(state, desc->fd);
-		/* When another thread gave the descriptor to another file
-		 * meanwhile, nobody can tell which of the two the call found. */
-		if (!desc->releases && !pending &&
-		    (descriptors_are_shared(task) || state->call_flags & STASH_BEFORE)) {
-			struct file *file = file_of_fd(task, call->fd);
-			if (file && (__u64)file != state->file_ptr)
-				call->file = 0;
-		}
-	} else if (desc->ring != NO_ARG)
-		call->fd = kept_argument(state, desc->ring);
-	if (desc->size != NO_ARG)
-		call->size = likely(desc->size_hi == NO_ARG)
-				     ? kept_argument(state, desc->size)
-				     : kept_long_argument(state, desc->size, desc->size_hi, compat);
-	if (config.counters || config.tail) {
-		if (flags & DESC_RET_FD && ret >= 0 && config.detail != DETAIL_RAW && !pending) {
-			struct file *file = file_of_fd(task, ret);
-			if (file)
-				call->file = handle_of(state, file, now);
-		}
-		if (config.counters) {
-			if (!pending)
-				count_call(call, flags);
-			return;
-		}
-		/* One that began before the recording is pending in another sense. */
-		if (!pending && !(state->call_flags & STASH_BEFORE) &&
-		    counted_instead(call, flags, state->noted)) {
-			state->perf.stage = PERF_NOT;
-			return;
+/* The file that a call is about besides those that were noted at its entry: one that it made a
+ * descriptor of, where it went, what is mapped. */
+static __always_inline void name_result(struct task_struct *task, struct task_state *state,
+					const volatile struct call_desc *desc)
+{
+	struct call_record *call = &state->call;
+	__u32 flags = desc->flags;
+	__u64 now = call_end(call);
+	/* The descriptor that was made, or that of a ring when nothing else has a path. */
+	bool shown = desc->ring != NO_ARG && !desc->path1 && !(flags & DESC_RET_FD);
+	__s64 fd = flags & DESC_RET_FD ? call->ret : shown ? call->fd : -1;
+	if (fd >= 0) {
+		struct file *file = file_of_fd(task, fd);
+		if (file)
+			call->file = handle_of(state, file, now);
+	}
+	if (flags & DESC_CHDIR && call->ret == 0)
+		call->file = handle_of_directory(state, task, desc->chroots, now);
+#if HAVE_FAULTS
+	/* Calls on mapped memory (msync): the file that is mapped there. */
+	if (unlikely(desc->mapped != NO_ARG)) {
+		__u64 address = desc->mapped == RESULT_ARG ? (__u64)call->ret
+							   : kept_argument(state, desc->mapped);
+		bool busy;
+		__u64 found = mapping_at(task, &state->fault, address, false, &busy);
+		struct vm_area_struct *vma = KERNEL_OBJECT(vm_area_struct, found);
+		struct file *file = found ? mapped_file(vma) : NULL;
+		if (file) {
+			call->file = handle_of(state, file, now);
+			call->offset = mapped_offset(vma, address);
 		}
 	}
+#endif
+}
+
+/* A call that moves the position of a descriptor, or gives it up, names the description that
+ * several may share. */
+static __always_inline void name_description(struct task_state *state,
+					     const volatile struct call_desc *desc)
+{
+	struct call_record *call = &state->call;
+	if (!(state->call_flags & STASH_SHARED) || call->ret < 0)
+		return;
+	__u32 description = state->file_ptr >> 6;
+	call->flags |= CALL_SHARED_POSITION;
+	if (desc->seeks)
+		call->size = description;
+	else
+		call->aux = description;
+}
+
+/* What a call that is not plain has; whether it has no room in a slot. */
+static __always_inline bool add_rest(struct task_struct *task, struct task_state *state,
+				     bool pending)
+{
+	struct call_record *call = &state->call;
+	const volatile struct call_desc *desc = desc_of_state(state);
+	bool compat = COMPAT_CALLS && state->call_flags & STASH_COMPAT;
+	bool wide = false;
 	if (desc->aux != NO_ARG)
 		call->aux = kept_argument(state, desc->aux);
-	bool at_position = flags & DESC_POSITION;
+	bool at_position = desc->flags & DESC_POSITION;
 	if (desc->offset != NO_ARG) {
 		call->offset = kept_long_argument(state, desc->offset, desc->offset_hi, compat)
 			       << desc->offset_shift;
@@ -861,101 +473,123 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		}
 	}
 	if (desc->seeks || desc->releases) {
-		if (state->call_flags & STASH_SHARED && ret >= 0 && !pending) {
-			__u32 description = state->file_ptr >> 6;
-			call->flags |= CALL_SHARED_POSITION;
-			if (desc->seeks)
-				call->size = description;
-			else
-				call->aux = description;
-		}
+		if (!pending)
+			name_description(state, desc);
 	} else if (state->call_flags & STASH_SEEKABLE) {
-		bool appends = state->call_flags & STASH_APPEND;
-		bool shared = state->call_flags & STASH_SHARED;
-		struct file *file = pending ? NULL : file_of_fd(task, call->fd);
-		bool same = file && (__u64)file == state->file_ptr;
-		if (ret <= 0 || !same) {
-			/* Nothing has moved it, or the descriptor is of another file now. */
-			if (at_position) {
-				__s64 position = same ? READ(file, f_pos) : state->entry_pos;
-				bool certain = !shared || (same && position == state->entry_pos);
-				call->offset = certain && !appends && (same || pending) ? position
-											: NO_OFFSET;
-			}
-		} else if (at_position) {
-			call->offset = READ(file, f_pos) - ret;
-			bool raced = shared && call->offset != state->entry_pos;
-			if (shared && desc->aux == NO_ARG) {
-				call->flags |= CALL_SHARED_POSITION;
-				/* Not `file`: arithmetic on a kernel pointer is
-				 * refused. */
-				call->aux = *(volatile __u64 *)&state->file_ptr >> 6;
-			}
-			if (raced) {
-				call->flags |= CALL_POSITION_RACED;
-				if (appends)
-					call->flags |= CALL_APPENDS;
-				wide = true;
-			}
-		} else if (appends) {
-			/* pwrite(2): Linux appends whatever the offset, and leaves the
-			 * position. Others may have appended since. */
-			call->offset = READ(READ(file, f_inode), i_size) - ret;
-			if (call->offset != state->entry_pos) {
-				call->offset = NO_OFFSET;
-				call->flags |= CALL_POSITION_RACED;
-				wide = true;
-			}
-		}
+		if (place_io(task, state, desc, at_position, pending))
+			wide = true;
 	} else if (at_position) {
 		call->offset = NO_OFFSET;
 	}
-	/* The descriptor that was made, or that of a ring when nothing else has a path. */
-	bool shown = desc->ring != NO_ARG && !desc->path1 && !(flags & DESC_RET_FD);
-	__s64 fd = flags & DESC_RET_FD ? ret : shown ? call->fd : -1;
-	if (fd >= 0 && config.detail != DETAIL_RAW && !pending) {
-		struct file *file = file_of_fd(task, fd);
-		if (file)
-			call->file = handle_of(state, file, now);
-	}
-	if (flags & DESC_CHDIR && ret == 0 && config.detail != DETAIL_RAW && !pending)
-		call->file = handle_of_directory(state, task, desc->chroots, now);
+	if (config.detail != DETAIL_RAW && !pending)
+		name_result(task, state, desc);
+	return wide;
+}
 
-#if HAVE_FAULTS
-	/* Calls on mapped memory (msync): the file that is mapped there. */
-	if (unlikely(desc->mapped != NO_ARG) && config.detail != DETAIL_RAW && !pending) {
-		__u64 address = desc->mapped == RESULT_ARG ? (__u64)ret
-							   : kept_argument(state, desc->mapped);
-		bool busy;
-		__u64 found = mapping_at(task, &state->fault, address, false, &busy);
-		struct vm_area_struct *vma = KERNEL_OBJECT(vm_area_struct, found);
-		struct file *file = found ? mapped_file(vma) : NULL;
-		if (file) {
-			call->file = handle_of(state, file, now);
-			call->offset = mapped_offset(vma, address);
+/* The same for a call of the present task that has returned. */
+VERIFIED_ONCE int rest_of_call(struct task_state *state)
+{
+	return state ? add_rest(current_task(), state, false) : false;
+}
+
+/* Makes the record of the call that `state` holds. */
+static __always_inline void complete(struct task_struct *task, struct task_state *state,
+				     struct pt_regs *regs, __s64 ret, __u64 now, bool pending)
+{
+	bool compat = COMPAT_CALLS && state->call_flags & STASH_COMPAT;
+	const volatile struct call_desc *desc = desc_of(state->number, compat);
+	__u32 flags = desc->flags;
+	/* Not on the stack, of which older kernels have little. */
+	struct call_record *call = &state->call;
+	call->kind = RECORD_CALL;
+	call->flags = pending ? CALL_PENDING : 0;
+	call->syscall = desc->syscall;
+	call->ts_ns = state->enter_ns;
+	call->dur_ns = now - state->enter_ns;
+	call->pid = READ_TYPED(task, tgid);
+	call->tid = READ_TYPED(task, pid);
+	call->ret = ret;
+	call->file = state->file;
+	call->aux = 0;
+	call->offset = NO_OFFSET;
+	call->size = NO_SIZE;
+	state->enter_ns = 0;
+
+	bool plain = likely(desc->plain);
+	bool wide = flags & DESC_WIDE || unlikely(state->call_flags & STASH_BEFORE);
+	if (plain) {
+		call->fd = argument(regs, PLAIN_FD, false);
+		if (desc->size != NO_ARG)
+			call->size = argument(regs, PLAIN_SIZE, false);
+	} else {
+		call->fd = -1;
+		keep_arguments(state, regs, compat);
+		if (desc->fd != NO_ARG)
+			call->fd = kept_argument(state, desc->fd);
+		else if (desc->ring != NO_ARG)
+			call->fd = kept_argument(state, desc->ring);
+		if (desc->size != NO_ARG)
+			call->size = likely(desc->size_hi == NO_ARG)
+					     ? kept_argument(state, desc->size)
+					     : kept_long_argument(state, desc->size, desc->size_hi,
+								  compat);
+	}
+	/* When another thread gave the descriptor to another file meanwhile, nobody can tell
+	 * which of the two the call found. */
+	if (desc->fd != NO_ARG && !desc->releases && !pending &&
+	    (descriptors_are_shared(task) || state->call_flags & STASH_BEFORE)) {
+		struct file *file = file_of_fd(task, call->fd);
+		if (file && (__u64)file != state->file_ptr)
+			call->file = 0;
+	}
+	if (config.counters || config.tail) {
+		if (flags & DESC_RET_FD && ret >= 0 && config.detail != DETAIL_RAW && !pending) {
+			struct file *file = file_of_fd(task, ret);
+			if (file)
+				call->file = handle_of(state, file, now);
+		}
+		if (config.counters) {
+			if (!pending)
+				count_call(call, flags);
+			return;
+		}
+		/* One that began before the recording is pending in another sense. */
+		if (!pending && !(state->call_flags & STASH_BEFORE) &&
+		    counted_instead(call, flags, state->noted)) {
+			state->perf.stage = PERF_NOT;
+			return;
 		}
 	}
-#endif
+	if (plain) {
+		if (desc->offset != NO_ARG)
+			call->offset = argument(regs, PLAIN_OFFSET, false);
+		if (desc->releases) {
+			if (!pending)
+				name_description(state, desc);
+		} else if (state->call_flags & STASH_SEEKABLE &&
+			   place_io(task, state, desc, flags & DESC_POSITION, pending)) {
+			wide = true;
+		}
+	} else if (pending ? add_rest(task, state, true) : rest_of_call(state)) {
+		wide = true;
+	}
 
+	bool cached = false;
 #if HAVE_LAYERS
 	state->layers.op_ns = 0;
 	state->layers.iocb = 0;
-	bool cached = layer_config.counts && !pending && cache_used(&state->layers);
-	if (cached) {
-		cache_settle(&state->layers);
-		wide = wide || !fits_cached_call(call, &state->layers.cache);
-	}
+	cached = layer_config.counts && !pending && cache_used(&state->layers);
 #endif
 #if HAVE_CONTENT
 	if (config.content && !pending && ret > 0 && (desc->buf != NO_ARG || desc->iov != NO_ARG)) {
+		if (plain)
+			keep_arguments(state, regs, false);
 		/* Vectors of 32-bit programs are others; such a record does not tell
 		 * that the call began before. */
 		if (!compat && !(state->call_flags & STASH_BEFORE) && data_call(state, call)) {
 			COUNT(wide_calls);
-#if HAVE_LAYERS
 			if (cached)
 				COUNT(caches);
-#endif
 			if (config.stacks)
 				state->stack_ns = call->ts_ns;
 			return;
@@ -963,22 +597,25 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		call->flags |= CALL_NO_CONTENT;
 	}
 #endif
-	bool sent;
+	bool sent = false;
+#if HAVE_LAYERS
+	if (cached && !wide) {
+		int done = cached_call_output(state);
+		sent = done == CACHED_SENT;
+		wide = done == CACHED_TOO_LARGE;
+	}
+#endif
+	if (!cached && !wide)
+		sent = slot_output(call);
 	if (wide) {
+		if (plain)
+			keep_arguments(state, regs, false);
 		sent = wide_call(state, pending);
 		if (sent)
 			COUNT(wide_calls);
-#if HAVE_LAYERS
-	} else if (cached) {
-		sent = cached_call_output(call, &state->layers.cache);
-#endif
-	} else {
-		sent = slot_output(call);
 	}
-#if HAVE_LAYERS
 	if (cached && sent)
 		COUNT(caches);
-#endif
 	if (unlikely(!sent)) {
 		/* Looked up again: before 6.8 the frames of a chain of calls leave no room to
 		 * keep it. */

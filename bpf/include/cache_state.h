@@ -64,33 +64,42 @@ static __always_inline bool fits_cached_call(struct call_record *call, struct ca
 	       call->fd == (__s16)call->fd && size && !(most >> 16);
 }
 
-/* Sends them; false when there is no room. */
-VERIFIED_ONCE int cached_call_output(struct call_record *call, struct cache_facts *cache)
+enum cached_call { CACHED_NO_ROOM, CACHED_SENT, CACHED_TOO_LARGE };
+
+/* Sends the call that `state` holds with what it did in the page cache: enum cached_call. */
+VERIFIED_ONCE int cached_call_output(struct task_state *state)
 {
-	if (!call || !cache)
-		return false;
-	struct cached_call_record record = {
-		.flags = call->flags,
-		.syscall = call->syscall,
-		.fd = call->fd,
-		.segments = call->size == NO_SIZE ? 0 : call->size >> SEGMENTS_SHIFT,
-		.ts_ns = call->ts_ns,
-		.dur_ns = call->dur_ns,
-		.ret = call->ret,
-		.pid = call->pid,
-		.tid = call->tid,
-		.file = call->file,
-		.aux = call->aux,
-		.offset = call->offset,
-		.size = call->size,
-		.pages = cache->pages,
-		.missed = cache->missed,
-		.ahead = cache->ahead,
-		.added = cache->added,
-		.dirtied = cache->dirtied,
-		.handles = cache->handles,
-	};
-	return slot_output_kind(&record, RECORD_CACHED_CALL);
+	if (!state)
+		return CACHED_NO_ROOM;
+	struct call_record *call = &state->call;
+	struct cache_facts *cache = &state->layers.cache;
+	cache_settle(&state->layers);
+	if (!fits_cached_call(call, cache))
+		return CACHED_TOO_LARGE;
+	__u8 lap;
+	struct slot *slot = slot_claim(&lap);
+	if (!slot)
+		return CACHED_NO_ROOM;
+	struct cached_call_record *record = (void *)slot;
+	__u16 segments = call->size == NO_SIZE ? 0 : call->size >> SEGMENTS_SHIFT;
+	record->ts_ns = call->ts_ns;
+	record->dur_ns = call->dur_ns;
+	record->ret = call->ret;
+	record->pid = call->pid;
+	record->tid = call->tid;
+	record->file = call->file;
+	record->aux = call->aux;
+	record->offset = call->offset;
+	record->size = call->size;
+	record->pages = cache->pages;
+	record->missed = cache->missed;
+	record->ahead = cache->ahead;
+	record->added = cache->added;
+	record->dirtied = cache->dirtied;
+	record->handles = cache->handles;
+	slot_commit(slot, first_word(RECORD_CACHED_CALL | lap, call,
+				     (__u16)call->fd | (__u32)segments << 16));
+	return CACHED_SENT;
 }
 
 #endif

@@ -183,6 +183,14 @@ static __always_inline struct pt_regs *task_registers(struct task_struct *task, 
 #define VERIFIED_ONCE static __noinline
 #endif
 
+/* The same for functions that are called so deep that programs without stacks of their own
+ * have no room for another frame: those take it in. */
+#if FATHOM_KERNEL >= 613
+#define VERIFIED_ONCE_DEEP VERIFIED_ONCE
+#else
+#define VERIFIED_ONCE_DEEP static __always_inline
+#endif
+
 /* --- Claiming ---
  *
  * Before 5.17 every program that claims something runs with preemption off and

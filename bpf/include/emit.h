@@ -7,40 +7,26 @@
 
 #include "maps.h"
 
+/* Without branches: the verifier would follow each of them through all that comes after. */
 static __always_inline __u32 log2_bucket(__u64 value)
 {
-	__u32 bucket = 0;
-	if (value >> 32) {
-		bucket += 32;
-		value >>= 32;
+	__u64 bucket = 0;
+#pragma unroll
+	for (int half = 5; half >= 0; half--) {
+		/* Below 0 unless the upper half is 0. */
+		__u64 sign = -(value >> (1 << half));
+		barrier_var(sign);
+		__u64 shift = sign >> 63 << half;
+		bucket += shift;
+		value >>= shift;
 	}
-	if (value >> 16) {
-		bucket += 16;
-		value >>= 16;
-	}
-	if (value >> 8) {
-		bucket += 8;
-		value >>= 8;
-	}
-	if (value >> 4) {
-		bucket += 4;
-		value >>= 4;
-	}
-	if (value >> 2) {
-		bucket += 2;
-		value >>= 2;
-	}
-	bucket += value >> 1;
 	return bucket < HIST_BUCKETS ? bucket : HIST_BUCKETS - 1;
 }
 
-static __always_inline void add_loss(struct shed_value *v, struct call_record *call, __u64 bytes,
-				     bool error)
+static __always_inline void add_loss(struct shed_value *v, struct call_record *call, __u64 bytes)
 {
 	__u64 end = call->ts_ns + call->dur_ns;
 	__sync_fetch_and_add(&v->count, 1);
-	if (error)
-		__sync_fetch_and_add(&v->errors, 1);
 	__sync_fetch_and_add(&v->bytes, bytes);
 	__sync_fetch_and_add(&v->dur_ns, call->dur_ns);
 	if (v->max_dur_ns < call->dur_ns)
@@ -74,8 +60,11 @@ VERIFIED_ONCE int lose(struct call_record *call, __u32 desc_flags)
 	__u64 bytes = moves ? call->ret : 0;
 	COUNT(lost);
 	struct shed_value *v = bpf_map_lookup_elem(&lost, &index);
-	if (v)
-		add_loss(v, call, bytes, error);
+	if (v) {
+		/* No branch, as above. */
+		__sync_fetch_and_add(&v->errors, error);
+		add_loss(v, call, bytes);
+	}
 	struct shed_key key = {
 		.cpu = cpu,
 		.syscall = call->syscall,
@@ -88,10 +77,12 @@ VERIFIED_ONCE int lose(struct call_record *call, __u32 desc_flags)
 		bpf_map_update_elem(&shed, &key, &zero, BPF_NOEXIST);
 		v = bpf_map_lookup_elem(&shed, &key);
 	}
-	if (v)
-		add_loss(v, call, bytes, error);
-	else
+	if (v) {
+		__sync_fetch_and_add(&v->errors, error);
+		add_loss(v, call, bytes);
+	} else {
 		COUNT(shed_overflow);
+	}
 	return 0;
 }
 
@@ -148,7 +139,9 @@ static __always_inline void add_counted(struct counted_value *value, struct call
 {
 	bool error = is_error(desc_flags, call->ret);
 	bool moves = !error && desc_flags & DESC_RET_BYTES && call->size;
-	add_loss(&value->sums, call, moves ? call->ret : 0, error);
+	if (error)
+		__sync_fetch_and_add(&value->sums.errors, 1);
+	add_loss(&value->sums, call, moves ? call->ret : 0);
 }
 
 /* Counts a call that has returned, by process and file: instead of its record. */
@@ -203,44 +196,81 @@ VERIFIED_ONCE int counted_instead(struct call_record *call, __u32 desc_flags, __
 	return 1;
 }
 
-/* Puts a record into the CPU's slot ring; false when there is no room. All
- * records of slots have the beginning of struct call_record. The first word is
- * written last: user space takes a slot once its SLOT_LAP is that of the turn. */
-static __always_inline bool slot_output_kind(void *record, __u8 kind)
+/* Claims the next slot of the CPU's ring, null when there is no room. `lap`: what the first
+ * byte of the record has besides its kind. */
+static __always_inline struct slot *slot_claim(__u8 *lap)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct slot_cursor *cursor = bpf_map_lookup_elem(&cursors, &cpu);
 	if (!cursor)
-		return false;
+		return NULL;
 	/* The margin leaves room for programs that interrupt each other between
 	 * the test and the claim. */
 	if (cursor->head - *(volatile __u64 *)&cursor->tail >= config.slots - 8)
-		return false;
+		return NULL;
 	__u64 position;
 	if (!claim_number(&cursor->head, &cursor->busy, &position))
-		return false;
+		return NULL;
+	*lap = position & config.slots ? 0 : SLOT_LAP;
 	__u32 index = cpu * config.slots + ((__u32)position & (config.slots - 1));
-	struct slot *slot = bpf_map_lookup_elem(&slots, &index);
+	return bpf_map_lookup_elem(&slots, &index);
+}
+
+/* Writes the first word of a slot, which is the last of it to be written: user space takes a
+ * slot once its SLOT_LAP is that of the turn. */
+static __always_inline void slot_commit(struct slot *slot, __u64 first)
+{
+#if defined(__TARGET_ARCH_x86)
+	/* Stores keep their order. */
+	*(volatile __u64 *)&slot->words[0] = first;
+#else
+	/* An exchange is a full barrier; BPF has no lighter one everywhere. */
+	__sync_lock_test_and_set(&slot->words[0], first);
+#endif
+}
+
+/* Puts a record into the CPU's slot ring; false when there is no room. All
+ * records of slots have the beginning of struct call_record. */
+static __always_inline bool slot_output_kind(void *record, __u8 kind)
+{
+	__u8 lap;
+	struct slot *slot = slot_claim(&lap);
 	if (!slot)
 		return false;
-	*(__u8 *)record = kind | (position & config.slots ? 0 : SLOT_LAP);
+	*(__u8 *)record = kind | lap;
 	__u64 *from = record;
 #pragma unroll
 	for (int i = 1; i < SLOT_BYTES / 8; i++)
 		slot->words[i] = from[i];
-#if defined(__TARGET_ARCH_x86)
-	/* Stores keep their order. */
-	*(volatile __u64 *)&slot->words[0] = from[0];
-#else
-	/* An exchange is a full barrier; BPF has no lighter one everywhere. */
-	__sync_lock_test_and_set(&slot->words[0], from[0]);
-#endif
+	slot_commit(slot, from[0]);
 	return true;
+}
+
+/* The first word of a call's record in a slot. It is put together in a register: the processor
+ * waits when a word is read that was just written in pieces. */
+static __always_inline __u64 first_word(__u8 kind, struct call_record *call, __u32 rest)
+{
+	return kind | (__u32)call->flags << 8 | (__u32)call->syscall << 16 | (__u64)rest << 32;
 }
 
 static __always_inline bool slot_output(struct call_record *call)
 {
-	return slot_output_kind(call, RECORD_CALL);
+	__u8 lap;
+	struct slot *slot = slot_claim(&lap);
+	if (!slot)
+		return false;
+	struct call_record *record = (void *)slot;
+	record->ts_ns = call->ts_ns;
+	record->dur_ns = call->dur_ns;
+	record->pid = call->pid;
+	record->tid = call->tid;
+	record->ret = call->ret;
+	record->file = call->file;
+	record->aux = call->aux;
+	record->offset = call->offset;
+	record->size = call->size;
+	slot_commit(slot, first_word(RECORD_CALL | lap, call, call->fd));
+	return true;
 }
 
 #endif

@@ -111,14 +111,12 @@ SCRATCH_STEP(walk_step)
 /* A path of MAX_PATH bytes has at most half as many components. */
 enum { MAX_DEPTH = MAX_PATH / 2 };
 
-/* Walks from a name to the root. `write`: the components go to the scratch
- * from `at` on. */
-static __always_inline void walk_path(struct scratch *scratch, __u64 mnt, __u64 dentry, __u32 at,
-				      bool write)
+/* Walks to the root from the name that the scratch's walk has. */
+VERIFIED_ONCE_DEEP int walk_from_here(struct scratch *scratch, __u32 at, bool write)
 {
+	if (!scratch)
+		return 0;
 	struct walk *w = &scratch->walk;
-	w->dentry = dentry;
-	w->mnt = mnt;
 	w->hash = 1; /* that of a root; 0 stands for none */
 	w->at = at;
 	w->end = at + MAX_PATH;
@@ -127,6 +125,17 @@ static __always_inline void walk_path(struct scratch *scratch, __u64 mnt, __u64 
 	w->mnt_ns = 0;
 	if (SCRATCH_LOOP(MAX_DEPTH, walk_step, scratch) >= MAX_DEPTH)
 		w->partial = 1;
+	return 0;
+}
+
+/* Walks from a name to the root. `write`: the components go to the scratch
+ * from `at` on. */
+static __always_inline void walk_path(struct scratch *scratch, __u64 mnt, __u64 dentry, __u32 at,
+				      bool write)
+{
+	scratch->walk.dentry = dentry;
+	scratch->walk.mnt = mnt;
+	walk_from_here(scratch, at, write);
 }
 
 /* A namespace has no name in a directory: puts its kind ("mnt", "net") in the place
@@ -341,6 +350,25 @@ static __always_inline __u32 handle_of_inode(__u64 address)
 }
 #endif
 
+/* Where the task's cache has a file with this inode, if it has it. */
+static __always_inline struct cached_file *cache_slot(struct task_state *state, struct inode *inode)
+{
+	/* Inodes lie some hundred bytes apart; neighbors should not collide. */
+	__u64 address = (__u64)inode;
+	__u64 slot = ((address >> 6) ^ (address >> 10) ^ (address >> 13)) & (CACHED_FILES - 1);
+	return &state->files[slot];
+}
+
+/* Whether that is this name, as it still is. */
+static __always_inline bool is_cached(struct cached_file *cached, struct vfsmount *mnt,
+				      struct dentry *dentry, struct inode *inode)
+{
+	return likely(cached->inode == (__u64)inode && cached->dentry == (__u64)dentry &&
+		      cached->mnt == (__u64)mnt && cached->ino == READ(inode, i_ino) &&
+		      cached->generation == READ(inode, i_generation) &&
+		      cached->epoch == rename_epoch && cached->removed == is_removed(dentry));
+}
+
 /* A name as the task's cache has it, brought up to date. `now` is the time of a
  * record that may have to be sent, 0 for the present: a file that is found at
  * the return of a call must not be younger than the call. `wanted`: it has to
@@ -349,15 +377,8 @@ static __always_inline struct cached_file *cached_name(struct task_state *state,
 						       struct vfsmount *mnt, struct dentry *dentry,
 						       struct inode *inode, __u64 now, bool wanted)
 {
-	/* Inodes lie some hundred bytes apart; neighbors should not collide. */
-	__u64 address = (__u64)inode;
-	__u64 slot = ((address >> 6) ^ (address >> 10) ^ (address >> 13)) & (CACHED_FILES - 1);
-	struct cached_file *cached = &state->files[slot];
-	__u32 removed = is_removed(dentry);
-	if (likely(cached->inode == (__u64)inode && cached->dentry == (__u64)dentry &&
-		   cached->mnt == (__u64)mnt && cached->ino == READ(inode, i_ino) &&
-		   cached->generation == READ(inode, i_generation) &&
-		   cached->epoch == rename_epoch && cached->removed == removed) &&
+	struct cached_file *cached = cache_slot(state, inode);
+	if (is_cached(cached, mnt, dentry, inode) &&
 	    (!filters(1 << RULE_PATH) || !wanted || cached->handle))
 		return cached;
 	__u32 epoch = rename_epoch;
@@ -366,7 +387,9 @@ static __always_inline struct cached_file *cached_name(struct task_state *state,
 	cached->mnt = (__u64)mnt;
 	cached->ino = READ(inode, i_ino);
 	cached->generation = READ(inode, i_generation);
-	cached->removed = removed;
+	cached->removed = is_removed(dentry);
+	cached->mode = READ(inode, i_mode);
+	cached->type_passes = 0;
 	/* Numbers again, not pointers: read back from memory. */
 	volatile struct cached_file *numbers = cached;
 	__u64 found = file_handle(numbers->inode, numbers->dentry, numbers->mnt,

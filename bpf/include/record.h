@@ -57,6 +57,10 @@ enum limits {
 	COST_SAMPLE = 256,
 	/* struct call_desc: the call has no such argument. */
 	NO_ARG = 255,
+	/* Places of the arguments that plain calls have (read, pread64), if they have them. */
+	PLAIN_FD = 0,
+	PLAIN_SIZE = 2,
+	PLAIN_OFFSET = 3,
 	/* What is no call is lost under these places behind the calls. */
 	LOST_FAULT = 255,
 	LOST_WRITEBACK = 254,
@@ -849,7 +853,9 @@ struct call_desc {
 	__u8 chroots; /* 1: with DESC_CHDIR, the root directory */
 	__u8 signed_extra; /* bit i: extra[i] is signed, for 32-bit programs */
 	__u8 value; /* value of an extended attribute, with CONTENT_MODE_PLAIN */
-	__u8 reserved[3]; /* 0 */
+	__u8 plain; /* 1: PLAIN_FD, PLAIN_SIZE, PLAIN_OFFSET, and what wide records have besides */
+	__u8 moves; /* 1: it uses, moves or gives up the position of a descriptor */
+	__u8 reserved; /* 0 */
 };
 
 /* Set before the programs are loaded. */

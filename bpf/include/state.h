@@ -45,7 +45,9 @@ struct cached_file {
 	__u32 handle; /* 0: not announced, as nothing recorded used it */
 	__u32 verdict; /* enum verdict of the filter of paths */
 	__u32 removed; /* whether the name was removed */
-	__u32 reserved[3]; /* 0 */
+	__u32 mode; /* st_mode, of which the type holds */
+	__u32 type_passes; /* 1: calls on a file of its type are recorded; 0: not known */
+	__u32 reserved; /* 0 */
 };
 
 /* The page fault that a task is in, see faults.bpf.h. */

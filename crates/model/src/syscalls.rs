@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use crate::abi::{
     AIO_OPERATIONS, CallDesc, DESC_CHDIR, DESC_POSITION, DESC_RENAMES, DESC_RET_ADDR,
-    DESC_RET_BYTES, DESC_RET_FD, DESC_WIDE, DESC_WRITES, MAX_EXTRA, NO_ARG, RESULT_ARG, SIGNED_ARG,
-    WATCH_CALL,
+    DESC_RET_BYTES, DESC_RET_FD, DESC_WIDE, DESC_WRITES, MAX_EXTRA, NO_ARG, PLAIN_FD, PLAIN_OFFSET,
+    PLAIN_SIZE, RESULT_ARG, SIGNED_ARG, WATCH_CALL,
 };
 use crate::kind::Kind;
 
@@ -234,6 +234,9 @@ impl I386Call {
         let mut desc = own.desc(index);
         // Laid out as the call itself, whatever its arguments lack.
         desc.flags = call.desc(index).flags;
+        // Its arguments are in other registers.
+        desc.plain = 0;
+        desc.moves = moves(&desc).into();
         if u32::from(desc.size_hi) == NO_ARG && call.size.is_signed() {
             desc.size_hi = SIGNED_ARG as u8;
         }
@@ -461,7 +464,7 @@ impl Syscall {
         let by_path = self.position(Arg::Path).is_some();
         let chroots = self.name == "chroot";
         set(DESC_CHDIR, chroots || self.kind == Kind::Chdir && by_path);
-        CallDesc {
+        let desc = CallDesc {
             selected: WATCH_CALL as u8,
             syscall: index as u8,
             flags,
@@ -509,9 +512,43 @@ impl Syscall {
             chroots: chroots.into(),
             signed_extra,
             value: at(Arg::AttrValue),
-            reserved: [0; 3],
+            plain: 0,
+            moves: 0,
+            reserved: 0,
+        };
+        CallDesc {
+            plain: is_plain(&desc).into(),
+            moves: moves(&desc).into(),
+            ..desc
         }
     }
+}
+
+/// Whether the call has nothing but a descriptor, a size and an offset at their usual places, and
+/// what only a wide record has room for, so that the programs need not look for more.
+fn is_plain(desc: &CallDesc) -> bool {
+    let absent = |arg: u8| u32::from(arg) == NO_ARG;
+    let usual = |arg: u8, place: u32| absent(arg) || u32::from(arg) == place;
+    let elsewhere = DESC_RET_FD | DESC_RET_ADDR | DESC_RENAMES | DESC_CHDIR;
+    u32::from(desc.fd) == PLAIN_FD
+        && usual(desc.size, PLAIN_SIZE)
+        && usual(desc.offset, PLAIN_OFFSET)
+        && u32::from(desc.flags) & elsewhere == 0
+        && [desc.fd2, desc.ring, desc.aux, desc.iov, desc.mapped]
+            .into_iter()
+            .all(absent)
+        && absent(desc.offset_ptr)
+        && desc.offset_shift == 0
+        && desc.seeks == 0
+}
+
+/// Whether the position of the descriptor matters.
+fn moves(desc: &CallDesc) -> bool {
+    u32::from(desc.flags) & (DESC_POSITION | DESC_WRITES) != 0
+        || u32::from(desc.iov) != NO_ARG
+        || u32::from(desc.offset_ptr) != NO_ARG
+        || desc.seeks != 0
+        || desc.releases != 0
 }
 
 #[cfg(test)]

@@ -22,6 +22,35 @@ fn calls_of_32_bit_programs_are_known_calls() {
 }
 
 #[test]
+fn plain_calls_have_nothing_else() {
+    let plain = |name: &str| {
+        let index = Syscall::index_of(name).unwrap();
+        SYSCALLS[index].desc(index).plain == 1
+    };
+    for name in [
+        "read", "write", "pread64", "pwrite64", "fsync", "fstat", "close",
+    ] {
+        assert!(plain(name), "{name}");
+    }
+    for name in [
+        "dup",
+        "fcntl",
+        "ftruncate",
+        "lseek",
+        "mmap",
+        "msync",
+        "openat",
+        "preadv2",
+        "readv",
+        "sendfile",
+        "sync_file_range",
+    ] {
+        assert!(!plain(name), "{name}");
+    }
+    assert!(I386.iter().all(|call| call.desc().unwrap().1.plain == 0));
+}
+
+#[test]
 fn rows_are_unique_and_fit_a_record() {
     let mut seen = HashSet::new();
     for call in &SYSCALLS {
