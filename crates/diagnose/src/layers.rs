@@ -205,6 +205,13 @@ pub(crate) const TABLES: &[(&Table, &[&str], &str)] = &[
             "pid",
             "tid",
             "comm",
+            "rid",
+            "bio_origin",
+            "bio_submit_rid",
+            "bio_cause_pid",
+            "bio_cause_tid",
+            "file_id",
+            "file_offset",
         ],
         "completed_at_ns",
     ),
@@ -232,6 +239,41 @@ pub(crate) fn columns(table: &Table) -> Option<&'static [&'static str]> {
         .iter()
         .find(|(known, _, _)| std::ptr::eq(*known, table))
         .map(|(_, columns, _)| *columns)
+}
+
+fn origin(name: &str) -> Origin {
+    match name {
+        "call" => Origin::Call,
+        "read" => Origin::Read,
+        "readahead" => Origin::Readahead,
+        "writeback" => Origin::Writeback,
+        "journal" => Origin::Journal,
+        _ => Origin::Other,
+    }
+}
+
+/// The bio that the row of a request has in its own columns.
+fn only_bio(columns: &Columns, i: usize) -> Option<Bio> {
+    let name = columns.text(11, i)?;
+    let rid = columns.i64(10, i);
+    Some(Bio {
+        rid,
+        submit_rid: other(columns.i64(12, i), rid),
+        bytes: columns.i64(2, i).unwrap_or(0),
+        origin: origin(name),
+        cause_pid: other(columns.i32(13, i), columns.i32(7, i)),
+        cause_tid: other(columns.i32(14, i), columns.i32(8, i)),
+        file: columns.i64(15, i).map(FileId),
+        offset: columns.i64(16, i),
+    })
+}
+
+/// A value of that bio: null stands for the request's, 0 for null.
+fn other<T: PartialEq + Default>(stored: Option<T>, same: Option<T>) -> Option<T> {
+    match stored {
+        None => same,
+        Some(value) => Some(value).filter(|value| *value != T::default()),
+    }
 }
 
 impl Layers {
@@ -327,14 +369,7 @@ impl Layers {
                 rid: columns.i64(1, i),
                 submit_rid: columns.i64(2, i),
                 bytes: columns.i64(3, i).unwrap_or(0),
-                origin: match columns.text(4, i).unwrap_or("") {
-                    "call" => Origin::Call,
-                    "read" => Origin::Read,
-                    "readahead" => Origin::Readahead,
-                    "writeback" => Origin::Writeback,
-                    "journal" => Origin::Journal,
-                    _ => Origin::Other,
-                },
+                origin: origin(columns.text(4, i).unwrap_or("")),
                 cause_pid: columns.i32(5, i),
                 cause_tid: columns.i32(6, i),
                 file: columns.i64(7, i).map(FileId),
@@ -348,7 +383,10 @@ impl Layers {
             let Some(block) = columns.i64(0, i) else {
                 continue;
             };
-            let bios = self.bios.remove(&block).unwrap_or_default();
+            let bios = match only_bio(columns, i) {
+                Some(bio) => vec![bio],
+                None => self.bios.remove(&block).unwrap_or_default(),
+            };
             let op = columns.text(3, i).unwrap_or("");
             for bio in &bios {
                 let Some(rid) = bio.submit_rid else { continue };

@@ -162,6 +162,7 @@ impl Enricher {
             } => {
                 known.files.event(record, path, fs_path);
                 self.calls.forget_file(record.handle);
+                layers.forget_file(record.handle);
                 self.faults.forget_file(record.handle);
             }
             Event::Mount {

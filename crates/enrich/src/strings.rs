@@ -13,6 +13,8 @@ use crate::tasks::Tasks;
 const MAX_TEXTS: usize = 8192;
 const FILES: usize = 4096;
 const THREADS: usize = 1024;
+const WORDS: usize = 128;
+const NAMES: usize = 128;
 
 /// Files, threads, and strings that rows of all tables refer to.
 #[derive(Debug)]
@@ -30,7 +32,40 @@ pub(crate) struct Strings {
     epoch: u32,
     files: DirectMappedCache<FileMemo>,
     threads: DirectMappedCache<StrId>,
+    words: Vec<(Word, Interned)>,
+    names: Vec<(Name, Interned)>,
 }
+
+/// Where a text of the program itself is in memory.
+type Word = (usize, usize);
+
+/// The bytes of a record that a text is made of, and what they are: [`Strings::name`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Name {
+    kind: u64,
+    bytes: [u64; 2],
+}
+
+impl Name {
+    /// Names of the same bytes differ by their `kind`.
+    pub(crate) fn new(kind: u64, bytes: &[u8; 16]) -> Self {
+        let all = u128::from_le_bytes(*bytes);
+        Name {
+            kind,
+            bytes: [all as u64, (all >> 64) as u64],
+        }
+    }
+
+    fn place(&self) -> usize {
+        let [a, b] = self.bytes;
+        let kind = self.kind.wrapping_mul(SPREAD).rotate_left(32);
+        let mixed = (a ^ b.rotate_left(29) ^ kind).wrapping_mul(SPREAD);
+        (mixed >> 32) as usize % NAMES
+    }
+}
+
+/// Spreads numbers that differ in few bits.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Default for Strings {
     fn default() -> Self {
@@ -39,6 +74,8 @@ impl Default for Strings {
             epoch: 1,
             files: DirectMappedCache::new(FILES),
             threads: DirectMappedCache::new(THREADS),
+            words: Vec::new(),
+            names: Vec::new(),
         }
     }
 }
@@ -47,6 +84,48 @@ impl Strings {
     /// Bytes that a program chose, as text.
     pub(crate) fn text(&mut self, bytes: &[u8]) -> StrId {
         self.table.intern(escape_invalid_utf8(bytes).as_bytes())
+    }
+
+    /// A text of the program itself: looked up by where it is.
+    #[inline]
+    pub(crate) fn word(&mut self, word: &'static str) -> StrId {
+        let key = (word.as_ptr() as usize, word.len());
+        let place = (key.0 as u64).wrapping_mul(SPREAD) >> 32;
+        let epoch = self.epoch;
+        match self.words.get(place as usize % WORDS) {
+            Some((known, text)) if *known == key && text.epoch == epoch => text.id,
+            _ => self.intern_word(key, place as usize % WORDS, word),
+        }
+    }
+
+    #[inline(never)]
+    fn intern_word(&mut self, key: Word, place: usize, word: &str) -> StrId {
+        let (id, epoch) = (self.table.intern(word.as_bytes()), self.epoch);
+        self.words.resize_with(WORDS, Default::default);
+        if let Some(slot) = self.words.get_mut(place) {
+            *slot = (key, Interned { epoch, id });
+        }
+        id
+    }
+
+    /// The text that `text` makes of `name`, and of nothing else.
+    #[inline]
+    pub(crate) fn name<T: AsRef<str>>(&mut self, name: Name, text: impl FnOnce() -> T) -> StrId {
+        let epoch = self.epoch;
+        match self.names.get(name.place()) {
+            Some((known, text)) if *known == name && text.epoch == epoch => text.id,
+            _ => self.intern_name(name, text().as_ref()),
+        }
+    }
+
+    #[inline(never)]
+    fn intern_name(&mut self, name: Name, text: &str) -> StrId {
+        let (id, epoch) = (self.table.intern(text.as_bytes()), self.epoch);
+        self.names.resize_with(NAMES, Default::default);
+        if let Some(slot) = self.names.get_mut(name.place()) {
+            *slot = (name, Interned { epoch, id });
+        }
+        id
     }
 
     /// The file behind a handle, to which a row refers at `now_ns`.
@@ -213,19 +292,22 @@ impl FileMemo {
 /// The last value of each of many numbers, one place a number's low bits.
 #[derive(Debug)]
 struct DirectMappedCache<T> {
+    /// None before the first value.
     places: Vec<(u32, u32, T)>,
+    len: usize,
 }
 
 impl<T: Copy + Default> DirectMappedCache<T> {
     fn new(len: usize) -> Self {
         Self {
-            places: vec![(0, 0, T::default()); len.next_power_of_two()],
+            places: Vec::new(),
+            len: len.next_power_of_two(),
         }
     }
 
     #[inline]
     fn place(&mut self, number: u32) -> Option<&mut (u32, u32, T)> {
-        let at = number as usize & (self.places.len() - 1);
+        let at = number as usize & (self.len - 1);
         self.places.get_mut(at)
     }
 
@@ -239,6 +321,7 @@ impl<T: Copy + Default> DirectMappedCache<T> {
     }
 
     fn put(&mut self, number: u32, epoch: u32, value: T) {
+        self.places.resize(self.len, (0, 0, T::default()));
         if let Some(place) = self.place(number) {
             *place = (number, epoch, value);
         }

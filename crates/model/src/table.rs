@@ -17,10 +17,64 @@ pub enum ColumnType {
     ListI64,
 }
 
+/// The form in which Parquet files contain a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// Its values under its name.
+    AsIs,
+    /// The differences from the sum of other columns of the row, under another name: times that
+    /// follow each other take less room. Where the value is null, so is the difference. Only of
+    /// [`ColumnType::I64`].
+    Less {
+        /// The name in Parquet.
+        name: &'static str,
+        /// The sum.
+        terms: &'static [Term],
+    },
+    /// Its values under its name, for readers of the files only: SQL shows them as rows of another
+    /// table.
+    Hidden,
+}
+
+/// A part of a sum: another column of the row, which is stored as it is. Null counts as 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// Name of the column, of type [`ColumnType::I64`].
+    pub column: &'static str,
+    /// Whether it is subtracted.
+    pub minus: bool,
+    /// Number by which it is divided before, rounded toward zero.
+    pub divisor: i64,
+}
+
+impl Term {
+    /// A column that is added.
+    pub const fn plus(column: &'static str) -> Self {
+        Self {
+            column,
+            minus: false,
+            divisor: 1,
+        }
+    }
+
+    /// A column that is subtracted.
+    pub const fn minus(column: &'static str) -> Self {
+        Self {
+            minus: true,
+            ..Self::plus(column)
+        }
+    }
+
+    /// The same, divided by `divisor`, which is not 0.
+    pub const fn over(self, divisor: i64) -> Self {
+        Self { divisor, ..self }
+    }
+}
+
 /// One column of a [`Table`].
 #[derive(Debug)]
 pub struct Column {
-    /// Name in SQL and in Parquet.
+    /// Name in SQL; see [`Column::stored_name`] for Parquet.
     pub name: &'static str,
     /// Its type.
     pub ty: ColumnType,
@@ -28,6 +82,35 @@ pub struct Column {
     pub nullable: bool,
     /// Its meaning, with unit and source.
     pub doc: &'static str,
+    /// Its form in Parquet.
+    pub stored: Stored,
+}
+
+impl Column {
+    /// Name in Parquet.
+    pub fn stored_name(&self) -> &'static str {
+        match self.stored {
+            Stored::Less { name, .. } => name,
+            Stored::AsIs | Stored::Hidden => self.name,
+        }
+    }
+
+    /// For a column that is stored as differences: its value from the columns in Parquet, as in
+    /// SQL if they are not null.
+    pub fn formula(&self) -> Option<String> {
+        let Stored::Less { name, terms } = self.stored else {
+            return None;
+        };
+        let mut formula = name.to_owned();
+        for term in terms {
+            formula.push_str(if term.minus { " - " } else { " + " });
+            formula.push_str(term.column);
+            if term.divisor != 1 {
+                formula.push_str(&format!(" // {}", term.divisor));
+            }
+        }
+        Some(formula)
+    }
 }
 
 /// One table of a session.
@@ -43,4 +126,12 @@ pub struct Table {
     /// when they change: of equal rows the last one written counts. Empty for
     /// tables whose rows never change.
     pub key: &'static [&'static str],
+}
+
+impl Table {
+    /// The columns that SQL shows.
+    pub fn shown(&self) -> impl Iterator<Item = &'static Column> {
+        let columns = self.columns.iter();
+        columns.filter(|column| column.stored != Stored::Hidden)
+    }
 }

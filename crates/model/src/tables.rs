@@ -3,7 +3,7 @@
 
 use crate::batch::{Batch, ColumnData, Null};
 use crate::strings::StringTable;
-pub use crate::table::{Column, ColumnType, Table};
+pub use crate::table::{Column, ColumnType, Stored, Table, Term};
 
 #[macro_use]
 mod define;
@@ -11,15 +11,14 @@ use define::{MAX_RESERVED, value};
 
 /// Version of the tables and of the layout of a session. A reader refuses sessions of other
 /// versions.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 tables! {
     /// One row per completed storage call or operation of io_uring or Linux AIO, and one per call
     /// or operation that was still in progress when the recording or its thread ended. An operation
     /// that completes several times (multishot) has one row per completion; each starts where the
-    /// previous one ended. Rows are stored in the order in which the calls ended. In merged parts,
-    /// the rows of a thread and call are adjacent within a row group: use ORDER BY if the order
-    /// matters.
+    /// previous one ended. Row groups are stored in the order in which the calls ended. Within a row
+    /// group, the rows of a thread and call are adjacent: use ORDER BY if the order matters.
     SYSCALLS syscalls SyscallRows SyscallRow key [] {
         /// Id of the request, unique in the session: a number from 1, in the order in which
         /// requests ended or in which an event below them was first seen.
@@ -235,7 +234,7 @@ tables! {
         device: Str set,
         /// First sector on the device, in sectors of 512 bytes; null for a flush and for driver
         /// commands.
-        sector: I64 null,
+        sector: I64 null less "sector_beyond_offset" [Term::plus("file_offset").over(512)],
         /// Bytes moved; if the end was not observed, the bytes of the whole request.
         bytes: I64 set,
         /// read, write, flush, discard, secure_erase, zone_append, write_zeroes, driver_in and
@@ -248,16 +247,18 @@ tables! {
         /// The kernel's blk_status_t; 0 on success, null if the end was not observed.
         error: I32 null,
         /// When the file system submitted the first of its bios.
-        queued_at_ns: I64 null,
+        queued_at_ns: I64 null less "queued_after_ns" [Term::plus("ts_ns")],
         /// When the block layer had allocated a request; the wait before is for a free request or a
         /// throttling limit.
-        started_at_ns: I64 null,
+        started_at_ns: I64 null less "started_after_ns" [Term::plus("ts_ns")],
         /// When it entered the queue of the I/O scheduler; null if it bypassed the scheduler.
-        inserted_at_ns: I64 null,
+        inserted_at_ns: I64 null less "inserted_after_ns" [Term::plus("ts_ns")],
         /// When the block layer issued it to the device's driver.
-        issued_at_ns: I64 null,
+        issued_at_ns: I64 null less "issued_after_ns" [Term::plus("ts_ns")],
         /// When the device had completed it; null if not observed.
-        completed_at_ns: I64 null,
+        completed_at_ns: I64 null less "completed_late_ns" [
+            Term::plus("ts_ns"), Term::plus("dur_ns")
+        ],
         /// Process that submitted the first bio.
         pid: I32 null,
         /// Thread that submitted the first bio: of the program, or a kernel worker.
@@ -281,11 +282,22 @@ tables! {
         bios: I32 null,
         /// Number of times that the driver returned it and the block layer issued it again.
         requeues: I32 set,
+        /// Column origin of its only bio. The following columns and the columns of the request
+        /// contain the rest of that bio. Null if the request has no bio, or if the files of table
+        /// bios contain its bios.
+        bio_origin: Str null hidden,
+        /// Column submit_rid of that bio if it is not rid; 0 for null.
+        bio_submit_rid: I64 null hidden,
+        /// Column cause_pid of that bio if it is not pid; 0 for null.
+        bio_cause_pid: I32 null hidden,
+        /// Column cause_tid of that bio if it is not tid; 0 for null.
+        bio_cause_tid: I32 null hidden,
     }
 
     /// One row per bio, the unit in which a file system submits I/O. One block request may contain
     /// several bios (merged), and one bio may need several requests (split). So this table links
-    /// requests of programs and block requests, many to many.
+    /// requests of programs and block requests, many to many. The files of this table lack the bios
+    /// that are alone in their request and as large as it: columns of table block contain them.
     BIOS bios BioRows BioRow key [] {
         /// The block request, in table block.
         block_id: I64 set,
@@ -347,7 +359,9 @@ tables! {
         /// could have run. other: another state of the kernel's.
         reason: Str set,
         /// When it was woken; null if not observed, or if it was preempted.
-        woken_at_ns: I64 null,
+        woken_at_ns: I64 null less "woken_off_ns" [
+            Term::plus("ts_ns"), Term::plus("dur_ns"), Term::minus("run_queue_ns")
+        ],
         /// From then until it ran again, nanoseconds: other threads had the CPU.
         run_queue_ns: I64 null,
         /// Source of the wake-up: name of the thread, or the interrupt (softirq:BLOCK, irq:virtio0,
@@ -398,7 +412,7 @@ tables! {
         /// Duration, nanoseconds.
         dur_ns: I64 set,
         /// The part of dur_ns that was not spent in deeper visits, nanoseconds.
-        self_ns: I64 set,
+        self_ns: I64 set less "nested_off_ns" [Term::plus("dur_ns")],
         /// 0 for the request itself, 1 for visits inside it, and so on.
         depth: I32 set,
     }
@@ -682,6 +696,33 @@ mod tests {
         assert_eq!((rows.len(), &rows.file_id[..]), (2, &[2, 3][..]));
         assert_eq!(rows.mount_namespace, [i64::NULL; 2]);
         assert_eq!((rows.ts_ns[0], rows.path[0]), (0, StrId::NULL));
+    }
+
+    #[test]
+    fn sums_are_of_numbers_that_are_stored_as_they_are() {
+        for table in TABLES {
+            for column in table.columns {
+                let Stored::Less { name, terms } = column.stored else {
+                    continue;
+                };
+                assert_eq!(column.ty, ColumnType::I64, "{name}");
+                let alone = |other: &&Column| other.name == name || other.stored_name() == name;
+                assert_eq!(table.columns.iter().filter(alone).count(), 1, "{name}");
+                for term in terms {
+                    let of = table
+                        .columns
+                        .iter()
+                        .find(|c| c.name == term.column)
+                        .unwrap();
+                    assert_eq!(
+                        (of.ty, of.stored),
+                        (ColumnType::I64, Stored::AsIs),
+                        "{name}"
+                    );
+                    assert_ne!(term.divisor, 0, "{name}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl Db {
                 detail: message(&e),
             };
             connection
-                .execute_batch(&tables::create_view(table, &place, &files, "CREATE VIEW")?)
+                .execute_batch(&tables::create_view(table, &place, &parts, "CREATE VIEW")?)
                 .map_err(unreadable)?;
         }
         let stored: i64 = connection
@@ -184,8 +184,9 @@ impl Db {
         let mut next = self.try_clone()?;
         let mut sql = String::from("BEGIN;\n");
         for table in TABLES {
-            if before.part_infos(table.name) != session.part_infos(table.name) {
-                let parts = session.parts(table.name);
+            let differs = |table: &str| before.part_infos(table) != session.part_infos(table);
+            if differs(table.name) || tables::sources(table).iter().any(|of| differs(of)) {
+                let parts = |table: &str| session.parts(table);
                 let create = "CREATE OR REPLACE VIEW";
                 sql.push_str(&tables::create_view(table, &self.place, &parts, create)?);
                 sql.push_str(";\n");

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use fathom_model::tables::TABLES;
+use fathom_model::tables::{Column, Stored, TABLES, Table};
 
 use crate::tables::sql_type;
 use crate::views::{self, Doc, VIEWS};
@@ -44,8 +44,7 @@ pub fn relations(db: &crate::Db) -> Result<Vec<Relation>, QueryError> {
             view: false,
             doc: one_line(table.doc),
             columns: table
-                .columns
-                .iter()
+                .shown()
                 .map(|column| RelationColumn {
                     name: column.name.to_string(),
                     sql_type: sql_type(column.ty).to_string(),
@@ -126,16 +125,10 @@ pub fn schema_markdown() -> Result<String, QueryError> {
             );
         }
         out.push_str("\n| Column | Type | Null | Meaning |\n|---|---|---|---|\n");
-        for column in table.columns {
-            let _ = writeln!(
-                out,
-                "| `{}` | {} | {} | {} |",
-                column.name,
-                sql_type(column.ty),
-                if column.nullable { "yes" } else { "" },
-                cell(&one_line(column.doc))
-            );
+        for column in table.shown() {
+            out.push_str(&line(column));
         }
+        out.push_str(&in_files(table));
     }
     out.push_str("\n## Views\n");
     for relation in relations(&db)?.iter().filter(|r| r.view) {
@@ -152,6 +145,43 @@ pub fn schema_markdown() -> Result<String, QueryError> {
         }
     }
     Ok(out)
+}
+
+fn line(column: &Column) -> String {
+    format!(
+        "| `{}` | {} | {} | {} |\n",
+        column.name,
+        sql_type(column.ty),
+        if column.nullable { "yes" } else { "" },
+        cell(&one_line(column.doc))
+    )
+}
+
+/// How the Parquet files of a table differ from it.
+fn in_files(table: &Table) -> String {
+    let mut out = String::new();
+    let formulas = table.columns.iter().filter_map(|column| {
+        let formula = column.formula()?;
+        Some(format!("`{} = {formula}`", column.name))
+    });
+    let formulas: Vec<String> = formulas.collect();
+    if !formulas.is_empty() {
+        let _ = write!(
+            out,
+            "\nThe Parquet files contain differences, which take less room, in place of some \
+             columns; a null on the right that is not the difference counts as 0: {}.\n",
+            formulas.join(", ")
+        );
+    }
+    let hidden = |column: &&Column| column.stored == Stored::Hidden;
+    if table.columns.iter().any(|column| hidden(&column)) {
+        out.push_str(
+            "\nThe Parquet files also contain these columns.\n\n\
+             | Column | Type | Null | Meaning |\n|---|---|---|---|\n",
+        );
+        out.extend(table.columns.iter().filter(hidden).map(line));
+    }
+    out
 }
 
 fn one_line(doc: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fathom_model::tables::{ColumnType, Table};
+use fathom_model::tables::{BIOS, BLOCK, Column, ColumnType, Stored, Table};
 
 use crate::QueryError;
 use crate::escape::sql_name;
@@ -19,38 +19,94 @@ pub(crate) fn sql_type(ty: ColumnType) -> &'static str {
     }
 }
 
+/// The tables whose parts hold the rows of `table`.
+pub(crate) fn sources(table: &Table) -> &'static [&'static str] {
+    match table.name {
+        name if name == BIOS.name => &["bios", "block"],
+        _ => &[],
+    }
+}
+
+/// Bios that are alone in their request, from the parts of table `block`.
+const ONLY_BIOS: &str = "SELECT block_id, rid, \
+     CASE WHEN bio_submit_rid IS NULL THEN rid ELSE nullif(bio_submit_rid, 0) END AS submit_rid, \
+     queued_at_ns AS ts_ns, sector, bytes, bio_origin AS origin, pid, tid, comm, \
+     CASE WHEN bio_cause_pid IS NULL THEN pid ELSE nullif(bio_cause_pid, 0) END AS cause_pid, \
+     CASE WHEN bio_cause_tid IS NULL THEN tid ELSE nullif(bio_cause_tid, 0) END AS cause_tid, \
+     file_id, path, file_offset";
+
+/// The value of a column as SQL shows it.
+fn value(column: &Column) -> String {
+    // A cast to the type that a column has costs nothing; one that a foreign
+    // file has otherwise becomes what the schema promises.
+    let (name, ty) = (sql_name(column.name), sql_type(column.ty));
+    let Stored::Less {
+        name: stored,
+        terms,
+    } = column.stored
+    else {
+        return format!("{name}::{ty} AS {name}");
+    };
+    let mut sql = format!("({}", sql_name(stored));
+    for term in terms {
+        let sign = if term.minus { '-' } else { '+' };
+        let of = sql_name(term.column);
+        sql.push_str(&match term.divisor {
+            1 => format!(" {sign} coalesce({of}, 0)"),
+            by => format!(" {sign} coalesce({of}, 0) // {by}"),
+        });
+    }
+    format!("{sql})::{ty} AS {name}")
+}
+
+/// A SELECT of columns from parts in `place`.
+fn select<'a>(
+    columns: impl Iterator<Item = &'a Column>,
+    place: &Place,
+    parts: &[PathBuf],
+) -> Result<String, QueryError> {
+    let columns: Vec<String> = columns.map(value).collect();
+    Ok(format!(
+        "SELECT {} FROM read_parquet([{}])",
+        columns.join(", "),
+        place.literals(parts)?.join(", ")
+    ))
+}
+
+/// A SELECT of the rows that parts of `table` in `place` contain, as SQL shows them.
+pub(crate) fn rows(table: &Table, place: &Place, parts: &[PathBuf]) -> Result<String, QueryError> {
+    select(table.shown(), place, parts)
+}
+
 /// The statement that makes `table` a view of its parts in `place`, in order of writing; `create`
-/// is its beginning.
+/// is its beginning. `parts` has the parts of any table.
 pub(crate) fn create_view(
     table: &Table,
     place: &Place,
-    parts: &[PathBuf],
+    parts: &dyn Fn(&str) -> Vec<PathBuf>,
     create: &str,
 ) -> Result<String, QueryError> {
     let name = sql_name(table.name);
-    if parts.is_empty() {
-        let columns: Vec<String> = table
-            .columns
-            .iter()
-            .map(|c| format!("NULL::{} AS {}", sql_type(c.ty), sql_name(c.name)))
-            .collect();
-        return Ok(format!(
-            "{create} {name} AS SELECT {} WHERE false",
-            columns.join(", ")
+    let (own, blocks) = (parts(table.name), parts(BLOCK.name));
+    let mut selects = Vec::new();
+    if !own.is_empty() {
+        selects.push(rows(table, place, &own)?);
+    }
+    if table.name == BIOS.name && !blocks.is_empty() {
+        let all = select(BLOCK.columns.iter(), place, &blocks)?;
+        selects.push(format!(
+            "{ONLY_BIOS} FROM ({all}) WHERE bio_origin IS NOT NULL"
         ));
     }
-    // A cast to the type that a column has costs nothing; one that a foreign
-    // file has otherwise becomes what the schema promises.
-    let columns: Vec<String> = table
-        .columns
-        .iter()
-        .map(|c| format!("{0}::{1} AS {0}", sql_name(c.name), sql_type(c.ty)))
-        .collect();
-    let mut sql = format!(
-        "{create} {name} AS SELECT {} FROM read_parquet([{}])",
-        columns.join(", "),
-        place.literals(parts)?.join(", ")
-    );
+    if selects.is_empty() {
+        let null = |c: &Column| format!("NULL::{} AS {}", sql_type(c.ty), sql_name(c.name));
+        let columns: Vec<String> = table.shown().map(null).collect();
+        selects.push(format!("SELECT {} WHERE false", columns.join(", ")));
+    }
+    let mut sql = format!("{create} {name} AS {}", selects.join(" UNION ALL "));
+    if own.is_empty() {
+        return Ok(sql);
+    }
     if !table.key.is_empty() {
         let key: Vec<String> = table.key.iter().map(|k| sql_name(k)).collect();
         sql.push_str(&format!(

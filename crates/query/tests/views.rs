@@ -4,7 +4,8 @@
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use fathom_model::StringTable;
-use fathom_model::tables::{BioRow, BioRows};
+use fathom_model::batch::{NULL_I32, NULL_I64};
+use fathom_model::tables::{BioRow, BioRows, BlockRow, BlockRows};
 use fathom_query::output::{self, Format, Options};
 use fathom_query::{Db, Limits};
 use fathom_testkit::sample::{self, Call, Files, HOSTILE, START};
@@ -339,6 +340,72 @@ fn read_ahead_beyond_what_a_kernel_reads_is_left_out() {
     files.add(&bios.into_batch(strings));
     let db = open(&files);
     assert_eq!(rows(&db, "SELECT bytes FROM readahead"), ["8192"]);
+}
+
+/// Bios in the rows of their requests are rows of table bios, too.
+#[test]
+fn bios_that_are_alone_in_their_request() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let (mut blocks, mut strings) = (BlockRows::default(), StringTable::default());
+    let alone = |block_id, bio_submit_rid, bio_cause_tid| BlockRow {
+        block_id,
+        rid: 5,
+        ts_ns: START,
+        dur_ns: 10,
+        queued_at_ns: START + 1,
+        completed_at_ns: START + 10,
+        sector: 88,
+        file_offset: 4096,
+        bytes: 4096,
+        pid: 7,
+        tid: 8,
+        bio_submit_rid,
+        bio_cause_tid,
+        ..Default::default()
+    };
+    for (id, submit, tid) in [(1, NULL_I64, NULL_I32), (2, 0, 0), (3, 6, 9)] {
+        blocks.push(BlockRow {
+            bio_origin: strings.intern(b"read"),
+            ..alone(id, submit, tid)
+        });
+    }
+    // Of two bios, which have rows.
+    blocks.push(alone(4, NULL_I64, NULL_I32));
+    let (mut bios, mut words) = (BioRows::default(), StringTable::default());
+    for bytes in [512, 3584] {
+        bios.push(BioRow {
+            block_id: 4,
+            bytes,
+            origin: words.intern(b"journal"),
+            ..Default::default()
+        });
+    }
+    files.add(&blocks.into_batch(strings));
+    let of_requests = "SELECT block_id, rid, submit_rid, cause_pid, cause_tid, ts_ns - 1 - \
+                       (SELECT min(ts_ns) FROM block) AS at, sector, file_offset, origin \
+                       FROM bios ORDER BY ALL";
+    let expected = [
+        "1,5,5,7,8,0,88,4096,read",
+        "2,5,,7,,0,88,4096,read",
+        "3,5,6,7,9,0,88,4096,read",
+    ];
+    assert_eq!(rows(&open(&files), of_requests), expected);
+    files.add(&bios.into_batch(words));
+    let db = open(&files);
+    let all = "SELECT block_id, bytes, origin FROM bios ORDER BY ALL";
+    let expected = [
+        "1,4096,read",
+        "2,4096,read",
+        "3,4096,read",
+        "4,512,journal",
+        "4,3584,journal",
+    ];
+    assert_eq!(rows(&db, all), expected);
+    let times = "SELECT queued_at_ns - ts_ns, completed_at_ns - ts_ns, sector FROM block";
+    assert_eq!(rows(&db, times), ["1,10,88"; 4]);
+    let columns = db.columns("block").unwrap();
+    assert!(columns.iter().all(|(name, _)| !name.starts_with("bio_")));
 }
 
 /// Four threads; what each call took, and why, is in the comments. The recording is from 0 to

@@ -42,8 +42,7 @@ pub(crate) fn column_sql(table: &Table, name: &str, started_at_ns: i64) -> Optio
 /// All columns that can be sent.
 pub(crate) fn columns_sql(table: &Table, started_at_ns: i64) -> String {
     let columns: Vec<String> = table
-        .columns
-        .iter()
+        .shown()
         .filter_map(|c| column_sql(table, c.name, started_at_ns))
         .collect();
     columns.join(", ")

@@ -12,6 +12,8 @@ mod format {
     pub(crate) mod codec {
         #[path = "encode/mod.rs"]
         pub(crate) mod encode;
+        #[path = "less.rs"]
+        pub(crate) mod less;
 
         pub(crate) const GROUP_ROWS: usize = 1 << 17;
     }

@@ -108,7 +108,7 @@ fn glob(dir: &Path, table: &str) -> Vec<PathBuf> {
 }
 
 fn assert_in_sequence(rids: &[i64], what: &str) {
-    // Merging arranges them.
+    // Row groups are arranged.
     let mut rids = rids.to_vec();
     rids.sort_unstable();
     for pair in rids.windows(2) {
@@ -154,10 +154,10 @@ fn kill(dir: &Path, ring: bool, micros: u64) -> usize {
     };
     let before = read(&session);
     assert_in_sequence(&before, &what);
-    let last = before.last().copied().unwrap_or(0);
+    let last = before.iter().max().copied().unwrap_or(0);
     assert!(last >= said, "{what}: {last} of {said} that were stored");
     if !ring {
-        assert_eq!(before.first().copied().unwrap_or(1), 1, "{what}");
+        assert_eq!(before.iter().min().copied().unwrap_or(1), 1, "{what}");
     }
 
     let planned = repair(dir, false).unwrap();
@@ -176,7 +176,8 @@ fn kill(dir: &Path, ring: bool, micros: u64) -> usize {
     let after: Vec<i64> = glob(dir, "syscalls").iter().flat_map(|p| rids(p)).collect();
     // A part that was whole but had no name yet is one more.
     assert_in_sequence(&after, &what);
-    assert_eq!(after.first(), before.first().or(after.first()), "{what}");
+    let first = after.iter().min();
+    assert_eq!(first, before.iter().min().or(first), "{what}");
     assert!(after.len() >= before.len(), "{what}");
     let mut files: Vec<i64> = glob(dir, "files").iter().flat_map(|p| rids(p)).collect();
     let rows = files.len();
@@ -191,7 +192,7 @@ fn kill(dir: &Path, ring: bool, micros: u64) -> usize {
         totals.stored + totals.lost + totals.expired + totals.missing,
         "{what}: {totals:?}"
     );
-    if ring && let Some(first) = after.first() {
+    if ring && let Some(first) = first {
         assert!(totals.expired + 1 >= *first as u64, "{what}: {totals:?}");
     }
     for table in ["syscalls", "files"] {

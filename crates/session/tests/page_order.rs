@@ -5,9 +5,10 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use fathom_model::batch::NULL_I64;
-use fathom_model::{ColumnData, StrId};
+use fathom_model::tables::{IrqRow, IrqRows};
+use fathom_model::{Batch, StrId, StringTable};
 use fathom_session::{SessionWriter, WriterOptions};
-use fathom_testkit::{Random, Workload, meta};
+use fathom_testkit::{Random, meta};
 use parquet::basic::Encoding;
 use parquet::column::page::Page;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -34,26 +35,9 @@ fn no_page_uses_the_dictionary_behind_one_that_does_not() {
     let scratch = tempfile::tempdir().unwrap();
     let dir = scratch.path().join("s.fathom");
     let writer = writer(&dir);
-    let (mut workload, mut random) = (Workload::new(3), Random::new(5));
+    let mut random = Random::new(5);
     for _ in 0..60 {
-        let mut batch = workload.batch(PAGE);
-        let law = random.below(5);
-        let number = |random: &mut Random| match law {
-            0 => NULL_I64,
-            1 => 42,
-            2 => random.below(9) as i64,
-            _ => random.next() as i64 | 1,
-        };
-        let column = |name| {
-            let columns = batch.table.columns.iter();
-            columns.clone().position(|c| c.name == name).unwrap()
-        };
-        let (file_id, path_arg) = (column("file_id"), column("path_arg"));
-        batch.columns[file_id] = ColumnData::I64((0..PAGE).map(|_| number(&mut random)).collect());
-        if law == 0 {
-            batch.columns[path_arg] = ColumnData::Str(vec![StrId::NULL; PAGE]);
-        }
-        writer.append(batch).unwrap();
+        writer.append(page(&mut random)).unwrap();
     }
     writer.finish(meta()).unwrap();
 
@@ -65,11 +49,38 @@ fn no_page_uses_the_dictionary_behind_one_that_does_not() {
     );
 }
 
-/// Chunks of table `syscalls` with indices alone, with other pages alone, with indices before
+/// Rows of a page: many chunks have pages of several kinds.
+fn page(random: &mut Random) -> Batch {
+    let (mut rows, mut strings) = (IrqRows::default(), StringTable::new());
+    let law = random.below(5);
+    for row in 0..PAGE {
+        let rid = match law {
+            0 => NULL_I64,
+            1 => 42,
+            2 => random.below(9) as i64,
+            _ => random.next() as i64 | 1,
+        };
+        let comm = match law {
+            0 => StrId::NULL,
+            _ => strings.intern(random.below(50_000).to_string().as_bytes()),
+        };
+        rows.push(IrqRow {
+            rid,
+            ts_ns: row as i64,
+            comm,
+            kind: strings.intern(b"timer"),
+            name: strings.intern(b"timer"),
+            ..IrqRow::default()
+        });
+    }
+    rows.into_batch(strings)
+}
+
+/// Chunks of table `irqs` with indices alone, with other pages alone, with indices before
 /// others, and with indices behind others.
 fn orders(dir: &Path) -> [usize; 4] {
     let (mut indices, mut others, mut both, mut wrong) = (0, 0, 0, 0);
-    for part in fs::read_dir(dir.join("syscalls")).unwrap() {
+    for part in fs::read_dir(dir.join("irqs")).unwrap() {
         let file = File::open(part.unwrap().path()).unwrap();
         let reader = SerializedFileReader::new(file).unwrap();
         for group in 0..reader.num_row_groups() {

@@ -10,6 +10,7 @@
 mod allocations;
 mod random;
 pub mod sample;
+mod stored;
 mod workload;
 
 use std::fs;

@@ -19,6 +19,8 @@ use fathom_model::tables::{
 use fathom_model::{Batch, ColumnData, StrId, StringTable, batch::NULL_I32, batch::NULL_I64};
 use parquet::arrow::ArrowWriter;
 
+use crate::stored;
+
 /// CLOCK_MONOTONIC at the start of the fixed session.
 pub const START: i64 = 5_000_000_000_000;
 /// CLOCK_REALTIME then: 2025-03-01 12:00:00 UTC.
@@ -93,7 +95,8 @@ pub fn record_batch(batch: &Batch) -> RecordBatch {
 }
 
 pub fn write_parquet(batch: &Batch, path: &Path) {
-    let rows = record_batch(batch);
+    let rows = record_batch(&stored::differences(batch));
+    let rows = stored::named(batch.table, &rows);
     let file = std::fs::File::create(path).unwrap();
     let mut writer = ArrowWriter::try_new(file, rows.schema(), None).unwrap();
     writer.write(&rows).unwrap();

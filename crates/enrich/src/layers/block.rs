@@ -9,21 +9,65 @@ use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::tables::{BioRow, BioRows, BlockRow, BlockRows};
 use fathom_model::{StrId, StringTable};
 
+use super::names;
 use super::requests::{Key, Requests};
 use super::slices::Block;
-use super::{file, names};
-use crate::strings::Known;
+use crate::strings::{FileMemo, Known, Name, Strings};
 use crate::{id, nonzero, signed, text};
 
 /// Rows that were not taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     last_id: i64,
-    /// Name of the device of the last request, as it came and as text: most come from one.
-    device: Option<([u8; 32], Arc<str>)>,
-    rows: (BlockRows, StringTable),
-    bios: (BioRows, StringTable),
+    devices: Devices,
+    rows: (BlockRows, Strings),
+    bios: (BioRows, Strings),
+    /// Requests in whose course the bios of one block request were submitted.
+    submitters: Vec<Key>,
 }
+
+/// Devices that are remembered: more than a machine has at a time.
+const MAX_DEVICES: usize = 4096;
+
+/// The devices that were seen, by the names of their records and as text.
+#[derive(Debug, Default)]
+struct Devices {
+    disks: Vec<[u8; 32]>,
+    names: Vec<Arc<str>>,
+    last: usize,
+}
+
+impl Devices {
+    /// The number of a device.
+    fn number(&mut self, disk: &[u8; 32]) -> u16 {
+        // Most requests go to the same device as the last one.
+        if self.disks.get(self.last) != Some(disk) {
+            self.last = match self.disks.iter().position(|known| known == disk) {
+                Some(known) => known,
+                None => self.add(disk),
+            };
+        }
+        self.last as u16
+    }
+
+    fn add(&mut self, disk: &[u8; 32]) -> usize {
+        let name = Arc::from(&*escape_invalid_utf8(text::until_nul(disk)));
+        if self.disks.len() < MAX_DEVICES {
+            self.disks.push(*disk);
+            self.names.push(name);
+        } else if let (Some(last), Some(text)) = (self.disks.last_mut(), self.names.last_mut()) {
+            (*last, *text) = (*disk, name);
+        }
+        self.disks.len() - 1
+    }
+}
+
+/// Kinds of texts: the name of a thread, flags, an operation, a device.
+const THREAD: u64 = 0;
+const FLAGS: u64 = 1 << 16;
+const OPERATION: u64 = 2 << 16;
+const DEVICE: u64 = 3 << 16;
+const NOTHING: [u8; 16] = [0; 16];
 
 impl Blocks {
     #[inline]
@@ -43,17 +87,11 @@ impl Blocks {
         self.last_id += 1;
         let block_id = self.last_id;
         let seen = u32::from(r.flags) & BLOCK_UNSEEN == 0;
-        let device = match &self.device {
-            Some((disk, device)) if *disk == r.disk => Arc::clone(device),
-            _ => {
-                let device: Arc<str> = Arc::from(&*escape_invalid_utf8(text::until_nul(&r.disk)));
-                self.device = Some((r.disk, Arc::clone(&device)));
-                device
-            }
-        };
+        let device = self.devices.number(&r.disk);
         let mut first: Option<(BioRecord, i64)> = None;
+        let mut only: Option<(BioRecord, i64)> = None;
         let mut queued_at_ns = 0;
-        let mut submitters: Vec<Key> = Vec::new();
+        let mut submitters = std::mem::take(&mut self.submitters);
         for bio in bios(bio_bytes) {
             let cause = Key::new(bio.cause_tid, bio.cause_ns);
             let rid = requests.id(cause).unwrap_or(NULL_I64);
@@ -65,19 +103,24 @@ impl Blocks {
             if bio.queued_at_ns > 0 && (queued_at_ns == 0 || bio.queued_at_ns < queued_at_ns) {
                 queued_at_ns = bio.queued_at_ns;
             }
-            self.push_bio(block_id, &bio, rid, submit_rid, r.completed_at_ns, known);
+            if is_request(&bio, r) {
+                only = Some((bio, submit_rid));
+            } else {
+                self.push_bio(block_id, &bio, rid, submit_rid, r.completed_at_ns, known);
+            }
             first.get_or_insert((bio, rid));
         }
-        for key in submitters.into_iter().filter(|_| seen) {
+        for key in submitters.drain(..).filter(|_| seen) {
             if let Some(parts) = requests.parts(key) {
                 parts.blocks.push(Block {
-                    device: Arc::clone(&device),
+                    device,
                     queued_at_ns,
                     issued_at_ns: r.issued_at_ns,
                     completed_at_ns: r.completed_at_ns,
                 });
             }
         }
+        self.submitters = submitters;
         let times = [
             queued_at_ns,
             r.started_at_ns,
@@ -87,10 +130,12 @@ impl Blocks {
         let ts_ns = times.into_iter().filter(|ns| *ns > 0).min();
         let ts_ns = ts_ns.unwrap_or(r.completed_at_ns);
         let (rows, strings) = &mut self.rows;
-        let (mut file_id, mut path) = (NULL_I64, StrId::NULL);
-        if let Some((bio, _)) = &first {
-            (file_id, path) = file(bio.file, r.completed_at_ns, known, strings);
-        }
+        let file = first.as_ref().map_or(0, |(bio, _)| bio.file);
+        let FileMemo { file_id, path } = strings.file(file, r.completed_at_ns, known);
+        let name = self.devices.names.get(usize::from(device));
+        let device = name.map_or(StrId::NULL, |name| {
+            strings.name(Name::new(DEVICE | u64::from(device), &NOTHING), || name)
+        });
         let submitter = first
             .as_ref()
             .map(|(bio, _)| bio)
@@ -100,14 +145,18 @@ impl Blocks {
             rid: first.map_or(NULL_I64, |(_, rid)| rid),
             ts_ns: signed(ts_ns),
             dur_ns: signed(r.completed_at_ns.saturating_sub(ts_ns)).when(seen),
-            device: strings.intern(device.as_bytes()),
+            device,
             // One without data (a flush) has none.
             sector: signed(r.sector).when(r.sector != u64::MAX),
             bytes: signed(r.bytes),
-            op: strings.intern(names::operation(r.op).as_bytes()),
-            flags: match names::block_flags(r.flags) {
-                none if none.is_empty() => StrId::NULL,
-                flags => strings.intern(flags.as_bytes()),
+            op: strings.name(Name::new(OPERATION | u64::from(r.op), &NOTHING), || {
+                names::operation(r.op)
+            }),
+            flags: match names::known_flags(r.flags) {
+                0 => StrId::NULL,
+                flags => strings.name(Name::new(FLAGS | u64::from(flags), &NOTHING), || {
+                    names::block_flags(flags)
+                }),
             },
             error: i32::from(r.error).when(seen),
             queued_at_ns: nonzero(queued_at_ns),
@@ -117,9 +166,7 @@ impl Blocks {
             completed_at_ns: signed(r.completed_at_ns).when(seen),
             pid: submitter.map_or(NULL_I32, |b| id(b.submit_pid)),
             tid: submitter.map_or(NULL_I32, |b| id(b.submit_tid)),
-            comm: submitter.map_or(StrId::NULL, |b| {
-                strings.intern(escape_invalid_utf8(text::until_nul(&b.comm)).as_bytes())
-            }),
+            comm: submitter.map_or(StrId::NULL, |b| comm(&b.comm, strings)),
             cpu: id(cpu).when(seen),
             file_id,
             path,
@@ -131,6 +178,24 @@ impl Blocks {
             // Of a request without an end only a single bio is known.
             bios: id(u32::from(r.bios).saturating_add(r.bios_left_out)).when(seen || r.bios == 1),
             requeues: id(r.requeues),
+            bio_origin: match &only {
+                Some((bio, _)) => strings.word(names::origin(bio.origin)),
+                None => StrId::NULL,
+            },
+            bio_submit_rid: match (&only, &first) {
+                (Some((_, submit)), Some((_, rid))) => other(*submit, *rid),
+                _ => NULL_I64,
+            },
+            bio_cause_pid: only.map_or(NULL_I32, |(bio, _)| {
+                let caused = bio.cause_ns > 0;
+                let cause = id(bio.cause_pid).when(caused);
+                other(cause, id(bio.submit_pid).when(bio.queued_at_ns > 0))
+            }),
+            bio_cause_tid: only.map_or(NULL_I32, |(bio, _)| {
+                let caused = bio.cause_ns > 0;
+                let cause = id(bio.cause_tid).when(caused);
+                other(cause, id(bio.submit_tid).when(bio.queued_at_ns > 0))
+            }),
         });
     }
 
@@ -144,7 +209,7 @@ impl Blocks {
         known: &mut Known,
     ) {
         let (rows, strings) = &mut self.bios;
-        let (file_id, path) = file(bio.file, now_ns, known, strings);
+        let FileMemo { file_id, path } = strings.file(bio.file, now_ns, known);
         let seen = bio.queued_at_ns > 0;
         let caused = bio.cause_ns > 0;
         rows.push(BioRow {
@@ -154,13 +219,12 @@ impl Blocks {
             ts_ns: nonzero(bio.queued_at_ns),
             sector: signed(bio.sector),
             bytes: i64::from(bio.bytes),
-            origin: strings.intern(names::origin(bio.origin).as_bytes()),
+            origin: strings.word(names::origin(bio.origin)),
             pid: id(bio.submit_pid).when(seen),
             tid: id(bio.submit_tid).when(seen),
-            comm: if seen {
-                strings.intern(escape_invalid_utf8(text::until_nul(&bio.comm)).as_bytes())
-            } else {
-                StrId::NULL
+            comm: match seen {
+                true => comm(&bio.comm, strings),
+                false => StrId::NULL,
             },
             cause_pid: id(bio.cause_pid).when(caused),
             cause_tid: id(bio.cause_tid).when(caused),
@@ -170,13 +234,57 @@ impl Blocks {
         });
     }
 
+    /// Names of all devices, by their numbers.
+    pub(crate) fn devices(&self) -> &[Arc<str>] {
+        &self.devices.names
+    }
+
+    /// The record of a file came: what is remembered of it may be old.
+    pub(crate) fn forget_file(&mut self, handle: u32) {
+        self.rows.1.forget_file(handle);
+        self.bios.1.forget_file(handle);
+    }
+
     /// The rows since the last time, a batch each table.
     pub(crate) fn take(&mut self) -> [Batch; 2] {
-        let strings = std::mem::take(&mut self.rows.1);
-        let bio_strings = std::mem::take(&mut self.bios.1);
+        let strings = self.rows.1.take(StringTable::new());
+        let bio_strings = self.bios.1.take(StringTable::new());
         [
             self.rows.0.take().into_batch(strings),
             self.bios.0.take().into_batch(bio_strings),
         ]
     }
 }
+
+/// Whether a bio is all of its request, whose row then has what a row of the bio would have.
+fn is_request(bio: &BioRecord, r: &BlockRecord) -> bool {
+    r.bios == 1
+        && r.bios_left_out == 0
+        && bio.sector == r.sector
+        && r.sector != u64::MAX
+        && u64::from(bio.bytes) == r.bytes
+        && (bio.queued_at_ns > 0 || bio.offset == NO_OFFSET)
+        // 0 says that there is no cause.
+        && (bio.cause_ns == 0 || bio.cause_pid > 0 && bio.cause_tid > 0)
+}
+
+/// A value that the row of a request has for its bio: null for `same`, and 0 for null.
+fn other<T: Null + PartialEq + Default>(value: T, same: T) -> T {
+    if value == same {
+        T::NULL
+    } else if value == T::NULL {
+        T::default()
+    } else {
+        value
+    }
+}
+
+/// The name of a thread as its record has it.
+fn comm(name: &[u8; 16], strings: &mut Strings) -> StrId {
+    strings.name(Name::new(THREAD, name), || {
+        escape_invalid_utf8(text::until_nul(name))
+    })
+}
+
+#[cfg(test)]
+mod tests;

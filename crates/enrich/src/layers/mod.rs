@@ -12,17 +12,17 @@ pub(crate) mod stacks;
 use fathom_model::abi::{
     BlockRecord, IrqRecord, SpanRecord, WAIT_PREEMPTED, WAIT_UNSEEN, WAIT_WOKEN, WaitRecord,
 };
-use fathom_model::batch::{Batch, NULL_I32, NULL_I64, Null};
+use fathom_model::batch::{Batch, NULL_I64, Null};
 use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::layers::Layer;
 use fathom_model::tables::{IrqRow, IrqRows, SliceRow, SliceRows, WaitRow, WaitRows};
 use fathom_model::{StrId, StringTable};
 
-use crate::strings::{Known, Strings};
+use crate::strings::{Known, Name, Strings};
 use crate::{id, signed};
 use block::Blocks;
 use requests::{Key, Kind, Requests};
-use slices::{Parts, Whole};
+use slices::{Label, Parts, Slicer, Whole};
 
 /// Rows that were not taken yet, and what they wait for.
 #[derive(Debug, Default)]
@@ -30,16 +30,17 @@ pub(crate) struct Layers {
     pub(crate) requests: Requests,
     blocks: Blocks,
     waits: (WaitRows, Strings),
-    irqs: (IrqRows, StringTable),
-    slices: (SliceRows, StringTable),
+    irqs: (IrqRows, Strings),
+    slices: (SliceRows, Strings),
+    slicer: Slicer,
 }
 
 /// A request that has ended.
-pub(crate) struct Ended<'a> {
+pub(crate) struct Ended {
     pub(crate) key: Key,
     pub(crate) kind: Kind,
     /// Name of the call; `page_fault`.
-    pub(crate) name: &'a str,
+    pub(crate) name: &'static str,
     pub(crate) dur_ns: u64,
     /// Whether something that is written later may be its doing.
     pub(crate) changes: bool,
@@ -85,18 +86,14 @@ impl Layers {
 
     /// Gathered data of a request; if it has ended already, its id.
     fn in_call(&mut self, tid: u32, ns: u64) -> Result<&mut Parts, i64> {
-        let key = Key::new(tid, ns);
-        if let Some(rid) = self.requests.ended(key) {
-            return Err(rid);
-        }
-        let parts = self.requests.open_parts(key).ok_or(NULL_I64)?;
+        let parts = self.requests.parts_or_id(Key::new(tid, ns))?;
         parts.in_call = true;
         Ok(parts)
     }
 
     /// The id of a request that has ended; its rows are made.
     #[inline]
-    pub(crate) fn ends(&mut self, ended: &Ended<'_>, known: &mut Known) -> i64 {
+    pub(crate) fn ends(&mut self, ended: &Ended, known: &mut Known) -> i64 {
         let (rid, parts) = self.requests.ends(ended.key, ended.kind, ended.changes);
         if let Some(parts) = parts {
             self.gathered(Some((rid, ended)), &parts, known);
@@ -124,7 +121,7 @@ impl Layers {
 
     /// Rows of what was gathered of a request; `None`: its own record did not come.
     #[inline(never)]
-    fn gathered(&mut self, request: Option<(i64, &Ended<'_>)>, parts: &Parts, known: &mut Known) {
+    fn gathered(&mut self, request: Option<(i64, &Ended)>, parts: &Parts, known: &mut Known) {
         let rid = request.map_or(NULL_I64, |(rid, _)| rid);
         for (cpu, record) in &parts.waits {
             self.push_wait(rid, *cpu, record, known);
@@ -147,11 +144,26 @@ impl Layers {
             end: ended.key.ns.saturating_add(ended.dur_ns),
         };
         let (rows, strings) = &mut self.slices;
-        for slice in slices::slices(&whole, parts) {
+        let devices = self.blocks.devices();
+        for slice in self.slicer.slices(&whole, parts, devices) {
             rows.push(SliceRow {
                 rid,
-                layer: strings.intern(slice.layer.name().as_bytes()),
-                name: strings.intern(slice.name.as_bytes()),
+                layer: strings.word(slice.layer.name()),
+                name: match slice.label {
+                    Label::Word(word) => strings.word(word),
+                    Label::Device(number) => match devices.get(usize::from(number)) {
+                        Some(name) => {
+                            strings.name(Name::new(DEVICE | u64::from(number), &[0; 16]), || name)
+                        }
+                        None => StrId::NULL,
+                    },
+                    Label::Irq(at) => match parts.irqs.get(at) {
+                        Some((_, irq)) => {
+                            strings.name(names::of_interrupt(irq), || names::interrupt(irq))
+                        }
+                        None => StrId::NULL,
+                    },
+                },
                 ts_ns: signed(slice.begin),
                 dur_ns: signed(slice.end - slice.begin),
                 self_ns: signed(slice.own_ns),
@@ -171,7 +183,7 @@ impl Layers {
         let seen = flags & WAIT_UNSEEN == 0;
         let woken = flags & WAIT_WOKEN != 0 && flags & WAIT_PREEMPTED == 0;
         let end = r.ts_ns.saturating_add(r.dur_ns);
-        let waker = names::waker(r);
+        let (waker, waker_tid) = names::waker(r, strings);
         rows.push(WaitRow {
             rid,
             ts_ns: signed(r.ts_ns),
@@ -180,17 +192,11 @@ impl Layers {
             tid: id(r.tid),
             comm: strings.comm(r.tid, r.ts_ns, known),
             cpu: id(cpu).when(seen),
-            reason: strings.table.intern(names::reason(r).as_bytes()),
+            reason: strings.word(names::reason(r)),
             woken_at_ns: signed(r.wake_ns).when(woken),
             run_queue_ns: signed(end.saturating_sub(r.wake_ns)).when(woken && seen),
-            waker_tid: match &waker {
-                Some((_, Some(tid))) => id(*tid),
-                _ => NULL_I32,
-            },
-            waker: match &waker {
-                Some((name, _)) => strings.table.intern(name.as_bytes()),
-                None => StrId::NULL,
-            },
+            waker,
+            waker_tid,
         });
     }
 
@@ -202,10 +208,10 @@ impl Layers {
             dur_ns: signed(r.dur_ns),
             pid: id(r.pid),
             tid: id(r.tid),
-            comm: comm(r.tid, r.ts_ns, known, strings),
+            comm: strings.comm(r.tid, r.ts_ns, known),
             cpu: id(cpu),
-            kind: strings.intern(names::interrupt_kind(r).as_bytes()),
-            name: strings.intern(names::interrupt_source(r).as_bytes()),
+            kind: strings.word(names::interrupt_kind(r)),
+            name: strings.name(names::of_interrupt(r), || names::interrupt_source(r)),
         });
     }
 
@@ -215,14 +221,8 @@ impl Layers {
         let new = StringTable::new;
         batches.extend([
             self.waits.0.take().into_batch(self.waits.1.take(new())),
-            self.irqs
-                .0
-                .take()
-                .into_batch(std::mem::take(&mut self.irqs.1)),
-            self.slices
-                .0
-                .take()
-                .into_batch(std::mem::take(&mut self.slices.1)),
+            self.irqs.0.take().into_batch(self.irqs.1.take(new())),
+            self.slices.0.take().into_batch(self.slices.1.take(new())),
         ]);
         batches
     }
@@ -230,15 +230,17 @@ impl Layers {
     /// Something happened to a thread: what is remembered of it may be old.
     pub(crate) fn forget_thread(&mut self, tid: u32) {
         self.waits.1.forget_thread(tid);
+        self.irqs.1.forget_thread(tid);
+    }
+
+    /// The same for a file.
+    pub(crate) fn forget_file(&mut self, handle: u32) {
+        self.blocks.forget_file(handle);
     }
 }
 
-fn comm(tid: u32, now_ns: u64, known: &mut Known, strings: &mut StringTable) -> StrId {
-    known
-        .tasks
-        .used(tid, now_ns)
-        .map_or(StrId::NULL, |comm| strings.intern(comm.as_bytes()))
-}
+/// Kind of the names of devices; the kinds of interrupts are smaller.
+const DEVICE: u64 = 1 << 32;
 
 /// Id and path of the file behind a handle.
 fn file(handle: u32, now_ns: u64, known: &mut Known, strings: &mut StringTable) -> (i64, StrId) {

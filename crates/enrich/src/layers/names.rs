@@ -12,8 +12,12 @@ use fathom_model::abi::{
 };
 use fathom_model::layers::Layer;
 
-use crate::text;
+use fathom_model::StrId;
+use fathom_model::batch::NULL_I32;
 use fathom_model::bytes::escape_invalid_utf8;
+
+use crate::strings::{Name, Strings};
+use crate::{id, text};
 
 /// include/linux/interrupt.h
 const SOFTIRQS: [&str; 10] = [
@@ -53,6 +57,12 @@ pub(crate) fn operation(op: u16) -> String {
     .into()
 }
 
+/// The flags that have names.
+pub(crate) fn known_flags(flags: u16) -> u16 {
+    let known = FLAGS.iter().fold(0, |all, (bit, _)| all | bit);
+    (u32::from(flags) & known) as u16
+}
+
 pub(crate) fn block_flags(flags: u16) -> String {
     let set = FLAGS.iter().filter(|(bit, _)| u32::from(flags) & bit != 0);
     set.map(|(_, name)| *name).collect::<Vec<_>>().join("|")
@@ -86,18 +96,32 @@ pub(crate) fn reason(wait: &WaitRecord) -> &'static str {
     }
 }
 
-/// The source of a wake-up, and its thread.
-pub(crate) fn waker(wait: &WaitRecord) -> Option<(String, Option<u32>)> {
+/// Kinds of wakers: a thread, an interrupt.
+const THREAD: u64 = 0;
+const INTERRUPT: u64 = 1 << 32;
+
+/// The source of a wake-up, and its thread; null if it is not known.
+pub(crate) fn waker(wait: &WaitRecord, strings: &mut Strings) -> (StrId, i32) {
     let flags = u32::from(wait.flags);
     if flags & WAIT_WOKEN == 0 {
-        return None;
+        return (StrId::NULL, NULL_I32);
     }
     if flags & WAIT_BY_INTERRUPT != 0 {
-        let name = interrupt_name(wait.waker >> 16, wait.waker as u16, &wait.comm);
-        return Some((name, None));
+        let name = Name::new(INTERRUPT | u64::from(wait.waker), &wait.comm);
+        let text = || interrupt_name(wait.waker >> 16, wait.waker as u16, &wait.comm);
+        return (strings.name(name, text), NULL_I32);
     }
-    let comm = escape_invalid_utf8(text::until_nul(&wait.comm)).into_owned();
-    Some((comm, Some(wait.waker)))
+    let text = || escape_invalid_utf8(text::until_nul(&wait.comm));
+    (
+        strings.name(Name::new(THREAD, &wait.comm), text),
+        id(wait.waker),
+    )
+}
+
+/// All that the names of an interrupt are made of.
+pub(crate) fn of_interrupt(irq: &IrqRecord) -> Name {
+    let kind = (u64::from(irq.source) << 16) | u64::from(irq.number);
+    Name::new(kind, &irq.name)
 }
 
 pub(crate) fn interrupt_kind(irq: &IrqRecord) -> &'static str {

@@ -1,6 +1,7 @@
 //! Ids of requests: what happens below a call names it by its thread and the time at
 //! which it began, mostly before the call's own record comes.
 
+use fathom_model::batch::NULL_I64;
 use hashbrown::HashMap;
 
 use super::slices::Parts;
@@ -83,7 +84,16 @@ impl Requests {
         if key.ns == 0 {
             return None;
         }
-        Some(self.ended(key).unwrap_or_else(|| self.open(key).rid))
+        let known = self.going_on(key).or_else(|| self.ended(key));
+        Some(known.unwrap_or_else(|| self.open(key).rid))
+    }
+
+    /// The id of a request that has not ended: asked first, because the tables of ended requests
+    /// are seldom in a cache.
+    fn going_on(&self, key: Key) -> Option<i64> {
+        let of_thread = self.open.get(&key.tid)?;
+        let open = of_thread.iter().rev().find(|open| open.ns == key.ns)?;
+        Some(open.rid)
     }
 
     /// The id of a request that has ended lately.
@@ -93,15 +103,20 @@ impl Requests {
 
     /// Gathered data of a request that has not ended; `None` if it has, or without a request.
     pub(crate) fn parts(&mut self, key: Key) -> Option<&mut Parts> {
-        match self.ended(key) {
-            Some(_) => None,
-            None => self.open_parts(key),
-        }
+        self.parts_or_id(key).ok()
     }
 
-    /// The same for a request that is known not to have ended.
-    pub(crate) fn open_parts(&mut self, key: Key) -> Option<&mut Parts> {
-        (key.ns > 0).then(|| &mut *self.open(key).parts)
+    /// The same; of a request that has ended, its id, and null without a request.
+    pub(crate) fn parts_or_id(&mut self, key: Key) -> Result<&mut Parts, i64> {
+        if key.ns == 0 {
+            return Err(NULL_I64);
+        }
+        if self.going_on(key).is_none()
+            && let Some(rid) = self.ended(key)
+        {
+            return Err(rid);
+        }
+        Ok(&mut *self.open(key).parts)
     }
 
     fn open(&mut self, key: Key) -> &mut Open {

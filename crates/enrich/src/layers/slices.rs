@@ -57,9 +57,9 @@ impl Parts {
 }
 
 /// A request to a device; times that are not known are 0.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
-    pub(crate) device: Arc<str>,
+    pub(crate) device: u16,
     pub(crate) queued_at_ns: u64,
     pub(crate) issued_at_ns: u64,
     pub(crate) completed_at_ns: u64,
@@ -67,19 +67,29 @@ pub(crate) struct Block {
 
 /// The request itself.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Whole<'a> {
+pub(crate) struct Whole {
     pub(crate) kind: Kind,
     pub(crate) layer: Layer,
-    pub(crate) name: &'a str,
+    pub(crate) name: &'static str,
     pub(crate) begin: u64,
     pub(crate) end: u64,
 }
 
+/// Where the name of a visit comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Label {
+    Word(&'static str),
+    /// The number of a device.
+    Device(u16),
+    /// The place of an interrupt in [`Parts::irqs`].
+    Irq(usize),
+}
+
 /// One visit of a layer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slice {
     pub(crate) layer: Layer,
-    pub(crate) name: Arc<str>,
+    pub(crate) label: Label,
     pub(crate) begin: u64,
     pub(crate) end: u64,
     pub(crate) own_ns: u64,
@@ -98,108 +108,138 @@ const IRQ: u8 = 5;
 
 type Interval = (u64, u64);
 
-/// The visits of a request, itself first.
-pub(crate) fn slices(whole: &Whole<'_>, parts: &Parts) -> Vec<Slice> {
-    let mut visits = Visits {
-        begin: whole.begin,
-        end: whole.end,
-        slices: Vec::new(),
-    };
-    visits.add(
-        (whole.begin, whole.end),
-        whole.layer,
-        &Arc::from(whole.name),
-        WHOLE,
-    );
-    for span in &parts.spans {
-        let at = (span.ts_ns, span.ts_ns.saturating_add(span.dur_ns));
-        let (layer, name) = names::span(span);
-        visits.add(at, layer, &Arc::from(name), SPAN);
-    }
-    // When the request waits for something that is not its own doing.
-    let mut blocked: Vec<Interval> = Vec::new();
-    let run_queue: Arc<str> = Arc::from("run queue");
-    for (_, wait) in &parts.waits {
-        let flags = u32::from(wait.flags);
-        let end = match flags & (WAIT_UNSEEN | WAIT_WOKEN) {
-            WAIT_UNSEEN => continue,
-            // Its end was not seen: it waited at least until it was woken.
-            both if both & WAIT_UNSEEN != 0 => wait.wake_ns.max(wait.ts_ns),
-            _ => wait.ts_ns.saturating_add(wait.dur_ns),
-        };
-        visits.add(
-            (wait.ts_ns, end),
-            Layer::Sched,
-            &Arc::from(names::reason(wait)),
-            WAIT,
-        );
-        if flags & WAIT_PREEMPTED != 0 {
-            continue;
-        }
-        let woken = if flags & WAIT_WOKEN != 0 {
-            wait.wake_ns.clamp(wait.ts_ns, end)
-        } else {
-            end
-        };
-        blocked.push((wait.ts_ns, woken));
-        visits.add((woken, end), Layer::Sched, &run_queue, RUN_QUEUE);
-    }
-    if whole.kind == Kind::Operation {
-        blocked = vec![(whole.begin, whole.end)];
-    }
-    blocked.sort_unstable();
-    devices(&mut visits, &parts.blocks, &blocked);
-    for (_, irq) in &parts.irqs {
-        let at = (irq.ts_ns, irq.ts_ns.saturating_add(irq.dur_ns));
-        visits.add(at, Layer::Irq, &Arc::from(names::interrupt(irq)), IRQ);
-    }
-    visits.share_out()
+/// Visits and intervals for which an idle slicer has room at most.
+const MAX_ROOM: usize = 4096;
+
+/// Divides the time of requests, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Slicer {
+    visits: Visits,
+    /// When the request waits for something that is not its own doing.
+    blocked: Vec<Interval>,
+    devices: Vec<u16>,
+    times: Vec<Interval>,
 }
 
-/// Adds the time in queues and in devices, as far as the request waits for it. What
-/// overlaps on one device is one visit.
-fn devices(visits: &mut Visits, blocks: &[Block], blocked: &[Interval]) {
-    let mut names: Vec<&Arc<str>> = blocks.iter().map(|block| &block.device).collect();
-    names.sort_unstable();
-    names.dedup();
-    for name in names {
-        let of_device = || blocks.iter().filter(|block| block.device == *name);
-        let in_queue = of_device()
-            .filter(|b| b.queued_at_ns > 0 && b.issued_at_ns >= b.queued_at_ns)
-            .map(|b| (b.queued_at_ns, b.issued_at_ns));
-        let in_device = of_device()
-            .filter(|b| b.issued_at_ns > 0)
-            .map(|b| (b.issued_at_ns, b.completed_at_ns));
-        for at in common(&union(in_queue.collect()), blocked) {
-            visits.add(at, Layer::Block, name, QUEUE);
+impl Slicer {
+    /// The visits of a request, itself first. `devices` are the names of all devices.
+    pub(crate) fn slices(
+        &mut self,
+        whole: &Whole,
+        parts: &Parts,
+        devices: &[Arc<str>],
+    ) -> &[Slice] {
+        if self.visits.slices.capacity() > MAX_ROOM || self.times.capacity() > MAX_ROOM {
+            *self = Self::default();
         }
-        for at in common(&union(in_device.collect()), blocked) {
-            visits.add(at, Layer::Device, name, DEVICE);
+        let visits = &mut self.visits;
+        visits.begin(whole.begin, whole.end);
+        let name = Label::Word(whole.name);
+        visits.add((whole.begin, whole.end), whole.layer, name, WHOLE);
+        for span in &parts.spans {
+            let at = (span.ts_ns, span.ts_ns.saturating_add(span.dur_ns));
+            let (layer, name) = names::span(span);
+            visits.add(at, layer, Label::Word(name), SPAN);
+        }
+        self.blocked.clear();
+        for (_, wait) in &parts.waits {
+            let flags = u32::from(wait.flags);
+            let end = match flags & (WAIT_UNSEEN | WAIT_WOKEN) {
+                WAIT_UNSEEN => continue,
+                // Its end was not seen: it waited at least until it was woken.
+                both if both & WAIT_UNSEEN != 0 => wait.wake_ns.max(wait.ts_ns),
+                _ => wait.ts_ns.saturating_add(wait.dur_ns),
+            };
+            let reason = Label::Word(names::reason(wait));
+            visits.add((wait.ts_ns, end), Layer::Sched, reason, WAIT);
+            if flags & WAIT_PREEMPTED != 0 {
+                continue;
+            }
+            let woken = if flags & WAIT_WOKEN != 0 {
+                wait.wake_ns.clamp(wait.ts_ns, end)
+            } else {
+                end
+            };
+            self.blocked.push((wait.ts_ns, woken));
+            let run_queue = Label::Word("run queue");
+            visits.add((woken, end), Layer::Sched, run_queue, RUN_QUEUE);
+        }
+        if whole.kind == Kind::Operation {
+            self.blocked.clear();
+            self.blocked.push((whole.begin, whole.end));
+        }
+        self.blocked.sort_unstable();
+        self.add_devices(&parts.blocks, devices);
+        for (i, (_, irq)) in parts.irqs.iter().enumerate() {
+            let at = (irq.ts_ns, irq.ts_ns.saturating_add(irq.dur_ns));
+            self.visits.add(at, Layer::Irq, Label::Irq(i), IRQ);
+        }
+        self.visits.share_out();
+        &self.visits.slices
+    }
+
+    /// Adds the time in queues and in devices, as far as the request waits for it. What
+    /// overlaps on one device is one visit.
+    fn add_devices(&mut self, blocks: &[Block], names: &[Arc<str>]) {
+        let Self {
+            visits,
+            blocked,
+            devices,
+            times,
+        } = self;
+        devices.clear();
+        for block in blocks {
+            if !devices.contains(&block.device) {
+                devices.push(block.device);
+            }
+        }
+        devices.sort_by_key(|device| names.get(usize::from(*device)));
+        for device in devices.iter() {
+            let of_device = || blocks.iter().filter(|block| block.device == *device);
+            let name = Label::Device(*device);
+            times.clear();
+            times.extend(
+                of_device()
+                    .filter(|b| b.queued_at_ns > 0 && b.issued_at_ns >= b.queued_at_ns)
+                    .map(|b| (b.queued_at_ns, b.issued_at_ns)),
+            );
+            union(times);
+            common(times, blocked, |at| {
+                visits.add(at, Layer::Block, name, QUEUE)
+            });
+            times.clear();
+            times.extend(
+                of_device()
+                    .filter(|b| b.issued_at_ns > 0)
+                    .map(|b| (b.issued_at_ns, b.completed_at_ns)),
+            );
+            union(times);
+            common(times, blocked, |at| {
+                visits.add(at, Layer::Device, name, DEVICE)
+            });
         }
     }
 }
 
 /// The same time without overlaps, in order.
-fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
+fn union(intervals: &mut Vec<Interval>) {
     intervals.sort_unstable();
-    let mut out: Vec<Interval> = Vec::new();
-    for (begin, end) in intervals {
-        match out.last_mut() {
-            Some(last) if begin <= last.1 => last.1 = last.1.max(end),
-            _ => out.push((begin, end)),
+    intervals.dedup_by(|next, last| {
+        let joins = next.0 <= last.1;
+        if joins {
+            last.1 = last.1.max(next.1);
         }
-    }
-    out
+        joins
+    });
 }
 
-/// The time in both, each in order and without overlaps.
-fn common(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
+/// Gives `each` the time in both, each in order and without overlaps.
+fn common(a: &[Interval], b: &[Interval], mut each: impl FnMut(Interval)) {
     let (mut i, mut j) = (0, 0);
-    let mut out = Vec::new();
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
         let (begin, end) = (x.0.max(y.0), x.1.min(y.1));
         if begin < end {
-            out.push((begin, end));
+            each((begin, end));
         }
         if x.1 < y.1 {
             i += 1;
@@ -207,23 +247,31 @@ fn common(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
             j += 1;
         }
     }
-    out
 }
 
+#[derive(Debug, Default)]
 struct Visits {
     begin: u64,
     end: u64,
     slices: Vec<Slice>,
+    edges: Vec<u64>,
+    /// Places of the visits that hold.
+    active: Vec<usize>,
 }
 
 impl Visits {
+    fn begin(&mut self, begin: u64, end: u64) {
+        (self.begin, self.end) = (begin, end);
+        self.slices.clear();
+    }
+
     /// Adds the part of a visit inside the request; empty visits only for the request itself.
-    fn add(&mut self, at: Interval, layer: Layer, name: &Arc<str>, rank: u8) {
+    fn add(&mut self, at: Interval, layer: Layer, label: Label, rank: u8) {
         let (begin, end) = (at.0.max(self.begin), at.1.min(self.end));
         if begin < end || rank == WHOLE {
             self.slices.push(Slice {
                 layer,
-                name: Arc::clone(name),
+                label,
                 begin,
                 end: end.max(begin),
                 own_ns: 0,
@@ -234,13 +282,19 @@ impl Visits {
     }
 
     /// Gives every piece of time to the innermost visit.
-    fn share_out(mut self) -> Vec<Slice> {
-        let slices = &mut self.slices;
+    fn share_out(&mut self) {
+        let Self {
+            slices,
+            edges,
+            active,
+            ..
+        } = self;
         slices.sort_by_key(|s| (s.begin, s.rank));
-        let mut edges: Vec<u64> = slices.iter().flat_map(|s| [s.begin, s.end]).collect();
+        edges.clear();
+        edges.extend(slices.iter().flat_map(|s| [s.begin, s.end]));
         edges.sort_unstable();
         edges.dedup();
-        let mut active: Vec<usize> = Vec::new();
+        active.clear();
         let mut next = 0;
         for (i, edge) in edges.iter().enumerate() {
             active.retain(|at| slices.get(*at).is_some_and(|s| s.end > *edge));
@@ -274,7 +328,6 @@ impl Visits {
                 slice.own_ns += until - edge;
             }
         }
-        self.slices
     }
 }
 
@@ -283,7 +336,7 @@ mod tests {
     use super::*;
     use fathom_model::abi::{IRQ_SOFT, RECORD_IRQ, RECORD_WAIT, WAIT_IO};
 
-    fn whole(kind: Kind) -> Whole<'static> {
+    fn whole(kind: Kind) -> Whole {
         Whole {
             kind,
             layer: Layer::Syscall,
@@ -311,17 +364,29 @@ mod tests {
 
     fn block(queued: u64, issued: u64, completed: u64) -> Block {
         Block {
-            device: "sda".into(),
+            device: 0,
             queued_at_ns: queued,
             issued_at_ns: issued,
             completed_at_ns: completed,
         }
     }
 
-    fn own(slices: &[Slice]) -> Vec<(&str, &str, u64, u64, i32)> {
+    fn slices(whole: &Whole, parts: &Parts) -> Vec<Slice> {
+        let devices = [Arc::from("sda")];
+        Slicer::default().slices(whole, parts, &devices).to_vec()
+    }
+
+    fn own(slices: &[Slice]) -> Vec<(&'static str, &'static str, u64, u64, i32)> {
         let mut rows: Vec<_> = slices
             .iter()
-            .map(|s| (s.layer.name(), &*s.name, s.end - s.begin, s.own_ns, s.depth))
+            .map(|s| {
+                let name = match s.label {
+                    Label::Word(word) => word,
+                    Label::Device(_) => "sda",
+                    Label::Irq(_) => "softirq:BLOCK",
+                };
+                (s.layer.name(), name, s.end - s.begin, s.own_ns, s.depth)
+            })
             .collect();
         rows.sort_unstable();
         rows

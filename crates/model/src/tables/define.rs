@@ -23,9 +23,25 @@ macro_rules! nullable {
     };
 }
 
+macro_rules! stored {
+    () => {
+        Stored::AsIs
+    };
+    (hidden) => {
+        Stored::Hidden
+    };
+    (less $name:literal [$($term:expr),*]) => {
+        Stored::Less {
+            name: $name,
+            terms: &[$($term),*],
+        }
+    };
+}
+
 macro_rules! tables {
     ($($(#[doc = $table_doc:literal])* $konst:ident $table:ident $rows:ident $row:ident key [$($key:literal),*] {
-        $($(#[doc = $doc:literal])* $column:ident: $ty:ident $null:ident,)*
+        $($(#[doc = $doc:literal])* $column:ident: $ty:ident $null:ident
+            $($how:ident $($stored:literal [$($term:expr),*])?)?,)*
     })*) => {
         $(
             $(#[doc = $table_doc])*
@@ -37,6 +53,7 @@ macro_rules! tables {
                     ty: ColumnType::$ty,
                     nullable: nullable!($null, true, false),
                     doc: concat!($($doc, "\n"),*),
+                    stored: stored!($($how $($stored [$($term),*])?)?),
                 }),*],
                 key: &[$($key),*],
             };

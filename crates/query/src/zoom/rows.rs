@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, BooleanArray, Int32Array, Int64Array, StringArray};
 use arrow::datatypes::{Int32Type, Int64Type};
 use arrow::record_batch::RecordBatch;
+use fathom_model::tables::SLICES;
 use fathom_pyramid::{Key, Latency, Sum};
 use fathom_session::open_regular;
 use parquet::file::metadata::ParquetMetaDataReader;
@@ -14,7 +15,7 @@ use parquet::file::statistics::Statistics;
 use super::buckets::{Buckets, Numbers, Row};
 use super::gather::{Bytes, Faults};
 use super::{By, Filter, Request};
-use crate::{Db, QueryError};
+use crate::{Db, QueryError, tables};
 
 /// Rows that lie together in a part, as its footer describes them.
 pub(super) struct Group {
@@ -170,6 +171,11 @@ pub(super) struct LongVisit {
     pub(super) layer: Key,
 }
 
+/// The visits in `parts`.
+fn visits_in(db: &Db, parts: &[PathBuf]) -> Result<String, QueryError> {
+    Ok(format!("({})", tables::rows(&SLICES, db.place(), parts)?))
+}
+
 /// Adds the visits in `parts` that a condition holds for.
 pub(super) fn long_visits(
     db: &Db,
@@ -179,7 +185,7 @@ pub(super) fn long_visits(
 ) -> Result<(), QueryError> {
     let sql = format!(
         "SELECT rid, ts_ns, dur_ns, self_ns, depth, layer FROM {} WHERE {condition}",
-        source(db, parts)?
+        visits_in(db, parts)?
     );
     let mut layers = Numbers::<Arc<str>>::default();
     let mut rows = db.run(&sql)?;
@@ -338,7 +344,7 @@ pub(super) fn visits(
     }
     let sql = format!(
         "SELECT ts_ns, self_ns, dur_ns, depth, layer FROM {} WHERE {conditions}",
-        source(db, parts)?,
+        visits_in(db, parts)?,
     );
     let mut rows = db.run(&sql)?;
     while let Some(batch) = rows.next_batch()? {

@@ -121,7 +121,7 @@ fn validate(table: &Table, metadata: &ParquetMetaData, data: Range<u64>) -> Resu
             leaf.path()
                 .parts()
                 .first()
-                .is_some_and(|name| name == column.name)
+                .is_some_and(|name| name == column.stored_name())
         });
         let found: Option<Physical> = leaf.map(|leaf| leaf.physical_type());
         let nested = leaf.is_some_and(|leaf| leaf.path().parts().len() > 1);

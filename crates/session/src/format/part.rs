@@ -67,9 +67,11 @@ impl<W: Sink> PartWriter<W> {
     }
 }
 
-pub(crate) fn to_bytes(schema: &TableSchema, group: RowGroup) -> Result<Vec<u8>> {
+pub(crate) fn to_bytes(schema: &TableSchema, groups: Vec<RowGroup>) -> Result<Vec<u8>> {
     let mut writer = PartWriter::new(Vec::new(), schema, &schema.plain)?;
-    writer.append(group)?;
+    for group in groups {
+        writer.append(group)?;
+    }
     writer.finish()
 }
 

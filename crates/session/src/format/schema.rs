@@ -56,8 +56,8 @@ impl TableSchema {
         let first = properties(metadata.clone())?;
         metadata.push(KeyValue::new("fathom.doc".to_owned(), one_line(table.doc)));
         for column in table.columns {
-            let key = format!("fathom.doc.{}", column.name);
-            metadata.push(KeyValue::new(key, one_line(column.doc)));
+            let key = format!("fathom.doc.{}", column.stored_name());
+            metadata.push(KeyValue::new(key, documented(column)));
         }
         Ok(Self {
             table,
@@ -98,6 +98,15 @@ fn properties(metadata: Vec<KeyValue>) -> Result<WriterPropertiesPtr> {
     Ok(Arc::new(properties))
 }
 
+/// The meaning of a column as it is stored.
+fn documented(column: &Column) -> String {
+    let meaning = one_line(column.doc);
+    match column.formula() {
+        Some(formula) => format!("{} = {formula}. {meaning}", column.name),
+        None => meaning,
+    }
+}
+
 fn one_line(doc: &str) -> String {
     doc.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -126,13 +135,13 @@ fn field(column: &Column) -> Result<Type> {
             .with_repetition(Repetition::REPEATED)
             .with_fields(vec![Arc::new(element)])
             .build()?;
-        return Type::group_type_builder(column.name)
+        return Type::group_type_builder(column.stored_name())
             .with_repetition(repetition)
             .with_logical_type(Some(LogicalType::List))
             .with_fields(vec![Arc::new(list)])
             .build();
     }
-    Type::primitive_type_builder(column.name, physical(column.ty))
+    Type::primitive_type_builder(column.stored_name(), physical(column.ty))
         .with_repetition(repetition)
         .with_logical_type((column.ty == ColumnType::Str).then_some(LogicalType::String))
         .build()

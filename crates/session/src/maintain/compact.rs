@@ -35,11 +35,8 @@ const FULL_BYTES: u64 = 64 << 20;
 /// Most bytes that go into a merged part.
 const MAX_BYTES: u64 = 256 << 20;
 /// Row groups of this size are copied; smaller ones are encoded again together with their
-/// neighbors.
-const COPY_ROWS: i64 = 1 << 17;
-/// The same for a table whose rows stay in their order: encoding them again saves little more
-/// than the descriptions of the row groups, and took 40 % of the recorder's time.
-const COPY_ROWS_IN_ORDER: i64 = 1 << 13;
+/// neighbors, which saves little more than their descriptions and took 40 % of the recorder's time.
+const COPY_ROWS: i64 = 1 << 13;
 /// How often a part's rows have been merged: in powers of [`FAN_IN`].
 pub(crate) fn tier(part: &PartInfo) -> u32 {
     (part.range.last - part.range.first + 1).ilog2() / FAN_IN.ilog2()
@@ -157,10 +154,6 @@ fn write_merged(
         encoder,
         clusters: Clusters::new(schema.table),
     };
-    let copied_from = match group.clusters {
-        Some(_) => COPY_ROWS,
-        None => COPY_ROWS_IN_ORDER,
-    };
     let mut rows = 0;
     for part in parts {
         let path = storage.part(schema.table.name, part.range);
@@ -176,7 +169,7 @@ fn write_merged(
             let old = reader
                 .get_row_group(i)
                 .map_err(SessionError::parquet(&path))?;
-            if !keyed && old.metadata().num_rows() >= copied_from {
+            if !keyed && old.metadata().num_rows() >= COPY_ROWS {
                 group.end(&mut writer).map_err(failed())?;
                 writer.copy(&source, old.metadata()).map_err(failed())?;
                 rows += old.metadata().num_rows() as u64;

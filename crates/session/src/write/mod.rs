@@ -3,6 +3,7 @@
 pub(crate) mod catalog;
 pub(crate) mod create;
 pub(crate) mod flush;
+pub(crate) mod gathered;
 pub(crate) mod losses;
 pub(crate) mod options;
 pub(crate) mod pyramids;

@@ -14,7 +14,6 @@ use fathom_model::{Batch, ColumnData};
 use crate::error::SessionError;
 use crate::format::codec::GROUP_BYTES;
 use crate::format::codec::decode;
-use crate::format::codec::encode::Encoder;
 use crate::format::layout::PartInfo;
 use crate::format::layout::PartRange;
 use crate::format::part;
@@ -22,6 +21,7 @@ use crate::threads::lock;
 use crate::write::catalog::PartTimes;
 use crate::write::catalog::index_of;
 use crate::write::flush;
+use crate::write::gathered::Gathered;
 use crate::write::losses::{self, RowCounts, WriteLosses};
 use crate::write::options::WriterOptions;
 use crate::write::pyramids::LivePyramids;
@@ -53,7 +53,7 @@ pub(crate) struct Worker {
     interval: Duration,
     part_rows: usize,
     /// The following in the order of [`TABLES`].
-    encoders: Vec<Encoder>,
+    gathered: Vec<Gathered>,
     held: Vec<VecDeque<PendingPart>>,
     held_bytes: usize,
     losses: WriteLosses,
@@ -82,16 +82,15 @@ impl Worker {
         options: &WriterOptions,
         durable: Option<Sender<flush::Part>>,
     ) -> Result<Self, SessionError> {
-        let encoder = |schema: &crate::format::schema::TableSchema| {
-            Encoder::new(schema.table, schema.descr.clone()).map_err(SessionError::parquet(
-                &shared.storage.table_dir(schema.table.name),
-            ))
+        let gathered = |schema: &crate::format::schema::TableSchema| {
+            let dir = shared.storage.table_dir(schema.table.name);
+            Gathered::new(schema).map_err(SessionError::parquet(&dir))
         };
-        let encoders: Result<Vec<_>, _> = shared.schemas.iter().map(encoder).collect();
+        let gathered: Result<Vec<_>, _> = shared.schemas.iter().map(gathered).collect();
         Ok(Self {
             interval: options.part_interval,
             part_rows: options.part_rows.max(1),
-            encoders: encoders?,
+            gathered: gathered?,
             held: TABLES.iter().map(|_| VecDeque::new()).collect(),
             held_bytes: 0,
             losses: WriteLosses::default(),
@@ -127,7 +126,7 @@ impl Worker {
             let part_due = self.part_due();
             let deadline = part_due.map_or(self.meta_due, |due| due.min(self.meta_due));
             match self.shared.queue.pop(deadline) {
-                NextItem::Batch(batch) => self.push(&batch)?,
+                NextItem::Batch(batch) => self.push(batch)?,
                 NextItem::Save(request) => {
                     self.close_parts()?;
                     // Parts that come later are not of the copy.
@@ -171,7 +170,7 @@ impl Worker {
             // With one waiting for room already, the next says it all.
             if index_of(&LOSSES).is_some_and(|i| self.held[i].is_empty()) {
                 let batch = self.losses.snapshot();
-                self.push(&batch)?;
+                self.push(batch)?;
             }
         }
         if self.reserve_due <= now {
@@ -197,7 +196,7 @@ impl Worker {
                 let table = self.shared.catalog.table(i);
                 matches!(table.parts.as_slice(), [part] if part.rows > 0)
             };
-            if !alone || self.encoders[i].rows() > 0 {
+            if !alone || self.gathered[i].rows() > 0 {
                 continue;
             }
             self.started_at_ns[i] = self.ended_at_ns;
@@ -211,23 +210,23 @@ impl Worker {
         Ok(())
     }
 
-    fn push(&mut self, batch: &Batch) -> Result<(), SessionError> {
+    fn push(&mut self, batch: Batch) -> Result<(), SessionError> {
         let Some(i) = index_of(batch.table).filter(|_| !batch.is_empty()) else {
             return Ok(());
         };
-        if self.encoders[i].rows() == 0 {
+        if self.gathered[i].rows() == 0 {
             self.started_at_ns[i] = self.ended_at_ns;
         }
         if self.shared.keep.is_some() && losses::counts(batch.table) {
-            self.ended_at_ns = self.ended_at_ns.max(latest_end(batch));
+            self.ended_at_ns = self.ended_at_ns.max(latest_end(&batch));
         }
         let dir = self.shared.storage.table_dir(batch.table.name);
-        self.encoders[i]
+        self.pyramids.push(&batch);
+        self.gathered[i]
             .push(batch)
             .map_err(SessionError::parquet(&dir))?;
-        self.pyramids.push(batch);
         self.opened.get_or_insert_with(Instant::now);
-        if self.encoders[i].rows() >= self.part_rows || self.encoders[i].bytes() >= GROUP_BYTES {
+        if self.gathered[i].rows() >= self.part_rows || self.gathered[i].bytes() >= GROUP_BYTES {
             self.close_parts()?;
         }
         Ok(())
@@ -240,14 +239,14 @@ impl Worker {
         self.opened = None;
         self.closed = Instant::now();
         for i in (0..TABLES.len()).rev() {
-            if self.encoders[i].rows() == 0 {
+            if self.gathered[i].rows() == 0 {
                 continue;
             }
             let shared = self.shared.clone();
             let failed = || SessionError::parquet(&shared.storage.table_dir(TABLES[i].name));
-            let group = self.encoders[i].finish().map_err(failed())?;
-            let rows = group.rows as u64;
-            let bytes = part::to_bytes(&shared.schemas[i], group).map_err(failed())?;
+            let rows = self.gathered[i].rows() as u64;
+            let groups = self.gathered[i].finish().map_err(failed())?;
+            let bytes = part::to_bytes(&shared.schemas[i], groups).map_err(failed())?;
             self.store(i, PendingPart { bytes, rows })?;
         }
         Ok(())
@@ -362,7 +361,7 @@ impl Worker {
         self.close_parts()?;
         if self.losses.counts() != RowCounts::default() {
             let batch = self.losses.snapshot();
-            self.push(&batch)?;
+            self.push(batch)?;
             self.close_parts()?;
         }
         self.retry_held(true);

@@ -8,6 +8,7 @@ use std::path::Path;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use fathom_model::batch::{NULL_I32, NULL_I64};
+use fathom_model::tables::{self, Stored, Table};
 use fathom_model::{Batch, ColumnData, StrId};
 use fathom_session::Session;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -44,10 +45,41 @@ pub fn expected(batch: &Batch) -> Vec<Row> {
         .collect()
 }
 
-/// Every row of a table, as it is stored.
+/// Every row of a table, in the order in which it is stored.
 pub fn stored(session: &Session, name: &str) -> Vec<Row> {
     let parts = session.parts(name);
-    parts.iter().flat_map(|part| file(part)).collect()
+    let mut rows: Vec<Row> = parts.iter().flat_map(|part| file(part)).collect();
+    if let Some(table) = tables::table(name) {
+        rows.iter_mut().for_each(|row| add_sums(table, row));
+    }
+    rows
+}
+
+/// Puts the values in place of the differences, as docs/schema.md describes them.
+fn add_sums(table: &Table, row: &mut Row) {
+    for (i, column) in table.columns.iter().enumerate() {
+        let (Stored::Less { terms, .. }, Value::Int(stored)) = (column.stored, &row[i]) else {
+            continue;
+        };
+        let mut sum = 0i64;
+        for term in terms {
+            let mut columns = table.columns.iter();
+            let of = columns.position(|c| c.name == term.column).unwrap();
+            if let Value::Int(of) = row[of] {
+                let part = of / term.divisor;
+                sum = sum.wrapping_add(if term.minus {
+                    part.wrapping_neg()
+                } else {
+                    part
+                });
+            }
+        }
+        // Only of numbers that are no times.
+        row[i] = Value::Int(match stored.wrapping_add(sum) {
+            NULL_I64 => NULL_I64.wrapping_add(sum),
+            value => value,
+        });
+    }
 }
 
 /// Every row of a table, in the order of writing; calls, which merging rearranges, in the order of

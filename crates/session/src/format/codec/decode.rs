@@ -12,6 +12,8 @@ use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::RowGroupReader;
 
+use super::less::{self, Less};
+
 pub(crate) const BATCH_ROWS: usize = 1 << 16;
 
 /// Entries of a dictionary that are recognized without a hash; a power of two.
@@ -25,6 +27,8 @@ pub(crate) struct RowGroupDecoder {
     table: &'static Table,
     /// `None` for a column that is left out.
     columns: Vec<Option<ColumnReader>>,
+    /// The columns that are stored as differences.
+    less: Vec<Less>,
     rows_left: usize,
     /// Rows of a batch at most.
     batch_rows: usize,
@@ -35,8 +39,8 @@ impl RowGroupDecoder {
         Self::select(table, group, |_| true)
     }
 
-    /// The same, with only the columns that `wanted` names by their numbers: the
-    /// others stay empty in the batches.
+    /// The same, with only the columns that `wanted` names by their numbers, and the columns that
+    /// these are stored as differences from: the others stay empty in the batches.
     pub(crate) fn select(
         table: &'static Table,
         group: &dyn RowGroupReader,
@@ -46,14 +50,21 @@ impl RowGroupDecoder {
         if metadata.num_columns() != table.columns.len() {
             return Err(general(format!("{} columns", metadata.num_columns())));
         }
+        let mut less = less::columns(table);
+        less.retain(|less| wanted(less.column));
+        let of_sum = |i: usize| less.iter().any(|less| less.of().any(|of| of == i));
         let columns: Result<_> = (0..metadata.num_columns())
-            .map(|i| wanted(i).then(|| group.get_column_reader(i)).transpose())
+            .map(|i| {
+                let read = wanted(i) || of_sum(i);
+                read.then(|| group.get_column_reader(i)).transpose()
+            })
             .collect();
         let rows_left = usize::try_from(metadata.num_rows())
             .map_err(|_| general(format!("{} rows", metadata.num_rows())))?;
         Ok(Self {
             table,
             columns: columns?,
+            less,
             rows_left,
             batch_rows: BATCH_ROWS,
         })
@@ -89,11 +100,15 @@ impl RowGroupDecoder {
             columns.push(data);
         }
         self.rows_left -= rows;
-        Ok(Some(Batch {
+        let mut batch = Batch {
             table: self.table,
             columns,
             strings,
-        }))
+        };
+        for less in &self.less {
+            less.restore(&mut batch);
+        }
+        Ok(Some(batch))
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod clusters;
 pub(crate) mod decode;
 pub(crate) mod encode;
+pub(crate) mod less;
 
 /// Where an encoded row group ends: readers pass over row groups by their times,
 /// and read one as a whole.

@@ -204,25 +204,29 @@ impl IntColumn {
         }
         let mut nulls = 0;
         self.levels.clear();
+        // Most columns of most rows are null, and many have one value in a page.
+        let all_same = levels::all_same(rows);
         if self.nullable {
-            nulls = rows.iter().map(|v| usize::from(*v == NULL_I64)).sum();
-            let present = rows.iter().map(|v| *v != NULL_I64);
-            levels::definition(present, rows.len(), nulls, &mut self.levels);
+            nulls = levels::nulls(rows, NULL_I64, all_same);
+            levels::definition(rows, NULL_I64, nulls, &mut self.levels);
         }
         let mut compacted = std::mem::take(&mut self.values);
         compacted.clear();
         let values = if nulls == 0 {
             rows
         } else {
-            compact(rows, NULL_I64, &mut compacted);
+            if nulls < rows.len() {
+                compact(rows, NULL_I64, &mut compacted);
+            }
             &compacted
         };
         self.nulls += nulls;
-        let least = values.iter().fold(i64::MAX, |a, b| a.min(*b));
-        let greatest = values.iter().fold(i64::MIN, |a, b| a.max(*b));
-        self.least = self.least.min(least);
-        self.greatest = self.greatest.max(greatest);
-        let choice = self.encode(values, least == greatest, zstd)?;
+        let constant = all_same || nulls > 0 && levels::all_same(values);
+        let choice = self.encode(values, constant, zstd)?;
+        // The values of dictionary pages are looked at once, in the dictionary.
+        if choice != Choice::Dictionary {
+            self.bound(values);
+        }
         let page = DataPage {
             repetition: &[],
             definition: &self.levels,
@@ -236,6 +240,12 @@ impl IntColumn {
         let result = self.chunk.page(&page, zstd);
         self.values = compacted;
         result
+    }
+
+    /// Extends the bounds of the chunk to `values`.
+    fn bound(&mut self, values: &[i64]) {
+        self.least = values.iter().fold(self.least, |a, b| a.min(*b));
+        self.greatest = values.iter().fold(self.greatest, |a, b| a.max(*b));
     }
 
     /// Leaves `values` encoded in `self.encoded`.
@@ -447,6 +457,10 @@ impl IntColumn {
                 count,
             }),
         };
+        for value in self.dict.values() {
+            self.least = self.least.min(*value);
+            self.greatest = self.greatest.max(*value);
+        }
         let some = self.least <= self.greatest;
         let nulls = Some(self.nulls as u64);
         let bounds = some.then_some((self.least, self.greatest)).unzip();

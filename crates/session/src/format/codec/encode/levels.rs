@@ -2,28 +2,67 @@
 
 use fathom_model::varint;
 
-use super::bits::{hybrid_run, pack_iter};
+use super::bits::hybrid_run;
 
 /// Bytes of equal bits that are written as a run: a run and the header of packed bits
 /// behind it take up to six.
 const RUN: usize = 8;
 
-/// Appends the levels 0 (null) and 1 for `count` values, of which `nulls` are.
-pub(crate) fn definition(
-    present: impl Iterator<Item = bool>,
-    count: usize,
+/// Whether all rows are equal.
+pub(crate) fn all_same<T: Copy + PartialEq>(rows: &[T]) -> bool {
+    let Some(&first) = rows.first() else {
+        return true;
+    };
+    // In blocks, so that the processor compares several rows at a time.
+    let same = |rows: &[T]| rows.iter().fold(true, |all, row| all & (*row == first));
+    rows.chunks(64).all(same)
+}
+
+/// How many of `rows` are `null`; `all_same`: all of them are equal.
+pub(crate) fn nulls<T: Copy + PartialEq>(rows: &[T], null: T, all_same: bool) -> usize {
+    match rows.first() {
+        Some(first) if all_same => match *first == null {
+            true => rows.len(),
+            false => 0,
+        },
+        _ => rows.iter().map(|row| usize::from(*row == null)).sum(),
+    }
+}
+
+/// Appends the levels 0 (null) and 1 of `rows`, of which `nulls` are `null`.
+pub(crate) fn definition<T: Copy + PartialEq>(
+    rows: &[T],
+    null: T,
     nulls: usize,
     out: &mut Vec<u8>,
 ) {
+    let count = rows.len();
     if nulls == 0 {
         hybrid_run(1, count, 1, out);
     } else if nulls == count {
         hybrid_run(0, count, 1, out);
     } else {
-        let mut bits = Vec::with_capacity(count.div_ceil(8) + 8);
-        pack_iter(present.map(u64::from), 1, &mut bits);
-        bits.resize(count.div_ceil(8), 0);
+        let bits: Vec<u8> = rows.chunks(8).map(|rows| byte(rows, null)).collect();
         runs(&bits, count, out);
+    }
+}
+
+/// The levels of up to eight rows.
+#[inline]
+fn byte<T: Copy + PartialEq>(rows: &[T], null: T) -> u8 {
+    let bit = |(i, row): (usize, &T)| u8::from(*row != null) << i;
+    match rows.first_chunk::<8>() {
+        // As many as are known in advance need no loop.
+        Some(rows) => rows
+            .iter()
+            .enumerate()
+            .map(bit)
+            .fold(0, |all, bit| all | bit),
+        None => rows
+            .iter()
+            .enumerate()
+            .map(bit)
+            .fold(0, |all, bit| all | bit),
     }
 }
 
@@ -93,10 +132,9 @@ mod tests {
                     level = 1 - level;
                 }
                 levels.truncate(count);
-                let present = || levels.iter().map(|level| *level == 1);
-                let nulls = present().filter(|present| !present).count();
+                let nulls = levels.iter().filter(|level| **level == 0).count();
                 let mut bytes = Vec::new();
-                definition(present(), count, nulls, &mut bytes);
+                definition(&levels, 0, nulls, &mut bytes);
                 assert_eq!(decode(&bytes, 1, count), levels, "{count} levels");
                 // Never more than packed, but for headers.
                 assert!(

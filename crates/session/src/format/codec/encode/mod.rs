@@ -21,6 +21,7 @@ use fathom_model::{Batch, ColumnData, StringTable};
 use parquet::errors::Result;
 use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr};
 
+use crate::format::codec::less::{self, Less};
 pub(crate) use chunk::Chunk;
 use ints::IntColumn;
 use small::{BoolColumn, ListColumn};
@@ -103,6 +104,9 @@ impl ColumnEncoder {
 pub(crate) struct Encoder {
     schema: SchemaDescPtr,
     columns: Vec<ColumnEncoder>,
+    /// The columns that are stored as differences, by their places.
+    less: Vec<Option<Less>>,
+    differences: Vec<i64>,
     zstd: zstd::Zstd,
     rows: usize,
     page_rows: usize,
@@ -118,9 +122,17 @@ impl Encoder {
             ColumnType::Bool => ColumnEncoder::Bool(BoolColumn::new(column.nullable)),
             ColumnType::ListI64 => ColumnEncoder::List(ListColumn::default()),
         };
+        let mut less: Vec<Option<Less>> = vec![None; table.columns.len()];
+        for column in less::columns(table) {
+            if let Some(place) = less.get_mut(column.column) {
+                *place = Some(column.clone());
+            }
+        }
         Ok(Self {
             schema,
             columns: table.columns.iter().map(encoder).collect(),
+            less,
+            differences: Vec::new(),
             zstd: zstd::Zstd::new()?,
             rows: 0,
             page_rows: 0,
@@ -159,7 +171,17 @@ impl Encoder {
         while from < batch.len() {
             let room = most.saturating_sub(self.page_rows).max(1);
             let to = batch.len().min(from + room);
-            for (column, data) in self.columns.iter_mut().zip(&batch.columns) {
+            let columns = self.columns.iter_mut().zip(&batch.columns).zip(&self.less);
+            for ((column, data), less) in columns {
+                if let (Some(less), ColumnEncoder::Int(column), ColumnData::I64(values)) =
+                    (less, &mut *column, data)
+                {
+                    self.differences.clear();
+                    self.differences.extend_from_slice(&values[from..to]);
+                    less.subtract(&mut self.differences, batch, from);
+                    column.push_i64(&self.differences);
+                    continue;
+                }
                 column.push(data, from, to, &batch.strings);
             }
             self.page_rows += to - from;

@@ -11,7 +11,7 @@ use parquet::errors::Result;
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescriptor;
 
-use super::bits::{hybrid, width_of};
+use super::bits::{hybrid, hybrid_run, width_of};
 use super::chunk::{Chunk, ChunkBuilder, DataPage, Dictionary};
 use super::levels;
 use super::zstd::Zstd;
@@ -118,28 +118,32 @@ impl StrColumn {
             return Ok(());
         }
         let mut nulls = 0;
+        let all_same = levels::all_same(&self.rows);
         self.levels.clear();
         if self.nullable {
-            nulls = self.rows.iter().map(|id| usize::from(*id == 0)).sum();
-            let present = self.rows.iter().map(|id| *id != 0);
-            levels::definition(present, self.rows.len(), nulls, &mut self.levels);
+            nulls = levels::nulls(&self.rows, 0, all_same);
+            levels::definition(&self.rows, 0, nulls, &mut self.levels);
         }
         self.nulls += nulls;
         self.encoded.clear();
         let encoding = if self.fits_dictionary() {
             self.dictionary = self.strings.len();
-            // Indices count from 0, ids from 1.
-            levels::compact(&self.rows, 0, &mut self.values);
-            self.values.iter_mut().for_each(|id| *id -= 1);
-            if !self.values.is_empty() {
-                let width = width_of(self.dictionary.saturating_sub(1) as u64).max(1);
-                self.encoded.push(width as u8);
-                hybrid(&self.values, width, &mut self.encoded);
-            }
-            if self.values.is_empty() {
-                Encoding::PLAIN
-            } else {
-                Encoding::RLE_DICTIONARY
+            let width = width_of(self.dictionary.saturating_sub(1) as u64).max(1);
+            match self.rows.first() {
+                _ if nulls == self.rows.len() => Encoding::PLAIN,
+                Some(&id) if all_same => {
+                    self.encoded.push(width as u8);
+                    // Indices count from 0, ids from 1.
+                    hybrid_run(id - 1, self.rows.len(), width, &mut self.encoded);
+                    Encoding::RLE_DICTIONARY
+                }
+                _ => {
+                    levels::compact(&self.rows, 0, &mut self.values);
+                    self.values.iter_mut().for_each(|id| *id -= 1);
+                    self.encoded.push(width as u8);
+                    hybrid(&self.values, width, &mut self.encoded);
+                    Encoding::RLE_DICTIONARY
+                }
             }
         } else {
             for &id in self.rows.iter().filter(|id| **id != 0) {
