@@ -8,7 +8,7 @@
 
 enum state_limits {
 	/* Files that each task remembers. */
-	CACHED_FILES = 8,
+	CACHED_FILES = 32,
 	/* Kinds of struct span_record that a task can be in, a power of two. */
 	SPAN_KINDS = 32,
 };
@@ -155,7 +155,7 @@ struct task_state {
 	struct fault_state fault; /* of page faults */
 	struct layer_state layers; /* of the layers below */
 	struct perf_state perf; /* of counters of perf */
-	struct cached_file files[8]; /* CACHED_FILES of them */
+	struct cached_file files[32]; /* CACHED_FILES of them */
 	struct call_record call; /* of the call that returns, as it is made */
 	__u64 args[8]; /* of that call, by their index */
 };
