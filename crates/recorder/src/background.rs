@@ -5,8 +5,8 @@
 //! speed, and records wait in the backlog. On a machine with an idle CPU nothing waits.
 //!
 //! They run at the recorder's own priority while few records come, whose rows cost little; while rows are
-//! awaited (a page, a trigger, findings during the recording, `--keep`, a snapshot); when the backlog fills
-//! up; when one of them holds a lock that draining needs; and when the recording is over.
+//! awaited (a page, a trigger, findings during the recording, `--keep`, `--durable`, a snapshot); when the
+//! backlog fills up; when one of them holds a lock that draining needs; and when the recording is over.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -22,7 +22,7 @@ const FEW_WAITING: usize = 1 << 20;
 /// below which they wait again.
 const FULL: (u64, u64) = (2, 4);
 
-/// What draining has left to the threads.
+/// Work that draining has left to the threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Load {
     /// Bytes drained since the last look.

@@ -227,7 +227,7 @@ impl<M> Sender<M> {
         self.lock().file
     }
 
-    /// What waits, of which `drained` bytes since the last look.
+    /// The records that wait. `drained`: bytes that came since the last look.
     pub(crate) fn load(&self, drained: usize, saving: bool) -> Load {
         let state = self.lock();
         Load {

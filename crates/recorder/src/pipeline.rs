@@ -135,8 +135,11 @@ impl Pipeline {
         rules: Option<RulesFeed>,
     ) -> Result<Self, RecordError> {
         let existed = output.symlink_metadata().is_ok();
-        let awaited =
-            options.watched || trigger.is_some() || rules.is_some() || !options.keep.is_empty();
+        let awaited = options.watched
+            || options.durable
+            || trigger.is_some()
+            || rules.is_some()
+            || !options.keep.is_empty();
         let raw = match &options.raw {
             Some(path) => Some(create_capture(path, meta, options)?),
             None => None,

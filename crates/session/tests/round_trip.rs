@@ -100,7 +100,7 @@ fn every_table_and_type_comes_back() {
             let mut found = read::stored(&session, table.name);
             assert_eq!(found.len(), expected[i].len(), "{} law {law}", table.name);
             if table.name == "syscalls" {
-                // Of these, calls of a thread and kind lie together.
+                // Calls of a thread and kind lie together.
                 for rows in [&mut found, &mut expected[i]] {
                     rows.sort_by_cached_key(|row| format!("{row:?}"));
                 }

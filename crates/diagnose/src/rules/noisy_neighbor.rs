@@ -98,8 +98,8 @@ rule! {
     pub struct NoisyNeighbor {
         devices: HashMap<u64, (String, VecDeque<Done>)>,
         waiters: Bounded<(i32, u64), Waiter> = Bounded::new(|waiter| waiter.behind.count),
-        /// By call: the first request that the kernel takes for readahead. What a read misses is
-        /// among those; only the end of the call tells whether it waited.
+        /// By call: its first request that the kernel takes for readahead. The pages that a read
+        /// misses are among these requests; only the end of the call shows whether it waited.
         pending: HashMap<i64, Waited>,
         names: HashMap<u64, String>,
     }
@@ -215,7 +215,7 @@ impl Rule for NoisyNeighbor {
             } else if self.pending.len() < MAX_PENDING || self.pending.contains_key(&rid) {
                 self.pending.entry(rid).or_insert(waited);
             } else {
-                // Those of calls that no rule is given, such as mapping a program.
+                // Requests of calls that no rule receives, such as mapping a program.
                 self.pending = HashMap::from([(rid, waited)]);
             }
         }
@@ -329,7 +329,7 @@ mod tests {
         assert!(found[0].title.contains("backup (900)"), "{found:?}");
     }
 
-    /// A server whose every read waits behind those of a process; the device takes 100 µs.
+    /// A server whose every read waits behind the requests of a process; the device takes 100 µs.
     fn starved(reads: i64, comm: &str) -> Scenario {
         let mut s = Scenario::new();
         let fd = s.open_existing("/srv/table", "O_RDONLY", 1 << 30);

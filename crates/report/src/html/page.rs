@@ -117,7 +117,7 @@ fn tiles(out: &mut String, report: &Report) {
     let totals = &report.totals;
     let tiles = [
         (count(totals.calls), "calls"),
-        (count(totals.errors), "with an error"),
+        (count(totals.errors), "errors"),
         (bytes(totals.bytes), "moved"),
         (duration(totals.total_ns), "in calls, all threads"),
         (count(report.files.count), "files"),

@@ -213,7 +213,7 @@ fn also(finding: &Finding) -> String {
 }
 
 /// `1 rule`, `2 rules`.
-fn counted(n: i64, one: &str) -> String {
+pub(super) fn counted(n: i64, one: &str) -> String {
     format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
 }
 

@@ -228,9 +228,9 @@ impl Page<'_> {
     fn calls(&mut self) {
         let totals = &self.report.totals;
         let mut note = format!(
-            "{} · {} with an error · {} moved · {} in calls",
+            "{} · {} · {} moved · {} in calls",
             count(totals.calls),
-            count(totals.errors),
+            diagnosis::counted(totals.errors, "error"),
             bytes(totals.bytes),
             duration(totals.total_ns)
         );

@@ -4,7 +4,7 @@ use fathom_model::units::{bytes, count, duration, percent, share};
 use fathom_query::escape::{self, shell_words, shorten, wrap};
 
 use super::table::{Column, render};
-use super::{Page, blank_zero};
+use super::{Page, blank_zero, diagnosis};
 use crate::section::sparkline;
 
 /// Problems that are listed.
@@ -122,9 +122,9 @@ impl Page<'_> {
         }
         let totals = &self.report.totals;
         let mut note = format!(
-            "{}, {} with an error, {} moved",
+            "{}, {}, {} moved",
             count(totals.calls),
-            count(totals.errors),
+            diagnosis::counted(totals.errors, "error"),
             bytes(totals.bytes)
         );
         if totals.pending > 0 {
