@@ -267,7 +267,7 @@ fn two_dozen_recorders_are_killed() {
     for turn in 0..24u64 {
         let name = format!("killed-{turn}");
         let options: &[&str] = if turn % 2 == 0 {
-            &["--durable"]
+            &[]
         } else {
             &["--keep", "1s"]
         };

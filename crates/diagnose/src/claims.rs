@@ -16,7 +16,7 @@ use crate::scope::{Files, Scope};
 /// up to [`CAUSE`] times as much: syncs are the reason why a device writes more than the program.
 const CAUSES: [&str; 1] = ["sync-storm"];
 /// As above.
-const CAUSE: i64 = 2;
+const CAUSE: i64 = 4;
 
 /// A finding of whose requests' time such a cause has claimed this share says the same as it: what
 /// the cause has left of them is what the slowest took beyond the rest.

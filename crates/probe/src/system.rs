@@ -96,21 +96,3 @@ pub fn set_nice(nice: i32) -> bool {
     // SAFETY: takes numbers only.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) == 0 }
 }
-
-/// Id of the calling thread.
-pub fn thread_id() -> i32 {
-    // SAFETY: takes nothing and cannot fail.
-    unsafe { libc::gettid() }
-}
-
-/// Whether a thread of this process runs only when no other thread wants its CPU (SCHED_IDLE), or as
-/// its priority says; false if that is not allowed.
-pub fn set_idle(thread: i32, idle: bool) -> bool {
-    let policy = match idle {
-        true => libc::SCHED_IDLE,
-        false => libc::SCHED_OTHER,
-    };
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: reads the parameters that it is given.
-    unsafe { libc::sched_setscheduler(thread, policy, &raw const parameters) == 0 }
-}

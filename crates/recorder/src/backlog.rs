@@ -16,8 +16,6 @@ use fathom_model::raw::{RawChunk, Ring};
 use rustix::fs::{CWD, Mode, OFlags, fstatvfs, openat};
 use zstd::bulk::Compressor;
 
-use crate::background::{Background, Load};
-
 /// Bytes of drained records that wait in memory; a single drain may have more.
 pub(crate) const MEMORY_BYTES: usize = 32 << 20;
 /// Bytes of them that wait in files, compressed, at most.
@@ -80,8 +78,6 @@ pub(crate) struct Sender<M> {
     segment: Option<Segment>,
     compressor: Option<Compressor<'static>>,
     plain: Vec<u8>,
-    /// The threads of the other end, and behind it.
-    background: Option<Arc<Background>>,
 }
 
 /// The file that is written to.
@@ -124,7 +120,6 @@ fn with_limits<M>(directory: &Path, limits: Limits) -> (Sender<M>, Receiver<M>) 
         segment: None,
         compressor: Compressor::new(LEVEL).ok(),
         plain: Vec::new(),
-        background: None,
     };
     (sender, Receiver(backlog))
 }
@@ -164,18 +159,6 @@ impl<M> State<M> {
 }
 
 impl<M> Sender<M> {
-    /// The threads that take what this end hands over.
-    pub(crate) fn set_background(&mut self, background: Arc<Background>) {
-        self.background = Some(background);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State<M>> {
-        match &self.background {
-            Some(background) => background.lock(&self.backlog.state),
-            None => self.backlog.lock(),
-        }
-    }
-
     /// Hands over what was drained, and takes buffers back by `spare` that are no longer needed. Waits
     /// when neither memory nor files have room.
     pub(crate) fn drained(
@@ -185,18 +168,20 @@ impl<M> Sender<M> {
         spare: impl FnMut(Vec<u8>),
     ) -> Result<(), DecoderEnded> {
         let bytes = bytes_of(&chunks);
-        let limits = self.backlog.limits;
-        let has_memory = self.lock().has_memory(bytes, &limits);
-        if !has_memory && let Some(filed) = self.file(&chunks, watermark_ns) {
-            chunks.into_iter().map(|chunk| chunk.bytes).for_each(spare);
-            let mut state = self.lock();
-            state.file += filed.length as u64;
-            return self.put(state, Waiting::Filed(filed));
-        }
-        let mut state = self.lock();
-        while !state.closed && !state.has_memory(bytes, &limits) {
-            self.background.iter().for_each(|threads| threads.hurry());
-            state = self.backlog.wait(state);
+        let backlog = Arc::clone(&self.backlog);
+        let mut state = backlog.lock();
+        if !state.has_memory(bytes, &backlog.limits) {
+            drop(state);
+            if let Some(filed) = self.file(&chunks, watermark_ns) {
+                chunks.into_iter().map(|chunk| chunk.bytes).for_each(spare);
+                let mut state = backlog.lock();
+                state.file += filed.length as u64;
+                return self.put(state, Waiting::Filed(filed));
+            }
+            state = backlog.lock();
+            while !state.closed && !state.has_memory(bytes, &backlog.limits) {
+                state = backlog.wait(state);
+            }
         }
         state.memory += bytes;
         self.put(state, Waiting::Here(Entry::Drained(chunks, watermark_ns)))
@@ -204,7 +189,7 @@ impl<M> Sender<M> {
 
     /// Sends what does not wait for room.
     pub(crate) fn message(&self, message: M) -> Result<(), DecoderEnded> {
-        let state = self.lock();
+        let state = self.backlog.lock();
         self.put(state, Waiting::Here(Entry::Message(message)))
     }
 
@@ -224,19 +209,7 @@ impl<M> Sender<M> {
 
     /// Bytes that wait in files.
     pub(crate) fn in_files(&self) -> u64 {
-        self.lock().file
-    }
-
-    /// The records that wait. `drained`: bytes that came since the last look.
-    pub(crate) fn load(&self, drained: usize, saving: bool) -> Load {
-        let state = self.lock();
-        Load {
-            drained,
-            in_memory: state.memory,
-            in_files: state.file,
-            room: self.backlog.limits.file,
-            saving,
-        }
+        self.backlog.lock().file
     }
 
     /// Writes a drain to a file; none when there is no room, or writing fails: then it stays in memory.
@@ -248,7 +221,7 @@ impl<M> Sender<M> {
         }
         let packed = self.compressor.as_mut()?.compress(&self.plain).ok()?;
         let length = packed.len() as u64;
-        if self.lock().file + length > limits.file {
+        if self.backlog.lock().file + length > limits.file {
             return None;
         }
         let full = |segment: &Segment| segment.length >= limits.segment;

@@ -167,7 +167,6 @@ impl<S: RecordSource> Drain<S> {
 
     /// Reports the progress of the recording to the observer and the session.
     fn report(&mut self, observer: &mut dyn Observer) {
-        self.pipeline.look();
         for save in self.pipeline.new_saves() {
             observer.saved(&save);
         }
@@ -225,7 +224,6 @@ impl<S: RecordSource> Drain<S> {
     /// Ends what the kernel does, and takes what is left there.
     fn settle(&mut self) -> Result<(), RecordError> {
         self.source.stop()?;
-        self.pipeline.await_rows();
         self.meta.clock.end_monotonic_ns = Some(monotonic_ns() as i64);
         self.meta.clock.end_realtime_ns = Some(realtime_ns() as i64);
         self.drain(u64::MAX)?;

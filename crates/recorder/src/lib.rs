@@ -38,7 +38,6 @@
 
 #![warn(missing_docs)]
 
-mod background;
 mod backlog;
 mod call_counters;
 mod drain;

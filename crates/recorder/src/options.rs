@@ -47,7 +47,7 @@ pub struct Options {
     pub keep: Vec<KeepLimit>,
     /// Save what is kept when a call comes.
     pub save_when: Option<SaveWhen>,
-    /// Flush each part to the device once it is written, and let no records wait for an idle CPU.
+    /// Flush each part to the device once it is written.
     pub durable: bool,
     /// File that gets the kernel's records, too, for [`crate::replay`].
     pub raw: Option<PathBuf>,

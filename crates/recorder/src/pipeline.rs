@@ -1,7 +1,6 @@
 //! The thread between the rings and the session: merges, decodes, enriches and
 //! hands rows to the writer.
 
-use std::cell::Cell;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -20,7 +19,6 @@ use fathom_session::{
     Finished, SaveRequest, SessionWriter, WriterOptions, create_private, discard,
 };
 
-use crate::background::Background;
 use crate::backlog::{self, DecoderEnded, Entry, backlog, bytes_of};
 use crate::rules::RulesFeed;
 use crate::stages::{ROWS_BYTES, Stages, Written};
@@ -44,8 +42,6 @@ pub(crate) struct Pipeline {
     raw: Option<Capture>,
     output: PathBuf,
     existed: bool,
-    /// Rows are awaited while the recording goes on.
-    awaited: bool,
 }
 
 /// The work of the thread.
@@ -90,11 +86,6 @@ pub(crate) enum Message {
 
 pub(crate) struct Running {
     to: backlog::Sender<Message>,
-    background: Arc<Background>,
-    /// Bytes drained since the last look at the background.
-    drained: Cell<usize>,
-    /// Snapshots that were requested and not reported.
-    saving: Cell<usize>,
     spare: Receiver<Vec<u8>>,
     /// Buffers of drains that wait in files.
     own_spare: Vec<Vec<u8>>,
@@ -135,11 +126,6 @@ impl Pipeline {
         rules: Option<RulesFeed>,
     ) -> Result<Self, RecordError> {
         let existed = output.symlink_metadata().is_ok();
-        let awaited = options.watched
-            || options.durable
-            || trigger.is_some()
-            || rules.is_some()
-            || !options.keep.is_empty();
         let raw = match &options.raw {
             Some(path) => Some(create_capture(path, meta, options)?),
             None => None,
@@ -161,19 +147,15 @@ impl Pipeline {
             raw,
             output: output.to_owned(),
             existed,
-            awaited,
         })
     }
 
-    /// Starts the thread. `urgent`: the recorder may have a higher priority than the program, and so
-    /// may raise the priority of a thread that it has lowered.
-    pub(crate) fn start(mut self, urgent: bool) -> Result<Running, RecordError> {
+    pub(crate) fn start(mut self) -> Result<Running, RecordError> {
         let Some(stages) = self.stages.take() else {
             return Err(RecordError::Internal("the pipeline was started twice"));
         };
         system::return_large_buffers();
-        let (mut to, from) = backlog(&self.output);
-        let mut threads = stages.threads().to_vec();
+        let (to, from) = backlog(&self.output);
         let (spare_to, spare) = channel();
         let shared = Arc::<Shared>::default();
         let work = Work {
@@ -186,22 +168,12 @@ impl Pipeline {
             // Loading the probes is over by now and does not count as recording.
             cpu_before: system::own_usage().0,
         };
-        let (id_to, id) = channel();
         let thread = std::thread::Builder::new()
             .name("fathom-rows".into())
-            .spawn(move || {
-                id_to.send(system::thread_id()).ok();
-                work.run(&from)
-            })
+            .spawn(move || work.run(&from))
             .map_err(RecordError::system("can't start a thread"))?;
-        threads.extend(id.recv());
-        let background = Arc::new(Background::new(threads, self.awaited || !urgent));
-        to.set_background(Arc::clone(&background));
         Ok(Running {
             to,
-            background,
-            drained: Cell::new(0),
-            saving: Cell::new(0),
             spare,
             own_spare: Vec::new(),
             shared,
@@ -337,7 +309,6 @@ impl Running {
         chunks: Vec<RawChunk>,
         watermark_ns: u64,
     ) -> Result<(), RecordError> {
-        self.drained.set(self.drained.get() + bytes_of(&chunks));
         let own_spare = &mut self.own_spare;
         match (self.to).drained(chunks, watermark_ns, |buffer| own_spare.push(buffer)) {
             Ok(()) => Ok(()),
@@ -355,22 +326,7 @@ impl Running {
     /// Counts for session.json. They do not wait for what was drained before: should the recorder be
     /// killed, they say what is missing.
     pub(crate) fn note_totals(&self, totals: Totals) {
-        self.news().totals = Some(totals);
-    }
-
-    fn news(&self) -> MutexGuard<'_, News> {
-        self.background.lock(&self.shared)
-    }
-
-    /// Decides how urgent the work behind the rings is.
-    pub(crate) fn look(&self) {
-        let load = self.to.load(self.drained.take(), self.saving.get() > 0);
-        self.background.look(load);
-    }
-
-    /// The recording is over, and the session is awaited.
-    pub(crate) fn await_rows(&self) {
-        self.background.await_rows();
+        lock(&self.shared).totals = Some(totals);
     }
 
     /// Compressed bytes that wait in files.
@@ -380,22 +336,17 @@ impl Running {
 
     /// Saves the recording so far next to the session, with the losses until then.
     pub(crate) fn save(&self, because: &str, losses: Losses) {
-        self.saving.set(self.saving.get() + 1);
-        self.background.hurry();
         self.tell(Message::Save(save_request(&self.output, because), losses));
     }
 
     /// Why what is kept is to be saved now; says so once for each save.
     pub(crate) fn wanted_save(&self) -> Option<String> {
-        self.news().wanted.take()
+        lock(&self.shared).wanted.take()
     }
 
     /// Copies that were made, or could not be, since the last time.
     pub(crate) fn new_saves(&self) -> Vec<Save> {
-        let saves = self.news().not_reported();
-        self.saving
-            .set(self.saving.get().saturating_sub(saves.len()));
-        saves
+        lock(&self.shared).not_reported()
     }
 
     /// Memory to drain into.
@@ -404,7 +355,7 @@ impl Running {
     }
 
     pub(crate) fn written(&self) -> Written {
-        self.news().written
+        lock(&self.shared).written
     }
 
     /// Writes what is left and closes the session.

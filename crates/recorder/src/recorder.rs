@@ -34,8 +34,6 @@ pub struct Recorder {
     output: PathBuf,
     duration: Option<Duration>,
     before: Conditions,
-    /// Whether the recorder has a higher priority than before.
-    urgent: bool,
     protection: Protection,
 }
 
@@ -81,7 +79,7 @@ impl Recorder {
         };
         // The recorder must not wait for the program that fills its rings. Without
         // the right to do so it goes on as it is: losses are counted.
-        let urgent = system::set_nice(before.nice - URGENCY);
+        system::set_nice(before.nice - URGENCY);
         // When memory runs out the recording shows why: others are to go first.
         let protection = Protection::new(before.oom_score);
         let mut probe = Probe::load(&plan.probe)?;
@@ -115,7 +113,6 @@ impl Recorder {
             output,
             duration: options.duration,
             before,
-            urgent,
             protection,
         })
     }
@@ -166,7 +163,7 @@ impl Recorder {
         let counts = self.plan.probe.counters || self.plan.probe.tail;
         let drain = Drain::new(
             self.probe,
-            self.pipeline.start(self.urgent)?,
+            self.pipeline.start()?,
             self.rules,
             self.meta,
             (started, self.duration),

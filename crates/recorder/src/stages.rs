@@ -169,11 +169,6 @@ impl Stages {
         }
     }
 
-    /// The threads of the writer: their ids in the kernel.
-    pub(crate) fn threads(&self) -> &[i32] {
-        self.sink.writer.thread_ids()
-    }
-
     /// Takes records; everything before `watermark_ns` has been pushed.
     pub(crate) fn push(
         &mut self,

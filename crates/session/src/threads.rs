@@ -1,7 +1,6 @@
 //! Threads of a recorder, and their locks.
 
 use std::path::Path;
-use std::sync::mpsc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -23,21 +22,4 @@ pub(crate) fn spawn<T: Send + 'static>(
         .name(name.to_owned())
         .spawn(work)
         .map_err(SessionError::io("start a thread for", dir))
-}
-
-/// Starts a thread that works as long as the session is written; its id goes to `ids`.
-pub(crate) fn spawn_listed<T: Send + 'static>(
-    ids: &mut Vec<i32>,
-    name: &str,
-    dir: &Path,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, SessionError> {
-    let (to, id) = mpsc::sync_channel(1);
-    let thread = spawn(name, dir, move || {
-        to.send(rustix::thread::gettid().as_raw_nonzero().get())
-            .ok();
-        work()
-    })?;
-    ids.extend(id.recv());
-    Ok(thread)
 }

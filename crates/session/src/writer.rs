@@ -19,7 +19,7 @@ use crate::format::lock::RecorderLock;
 use crate::format::part;
 use crate::format::schema::{self, TableSchema};
 use crate::maintain::compactor;
-use crate::threads::{lock, spawn_listed};
+use crate::threads::{lock, spawn};
 use crate::write::catalog::PartTimes;
 use crate::write::options::WriterOptions;
 use crate::write::queue::SaveRequest;
@@ -94,7 +94,6 @@ pub struct SessionWriter {
     encoder: Option<JoinHandle<Result<(), SessionError>>>,
     compactor: Option<JoinHandle<()>>,
     durable: Option<JoinHandle<()>>,
-    thread_ids: Vec<i32>,
     _lock: RecorderLock,
 }
 
@@ -128,21 +127,19 @@ impl SessionWriter {
         if let Err(e) = shared.storage.fill_reserve() {
             shared.note(&e);
         }
-        let mut ids = Vec::new();
         let (durable, parts) = if options.durable {
             let (to, parts) = mpsc::channel();
             let shared = shared.clone();
-            let flush = move || flush::run(&shared, &parts);
-            let thread = spawn_listed(&mut ids, "fathom-flush", dir, flush)?;
+            let thread = spawn("fathom-flush", dir, move || flush::run(&shared, &parts))?;
             (Some(thread), Some(to))
         } else {
             (None, None)
         };
         let worker = Worker::new(shared.clone(), &options, parts)?;
-        let encoder = spawn_listed(&mut ids, "fathom-encode", dir, move || worker.run())?;
+        let encoder = spawn("fathom-encode", dir, move || worker.run())?;
         let compactor = {
             let shared = shared.clone();
-            spawn_listed(&mut ids, "fathom-compact", dir, move || {
+            spawn("fathom-compact", dir, move || {
                 compactor::run(&shared, options.compact, options.compact_interval)
             })?
         };
@@ -152,14 +149,8 @@ impl SessionWriter {
             encoder: Some(encoder),
             compactor: Some(compactor),
             durable,
-            thread_ids: ids,
             _lock: recorder,
         })
-    }
-
-    /// The threads that encode, write and merge: their ids in the kernel.
-    pub fn thread_ids(&self) -> &[i32] {
-        &self.thread_ids
     }
 
     /// Hands over rows to be written; waits while the queue is full.

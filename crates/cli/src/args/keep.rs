@@ -27,8 +27,8 @@ pub struct KeepOptions {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time,
           requires = "save_when")]
     pub save_pause: Duration,
-    /// Store and flush data to the device at once: a crash of the machine then loses about one second
-    /// instead of about half a minute, and a killed recorder loses no records that wait for an idle CPU
+    /// Flush stored data to the device at once: a crash of the machine then loses about one second
+    /// instead of about half a minute
     #[arg(long)]
     pub durable: bool,
     /// Which calls get a row of their own; the others are counted, exactly

@@ -237,7 +237,7 @@ fn record_in(
     let pipeline = Pipeline::create(&meta, &output, &options, trigger, None).unwrap();
     let drain = Drain::new(
         script,
-        pipeline.start(true).unwrap(),
+        pipeline.start().unwrap(),
         None,
         meta,
         (Instant::now(), options.duration),
