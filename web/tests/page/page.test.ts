@@ -497,7 +497,7 @@ async function painted(tab: Tab): Promise<number> {
 			const spread =
 				Math.max(data[i] ?? 0, data[i + 1] ?? 0, data[i + 2] ?? 0) -
 				Math.min(data[i] ?? 0, data[i + 1] ?? 0, data[i + 2] ?? 0);
-			if (spread > 60) found += 1;
+			if (spread > 35) found += 1;
 		}
 		return found;
 	});
