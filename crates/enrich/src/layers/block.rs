@@ -26,8 +26,10 @@ pub(crate) struct Blocks {
     submitters: Vec<Key>,
 }
 
-/// Devices that are remembered: more than a machine has at a time.
+/// Devices that are distinguished: more than a machine has at a time. The last one stands for all
+/// that come later, as rows that wait refer to devices by number.
 const MAX_DEVICES: usize = 4096;
+const OTHER_DEVICES: &str = "(other)";
 
 /// The devices that were seen, by the names of their records and as text.
 #[derive(Debug, Default)]
@@ -51,12 +53,13 @@ impl Devices {
     }
 
     fn add(&mut self, disk: &[u8; 32]) -> usize {
-        let name = Arc::from(&*escape_invalid_utf8(text::until_nul(disk)));
         if self.disks.len() < MAX_DEVICES {
+            let name = match self.disks.len() + 1 {
+                MAX_DEVICES => OTHER_DEVICES.into(),
+                _ => Arc::from(&*escape_invalid_utf8(text::until_nul(disk))),
+            };
             self.disks.push(*disk);
             self.names.push(name);
-        } else if let (Some(last), Some(text)) = (self.disks.last_mut(), self.names.last_mut()) {
-            (*last, *text) = (*disk, name);
         }
         self.disks.len() - 1
     }

@@ -141,3 +141,25 @@ fn several_bios_have_rows() {
     let [block, bios] = blocks.take();
     assert_eq!((block.len(), bios.len()), (1, 2));
 }
+
+#[test]
+fn a_number_is_always_of_the_same_device() {
+    let disk = |n: usize| {
+        let mut disk = [0; 32];
+        disk[..4].copy_from_slice(format!("{n:04}").as_bytes());
+        disk
+    };
+    let mut devices = Devices::default();
+    for n in 0..MAX_DEVICES + 3 {
+        devices.number(&disk(n));
+    }
+    assert_eq!(devices.names.len(), MAX_DEVICES);
+    for n in [0, MAX_DEVICES - 2, MAX_DEVICES - 1, MAX_DEVICES + 2, 7] {
+        let number = usize::from(devices.number(&disk(n)));
+        let name = match n + 1 >= MAX_DEVICES {
+            true => OTHER_DEVICES.to_owned(),
+            false => format!("{n:04}"),
+        };
+        assert_eq!(*devices.names[number], name);
+    }
+}
