@@ -107,6 +107,7 @@ static __always_inline bool find_files(struct task_struct *task, struct task_sta
 	}
 	*mode = READ(inode, i_mode);
 	bool storage = type_passes(inode, *mode);
+	bool any_type = config.network && desc->any_type && !filter.file_types;
 	struct file *file2 = NULL;
 	if (desc->fd2 != NO_ARG) {
 		file2 = file_of_fd(task, argument(regs, desc->fd2, compat));
@@ -116,7 +117,7 @@ static __always_inline bool find_files(struct task_struct *task, struct task_sta
 			storage |= type_passes(inode2, READ(inode2, i_mode));
 		}
 	}
-	if (!storage ||
+	if (!(storage || any_type) ||
 	    (by_path && !files_pass(state, file, file2, &state->file, &state->file2, now)))
 		return false;
 	if (names) {
@@ -124,7 +125,7 @@ static __always_inline bool find_files(struct task_struct *task, struct task_sta
 			state->file2 = handle_of(state, file2, now);
 		struct cached_file *cached = cached_file(state, file, now, true);
 		state->file = cached->handle;
-		cached->type_passes = !file2;
+		cached->type_passes = !file2 && storage;
 	}
 	if (!config.counters && !late && file2)
 		state->entry_pos2 = READ(file2, f_pos);
@@ -173,6 +174,35 @@ static __noinline bool note_files_late(struct task_struct *task, struct task_sta
 	return note_files(task, state, desc, regs, compat, true, now);
 }
 
+/* Keeps what the call may overwrite in the memory of the program. */
+static __noinline int note_early(struct task_state *state, struct pt_regs *regs)
+{
+	bool compat = COMPAT_CALLS && state->call_flags & STASH_COMPAT;
+	const volatile struct call_desc *desc = desc_of(state->number, compat);
+	state->early_stage = EARLY_NONE;
+	state->room = 0;
+	if (config.detail != DETAIL_FULL)
+		return 0;
+	if (desc->early != NO_ARG && !compat) {
+		__u64 address = argument(regs, desc->early, false);
+		__u64 bytes = desc->early_bytes;
+		barrier_var(bytes);
+		if (bytes > EARLY_BYTES)
+			bytes = EARLY_BYTES;
+		if (!address)
+			state->early_stage = EARLY_NULL;
+		else if (!bpf_probe_read_user(state->early, bytes, (void *)address))
+			state->early_stage = EARLY_READ;
+	}
+	if (desc->structure_room) {
+		__u64 address = argument(regs, desc->structure_len, compat);
+		__u32 room;
+		if (!bpf_probe_read_user(&room, sizeof(room), (void *)address))
+			state->room = room;
+	}
+	return 0;
+}
+
 /* `regs` may be null: they are looked for then. */
 static __always_inline int enter(struct pt_regs *regs, long id)
 {
@@ -202,9 +232,12 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 		regs = task_registers(task, id);
 	if (!regs)
 		return 0;
-	__u64 aio_ns = 0;
+	__u64 aio_began = 0;
+	/* Watched for operations of AIO only, which these programs do not see. */
+	if (!(HAVE_OPERATIONS && config.aio) && !(desc->selected & WATCH_CALL))
+		return 0;
 	if (HAVE_OPERATIONS && config.aio && unlikely(desc->selected & ~WATCH_CALL)) {
-		__u64 before = bpf_ktime_get_ns();
+		aio_began = bpf_ktime_get_ns();
 		if (desc->selected & WATCH_AIO_EXIT)
 			aio_harvest_all();
 		else
@@ -212,8 +245,6 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 				  argument(regs, 1, false), argument(regs, 2, false));
 		if (!(desc->selected & WATCH_CALL))
 			return 0;
-		aio_ns = bpf_ktime_get_ns() - before;
-		state->aio_ns = aio_ns;
 	}
 	/* One call in COST_SAMPLE is timed: what the programs themselves take. */
 	__u64 began = state->calls++ & (COST_SAMPLE - 1) ? 0 : bpf_ktime_get_ns();
@@ -242,6 +273,10 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 		state->call_flags = STASH_LEFT_OUT;
 		return 0;
 	}
+	if (config.network)
+		note_early(state, regs);
+	if (config.streams && desc->stream)
+		enter_streams(task, state, desc, regs, compat);
 #if HAVE_LAYERS
 	if (layer_config.counts)
 		cache_reset(&state->layers);
@@ -250,7 +285,12 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 		perf_begins(&state->perf);
 	/* Last, so that what is done above does not count as the call's time. */
 	__u64 now = bpf_ktime_get_ns();
-	state->enter_ns = now - aio_ns;
+	state->enter_ns = now;
+	if (aio_began) {
+		/* The call begins before its operations; its end is as much earlier. */
+		state->aio_ns = now - aio_began;
+		state->enter_ns = aio_began;
+	}
 	state->timed_ns = began ? now - began : 0;
 	return 0;
 }
@@ -323,6 +363,18 @@ __noinline __u64 iov_bytes(__u64 address, __u64 count, bool compat)
 		return NO_SIZE;
 	LOOP(IOV_MAX / IOV_CHUNK, iov_step, &s);
 	return s.sum;
+}
+
+/* Bytes that the segments of a struct msghdr ask for; NO_SIZE when it can't be read. */
+static __always_inline __u64 message_bytes(struct task_state *state, __u64 address, bool compat)
+{
+	/* Behind the name and its length. Into map memory, to leave the stack to iov_bytes(). */
+	__u64 *vector = &state->args[6];
+	if (bpf_probe_read_user(vector, 16, (void *)address + (compat ? 8 : 16)))
+		return NO_SIZE;
+	if (compat)
+		return iov_bytes((__u32)vector[0], vector[0] >> 32, true);
+	return iov_bytes(vector[0], vector[1], false);
 }
 
 #if HAVE_CONTENT
@@ -408,6 +460,8 @@ static __always_inline void name_result(struct task_struct *task, struct task_st
 		if (file)
 			call->file = handle_of(state, file, now);
 	}
+	if (config.network && desc->flow == FLOW_PAIR && call->ret == 0)
+		name_pair(task, state, desc, now);
 	if (flags & DESC_CHDIR && call->ret == 0)
 		call->file = handle_of_directory(state, task, desc->chroots, now);
 #if HAVE_FAULTS
@@ -472,6 +526,8 @@ static __always_inline bool add_rest(struct task_struct *task, struct task_state
 			wide = true;
 		}
 	}
+	if (config.network && desc->message != NO_ARG && config.detail != DETAIL_RAW && !pending)
+		call->size = message_bytes(state, kept_argument(state, desc->message), compat);
 	if (desc->seeks || desc->releases) {
 		if (!pending)
 			name_description(state, desc);
@@ -515,6 +571,8 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	call->size = NO_SIZE;
 	state->enter_ns = 0;
 
+	if (config.streams && desc->stream && !pending)
+		leave_streams(state, desc, regs, compat, ret);
 	bool plain = likely(desc->plain);
 	bool wide = flags & DESC_WIDE || unlikely(state->call_flags & STASH_BEFORE);
 	if (plain) {
@@ -573,6 +631,9 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	} else if (pending ? add_rest(task, state, true) : rest_of_call(state)) {
 		wide = true;
 	}
+
+	if (config.streams && desc->stream && state->streams[0].offset != NO_OFFSET && !pending)
+		call->offset = state->streams[0].offset;
 
 	bool cached = false;
 #if HAVE_LAYERS
@@ -658,6 +719,8 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 	if (!desc->selected)
 		return 0;
 	bool watched = HAVE_OPERATIONS && config.aio && desc->selected & ~WATCH_CALL;
+	if (!watched && !(desc->selected & WATCH_CALL))
+		return 0;
 	bool failed = is_error(desc->flags, ret);
 	/* The entry that the state holds is then an old one, which seccomp would make
 	 * look like that of a call that it answers. */
@@ -707,6 +770,9 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 		state->noted = 0;
 		state->call_flags = compat ? STASH_COMPAT : 0;
 		state->timed_ns = 0;
+		state->early_stage = EARLY_NONE;
+		state->room = 0;
+		state->streams[0].stage = state->streams[1].stage = STREAM_NONE;
 		state->perf.stage = PERF_NOT;
 	}
 	if ((filter.errors_only && !failed) || !call_passes(task, state, regs, ret, now, false) ||

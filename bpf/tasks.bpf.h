@@ -17,6 +17,9 @@
 #include "include/emit.h"
 #include "include/call_filter.h"
 #include "include/operations.h"
+#if HAVE_LAYERS
+#include "include/waits.h"
+#endif
 
 /* Recorded tasks that are alive. */
 __u64 live_tasks SEC(".data.live");
@@ -166,6 +169,11 @@ static __always_inline void forked(struct task_struct *parent, struct task_struc
 		consider_child(parent, child);
 	else
 		announce_task(child, state, TASK_FORK, false);
+#if HAVE_LAYERS
+	/* Until it runs for the first time. */
+	if (is_recorded(state))
+		waits_from_now(child, state, 0, 0);
+#endif
 }
 
 SEC("tp_btf/sched_process_fork")
@@ -276,6 +284,8 @@ static __always_inline int ended(struct task_struct *task)
 		if (!filters(TASK_RULES) || state->flags & TASK_ANNOUNCED)
 			send_task(task, TASK_EXIT, false, task->pid);
 	}
+	/* What it still does, it does after its end. */
+	set_flags(state, TASK_LEFT);
 	task_state_drop(task);
 	return 0;
 }
@@ -385,6 +395,30 @@ int adopt(struct bpf_iter__task *ctx)
 	state->call_flags = STASH_LEFT_OUT;
 	announce_task(task, state, TASK_SEEN, false);
 	take_in_call(task, state);
+#if HAVE_LAYERS
+	/* Where the kernel does not tell whether it runs, it counts as running. */
+	if (is_recorded(state) && bpf_core_field_exists(task->on_cpu) && !READ_TYPED(task, on_cpu))
+		waits_from_now(task, state, request_of(state), kernel_state(task));
+#endif
+	return 0;
+}
+
+/* Writes the calls in which recorded tasks are. */
+SEC("iter/task")
+int in_flight(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct task_state *state = task ? task_state_of(task) : NULL;
+	if (!is_recorded(state))
+		return 0;
+	struct in_flight_record record = { .ts_ns = state->enter_ns };
+	if (!record.ts_ns)
+		return 0;
+	bool compat = COMPAT_CALLS && state->call_flags & STASH_COMPAT;
+	record.syscall = desc_of(state->number, compat)->syscall;
+	record.pid = task->tgid;
+	record.tid = task->pid;
+	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
 	return 0;
 }
 
@@ -401,7 +435,12 @@ int pending(struct bpf_iter__task *ctx)
 		op_pending();
 #endif
 	struct task_state *state = task_state_of(task);
-	if (state && !(state->flags & TASK_WAITS_FOR_EXEC))
-		complete_pending(task, state);
+	if (!state || state->flags & TASK_WAITS_FOR_EXEC)
+		return 0;
+#if HAVE_LAYERS
+	if (state->layers.out_ns)
+		wait_ends(task, &state->layers, bpf_ktime_get_ns(), WAIT_PENDING);
+#endif
+	complete_pending(task, state);
 	return 0;
 }

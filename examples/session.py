@@ -1,20 +1,18 @@
 #!/usr/bin/env python3
-"""Reads a session of fathom with DuckDB and pandas, and draws two plots.
+"""Reads a session of fathom with the package in python/, and draws two plots.
 
-    pip install duckdb pandas matplotlib
+    pip install './python[plots]'
     python3 examples/session.py run.fathom -o run.png
 
-A session is a directory of Parquet files, a folder a table; docs/schema.md lists
-every table and column. fathom itself is not needed to read it. Cells begin with
+docs/schema.md lists every table and column. The program fathom is not needed. Cells begin with
 `# %%`, as notebooks and editors know them.
 """
 
 # %% The session: session.json says what was recorded, the folders hold the rows.
 import argparse
-import json
 from pathlib import Path
 
-import duckdb
+import fathom
 import pandas
 
 arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -23,72 +21,56 @@ arguments.add_argument("-o", "--output", type=Path, default=Path("session.png"))
 arguments.add_argument("--no-plot", action="store_true", help="print the tables only")
 options = arguments.parse_args()
 
-meta = json.loads((options.session / "session.json").read_text())
-started_at_ns = meta["clock"]["start_monotonic_ns"]
-totals = meta["totals"]
+session = fathom.open(options.session)
+started_at_ns = session.started_at_ns
+totals = session.meta["totals"]
 print(f"{totals['seen']} calls seen, {totals['stored']} stored, {totals['lost']} lost")
 
-# %% Tables as views. Rows of `files` are written again when they change: of one
-# file the last row counts, which a session that was closed has alone.
-database = duckdb.connect()
-
-
-def table(name):
-    """The rows of a table, as a relation that DuckDB reads when it is asked."""
-    return database.read_parquet(str(options.session / name / "*.parquet"))
-
-
-calls = table("syscalls")
-database.register("calls", calls)
-if (options.session / "faults").is_dir():
-    database.register("faults", table("faults"))
-
 # %% What took the time? A data frame of pandas from SQL.
-by_call = database.sql(
+by_call = session.sql(
     """
     SELECT syscall, count(*) AS calls, sum(bytes)::BIGINT AS bytes,
            sum(dur_ns) / 1e6 AS total_ms,
            quantile_cont(dur_ns, 0.5) / 1e3 AS median_us,
            quantile_cont(dur_ns, 0.99) / 1e3 AS p99_us
-    FROM calls GROUP BY syscall ORDER BY total_ms DESC, syscall LIMIT 10
+    FROM syscalls GROUP BY syscall ORDER BY total_ms DESC, syscall LIMIT 10
     """
 ).df()
 print(by_call.to_string(index=False))
 
 # %% Which files?
-by_file = database.sql(
+by_file = session.sql(
     """
     SELECT path, count(*) AS calls, sum(bytes)::BIGINT AS bytes
-    FROM calls WHERE path IS NOT NULL AND class = 'data'
+    FROM syscalls WHERE path IS NOT NULL AND class = 'data'
     GROUP BY path ORDER BY bytes DESC NULLS LAST, path LIMIT 10
     """
 ).df()
 print(by_file.to_string(index=False))
 
 # %% Where in the file, and how fast: offsets and latencies over time.
-moves = database.execute(
+moves = session.sql(
     """
     SELECT (ts_ns - ?) / 1e9 AS seconds, file_offset / 1048576.0 AS mib,
            dur_ns / 1e3 AS us, syscall
-    FROM calls WHERE class = 'data' AND file_offset IS NOT NULL AND bytes > 0
+    FROM syscalls WHERE class = 'data' AND file_offset IS NOT NULL AND bytes > 0
     ORDER BY ts_ns
     """,
     [started_at_ns],
 ).df()
 print(f"{len(moves)} reads and writes with an offset")
 
-# %% Mapped files are read and written without calls: their page faults, which are in a table of
-# their own. It has no folder when there were none.
-if (options.session / "faults").is_dir():
-    faults = database.execute(
-        """
-        SELECT (ts_ns - ?) / 1e9 AS seconds, file_offset / 1048576.0 AS mib,
-               dur_ns / 1e3 AS us, 'page fault' AS syscall
-        FROM faults ORDER BY ts_ns
-        """,
-        [started_at_ns],
-    ).df()
-    print(f"{len(faults)} page faults on mapped files")
+# %% Mapped files are read and written without calls: their page faults are in a table of their own.
+faults = session.sql(
+    """
+    SELECT (ts_ns - ?) / 1e9 AS seconds, file_offset / 1048576.0 AS mib,
+           dur_ns / 1e3 AS us, 'page fault' AS syscall
+    FROM faults ORDER BY ts_ns
+    """,
+    [started_at_ns],
+).df()
+print(f"{len(faults)} page faults on mapped files")
+if len(faults):
     moves = pandas.concat([moves, faults], ignore_index=True)
 
 # %% The plots.

@@ -1,9 +1,12 @@
 # shellcheck shell=bash
 # Release archives: the full program with DuckDB's library beside it, and the
-# small program that only records.
+# small program that only records. On Debian also a package of the full one.
+
+# shellcheck source=scripts/deb.sh
+. scripts/deb.sh
 
 make_dist() {
-	local version name dir time
+	local version name dir time files deb=
 	version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version *= *"\(.*\)"/\1/p' Cargo.toml)
 	name=fathom-$version-linux-$(uname -m)
 	time=$(git log -1 --format=%ct 2>/dev/null) || time=$(stat -c %Y Cargo.lock)
@@ -15,18 +18,28 @@ make_dist() {
 	mkdir "$dir/$name"
 	install -m 755 target/dist/release/fathom "$dir/$name/"
 	install -m 755 .deps/duckdb/libduckdb.so "$dir/$name/"
+	manuals "$dir/$name"
 	licences "$dir/$name"
 	[ ! -f "$(duckdb_licence)" ] || install -m 644 "$(duckdb_licence)" "$dir/$name/LICENSE-DUCKDB"
 	pack "$dir" "$name" "$time"
+	files=("$name.tar.gz" "$name-record.tar.gz")
+	if command -v dpkg-deb >/dev/null; then
+		deb=fathom_${version}_$(dpkg --print-architecture).deb
+		make_deb "$dir/$name" "$version" "$time" "dist/$deb"
+		files+=("$deb")
+	else
+		note "no Debian package: dpkg-deb is not installed"
+	fi
 
 	release_build record --no-default-features
 	mkdir "$dir/$name-record"
 	install -m 755 target/dist/release/fathom "$dir/$name-record/"
+	manuals "$dir/$name-record"
 	licences "$dir/$name-record"
 	pack "$dir" "$name-record" "$time"
 	rm -rf -- "$dir"
-	(cd dist && sha256sum "$name.tar.gz" "$name-record.tar.gz" >"$name.sha256")
-	ls -l "dist/$name"*
+	(cd dist && sha256sum "${files[@]}" >"$name.sha256" && ls -l "${files[@]}" "$name.sha256")
+	[ -z "$deb" ] || check_deb "dist/$deb"
 }
 
 # release_build WHAT [CARGO ARGUMENTS]. Of the whole workspace, so that dependencies have the
@@ -46,6 +59,17 @@ release_build() {
 	CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && printf '%s' "${flags[*]}") \
 		cargo build --release --locked --target-dir target/dist --workspace --bin fathom "$@"
 	strip --strip-debug target/dist/release/fathom
+}
+
+# manuals DIR: man pages and completions of the program in DIR, where packages have them.
+manuals() {
+	local share=$1/share
+	mkdir -p "$share/bash-completion/completions" "$share/zsh/site-functions" \
+		"$share/fish/vendor_completions.d"
+	"$1/fathom" man-pages "$share/man/man1"
+	"$1/fathom" completions bash >"$share/bash-completion/completions/fathom"
+	"$1/fathom" completions zsh >"$share/zsh/site-functions/_fathom"
+	"$1/fathom" completions fish >"$share/fish/vendor_completions.d/fathom.fish"
 }
 
 licences() {

@@ -11,6 +11,11 @@
 #include "files.h"
 #include "registers.h"
 
+static __always_inline const volatile struct call_desc *desc_of_state(struct task_state *state)
+{
+	return desc_of(state->number, COMPAT_CALLS && state->call_flags & STASH_COMPAT);
+}
+
 /* Whether calls on a file of this type are recorded. */
 static __always_inline bool type_passes(struct inode *inode, __u32 mode)
 {
@@ -20,6 +25,8 @@ static __always_inline bool type_passes(struct inode *inode, __u32 mode)
 		__u32 bits = 1 | 1 << ((mode & S_IFMT) >> 12);
 		return filter.file_types & bits && filter.file_types & type_bit(inode);
 	}
+	if (config.sockets && ((mode & S_IFMT) == S_IFSOCK || (mode & S_IFMT) == S_IFIFO))
+		return true;
 	return config.all_file_types || is_storage(inode, mode);
 }
 

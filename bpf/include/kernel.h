@@ -154,7 +154,51 @@ struct file {
 	struct inode *f_inode;
 	__s64 f_pos;
 	__u32 f_flags;
+	void *private_data;
 	file_ref_t f_ref;
+} CORE;
+
+struct net {
+	struct ns_common ns;
+} CORE;
+
+typedef struct {
+	struct net *net;
+} CORE possible_net_t;
+
+struct in6_addr {
+	__u8 bytes[16];
+};
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	__u16 skc_num;
+	__u16 skc_family;
+	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+} CORE;
+
+struct sock {
+	struct sock_common __sk_common;
+	struct socket *sk_socket;
+	__u16 sk_type;
+	__u16 sk_protocol;
+} CORE;
+
+struct socket {
+	struct file *file;
+	struct sock *sk;
+} CORE;
+
+struct unix_sock {
+	struct sock *peer;
+} CORE;
+
+struct tcp_sock {
+	__u32 total_retrans;
 } CORE;
 
 /* Before 6.13 a file's references were a plain counter. */
@@ -519,11 +563,14 @@ struct bpf_iter__task {
 struct pt_regs {
 	unsigned long bp, bx, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, sp;
 } CORE;
+/* arch/x86/include/asm/thread_info.h */
+#define TIF_SIGPENDING 2
 /* arch/x86/include/asm/thread_info.h: the call came through a 32-bit entry. */
 #define TS_COMPAT 0x0002
 #elif defined(__TARGET_ARCH_arm64)
 /* arch/arm64/include/asm/thread_info.h: the task runs a 32-bit program. */
 #define TIF_32BIT 22
+#define TIF_SIGPENDING 0
 /* arch/arm64/include/asm/ptrace.h */
 struct pt_regs {
 	__u64 regs[31];
@@ -559,6 +606,12 @@ struct pt_regs {
 /* include/linux/sched.h: threads that the kernel makes for io_uring. */
 #define PF_IO_WORKER 0x00000010
 #define PF_KTHREAD 0x00200000
+#define TASK_INTERRUPTIBLE 0x1
+#define TASK_UNINTERRUPTIBLE 0x2
+/* Stopped by a signal, or by a debugger. */
+#define TASK_STOPPED 0xc
+/* include/trace/events/lock.h: it spins, and does not sleep. */
+#define LCB_F_SPIN 1
 #define AT_EMPTY_PATH 0x1000
 #define F_GETLK 5
 #define F_SETLKW 7

@@ -437,6 +437,16 @@ __noinline int op_begin(void)
 			storage |= type_passes(READ(file2, f_inode), file_mode(file2));
 		if (!storage)
 			return 0;
+		if (config.streams && op->file_ptr) {
+			struct inode *inode = READ(file, f_inode);
+			lose_stream(inode_address(file), READ(inode, i_ino),
+				    STREAM_IN | STREAM_OUT);
+		}
+		if (config.streams && op->file2_ptr) {
+			struct inode *inode = READ(file2, f_inode);
+			lose_stream(inode_address(file2), READ(inode, i_ino),
+				    STREAM_IN | STREAM_OUT);
+		}
 		if (filters(1 << RULE_PATH)) {
 			bool pass = op->file_ptr
 					    ? files_pass(state, file, op->file2_ptr ? file2 : NULL,

@@ -19,7 +19,7 @@ enum limits {
 	SLOT_BYTES = 64,
 	/* Calls in bpf/syscalls.def and operations in bpf/operations.def together,
 	 * rounded up. */
-	MAX_SYSCALLS = 256,
+	MAX_SYSCALLS = 512,
 	/* System call numbers of any architecture that we serve lie below. */
 	MAX_NUMBERS = 512,
 	/* Operations of io_uring have their number as their place among the
@@ -45,6 +45,8 @@ enum limits {
 	/* Of a struct that an argument points to, at most: struct statx up to the
 	 * device. */
 	STRUCT_BYTES = 144,
+	/* Of a struct that is read at the entry of a call, at most: struct itimerspec. */
+	EARLY_BYTES = 32,
 	/* Of string3, which is a text and no path. */
 	MAX_TEXT = 256,
 	/* struct call_record: size has the number of segments above this bit. */
@@ -62,14 +64,14 @@ enum limits {
 	PLAIN_SIZE = 2,
 	PLAIN_OFFSET = 3,
 	/* What is no call is lost under these places behind the calls. */
-	LOST_FAULT = 255,
-	LOST_WRITEBACK = 254,
-	LOST_BLOCK = 253,
-	LOST_WAIT = 252,
-	LOST_IRQ = 251,
-	LOST_SPAN = 249,
-	LOST_STACK = 248,
-	LOST_COUNTERS = 247,
+	LOST_FAULT = 511,
+	LOST_WRITEBACK = 510,
+	LOST_BLOCK = 509,
+	LOST_WAIT = 508,
+	LOST_IRQ = 507,
+	LOST_SPAN = 505,
+	LOST_STACK = 504,
+	LOST_COUNTERS = 503,
 	/* Parts of a request to a device that its record can list. */
 	MAX_BIOS = 160,
 	/* Bytes of a stack that are sent: what the wrappers of the C library and the
@@ -156,6 +158,14 @@ enum arg_flag {
 	ARG_SIZE = 256,
 	/* string3 is the value of an extended attribute, or its beginning. */
 	ARG_VALUE = 512,
+	/* A null pointer was passed for the struct that is read at the entry. */
+	ARG_EARLY_NULL = 1024,
+	/* The struct begins with what was read at the entry. */
+	ARG_EARLY = 2048,
+	/* The struct ends with a struct flow_facts. */
+	ARG_FLOW = 4096,
+	/* offset2 is a position in the byte stream of a socket or a pipe. */
+	ARG_STREAM2 = 8192,
 };
 
 /* One completed call. offset is NO_OFFSET and size is NO_SIZE when the call
@@ -229,7 +239,7 @@ struct wide_call_record {
 	__s32 dirfd1; /* dirfd as passed */
 	__s32 dirfd2; /* dirfd2 as passed */
 	__s64 offset2; /* where the I/O on file2 took place */
-	__u64 extra[3]; /* further arguments, in order */
+	__u64 extra[3]; /* further arguments, in order; of messages [2]: bytes moved */
 	__u64 stat_dev; /* device of the path, as stat reports it */
 	__u64 stat_ino; /* inode of the path */
 	__u16 string1_len; /* bytes */
@@ -244,6 +254,40 @@ struct wide_call_record {
 	__u32 at1; /* handle of what dirfd1 stands for, absolute paths too; 0 without dirfd1 */
 	__u32 at2; /* the same of dirfd2 */
 	struct cache_facts cache; /* of a call */
+};
+
+/* What the kernel knows of a socket or a pipe, as a call on it returns. */
+struct flow_facts {
+	__u16 family; /* AF_, 0 of a pipe */
+	__u16 sock_type; /* SOCK_ */
+	__u16 protocol; /* IPPROTO_ */
+	__u16 local_port; /* 0: none */
+	__u16 remote_port; /* 0: not connected */
+	__u16 reserved; /* 0 */
+	__u32 net_ns; /* inode of its network namespace */
+	__u8 local[16]; /* address; of IPv4 the first 4 bytes */
+	__u8 remote[16]; /* address of the other end */
+	__u64 ino; /* inode of the socket */
+	__u64 peer_ino; /* of a Unix socket: inode of the other end, 0: not known */
+	__u32 handle; /* of its file */
+	__u32 peer; /* handle of the other end's file, 0: not known */
+	__u32 retransmits; /* of TCP: segments that were sent again */
+	__u32 tcp; /* 1: retransmits is known */
+};
+
+enum flow_source {
+	/* struct call_desc: the descriptor that the call returns, a new stream. */
+	FLOW_RESULT = 1,
+	/* The descriptor that the call works on. */
+	FLOW_FD = 2,
+	/* Two descriptors in memory, the ends of a new stream. */
+	FLOW_PAIR = 3,
+};
+
+/* Which way bytes go between a call and its descriptor, bits. */
+enum stream_direction {
+	STREAM_IN = 1,
+	STREAM_OUT = 2,
 };
 
 /* What an operation of io_uring or AIO has beyond a call. The first seven are
@@ -561,21 +605,67 @@ enum wait_flag {
 	WAIT_BY_INTERRUPT = 8,
 	/* That it was back was not seen: dur_ns is until that was noticed. */
 	WAIT_UNSEEN = 16,
+	/* It waited for a lock of the kernel that another task held. */
+	WAIT_LOCK = 32,
+	/* A signal woke it. */
+	WAIT_SIGNAL = 64,
+	/* It was still off the CPU when the recording ended: dur_ns is until then. */
+	WAIT_PENDING = 128,
 };
 
-/* A thread was off the CPU in the course of a request. */
+/* What a thread was doing as it left the CPU, three numbers in one: the call that it was in,
+ * its state, and the type of the file of that call. */
+enum wait_place {
+	/* Row in bpf/syscalls.def. */
+	WAIT_CALL_MASK = 511,
+	/* From here on calls that are never recorded: crates/model/src/syscalls/unrecorded.rs. */
+	WAIT_UNRECORDED = 400,
+	/* A call that is not there. */
+	WAIT_OTHER_CALL = 510,
+	/* None, as in a page fault. */
+	WAIT_NO_CALL = 511,
+	/* enum wait_state, three bits. */
+	WAIT_STATE_SHIFT = 9,
+	/* Type of the file, four bits: S_IFMT of its mode, shifted. */
+	WAIT_TYPE_SHIFT = 12,
+	/* The type when the call has no file, and no request: request_ns is the call's first
+	 * argument, which is the address of a futex. */
+	WAIT_TYPE_ADDRESS = 15,
+};
+
+enum wait_state {
+	/* It would have gone on. */
+	WAIT_RUNNABLE = 0,
+	WAIT_INTERRUPTIBLE = 1,
+	WAIT_UNINTERRUPTIBLE = 2,
+	/* By a signal or a debugger. */
+	WAIT_STOPPED = 3,
+	WAIT_OTHER_STATE = 4,
+};
+
+/* A thread was off the CPU. */
 struct wait_record {
 	__u8 kind; /* RECORD_WAIT */
 	__u8 flags; /* enum wait_flag */
-	__u16 state; /* TASK_ states of the kernel */
+	__u16 place; /* enum wait_place */
 	__u32 waker; /* thread that woke it */
 	__u64 ts_ns; /* when it left the CPU */
 	__u64 dur_ns; /* until it was back */
 	__u32 pid; /* process */
 	__u32 tid; /* thread */
-	__u64 request_ns; /* of the request */
+	__u64 request_ns; /* of the request; 0: outside requests */
 	__u64 wake_ns; /* when it was woken */
-	__u8 comm[16]; /* name of the waker */
+	__u8 comm[16]; /* name of the waker; of a softirq of the network: who sent, in 32 bits */
+};
+
+/* A call that has not returned: what the iterator `in_flight` writes, one for each. In no
+ * ring. */
+struct in_flight_record {
+	__u64 ts_ns; /* entry */
+	__u32 pid; /* thread group */
+	__u32 tid; /* thread */
+	__u32 syscall; /* row in bpf/syscalls.def */
+	__u32 reserved; /* 0 */
 };
 
 enum irq_type {
@@ -810,8 +900,8 @@ enum call_watch {
 
 /* How to record one call: where each argument stands (0 to 5, or NO_ARG). */
 struct call_desc {
+	__u16 syscall; /* row in bpf/syscalls.def */
 	__u8 selected; /* enum call_watch; 0: the call is not recorded */
-	__u8 syscall; /* row in bpf/syscalls.def */
 	__u8 flags; /* enum call_desc_flag */
 	__u8 fd; /* descriptor */
 	__u8 fd2; /* second descriptor */
@@ -846,7 +936,7 @@ struct call_desc {
 	__u8 lock; /* struct that a command of fcntl takes */
 	__u8 structure; /* struct that is kept */
 	__u8 structure_bytes; /* what is kept of it */
-	__u8 structure_out; /* 1: filled in by a call that succeeds */
+	__u8 structure_out; /* 1: filled in by a call that succeeds, 2: that returns more than 0 */
 	__u8 credentials; /* 1: changes the user of the task, and users are filtered */
 	__u8 string3; /* a further text */
 	__u8 null_path; /* 1: a null path stands for the descriptor before it */
@@ -855,7 +945,20 @@ struct call_desc {
 	__u8 value; /* value of an extended attribute, with CONTENT_MODE_PLAIN */
 	__u8 plain; /* 1: PLAIN_FD, PLAIN_SIZE, PLAIN_OFFSET, and what wide records have besides */
 	__u8 moves; /* 1: it uses, moves or gives up the position of a descriptor */
-	__u8 reserved; /* 0 */
+	__u8 known; /* 1: the call has a name; `syscall` may be WAIT_UNRECORDED or more */
+	__u8 any_type; /* 1: recorded whatever the type of its file */
+	__u8 early; /* struct that the call may overwrite, read at its entry */
+	__u8 early_bytes; /* what is kept of it, EARLY_BYTES at most */
+	__u8 structure_len; /* how much of `structure` the program passes or takes */
+	__u8 structure_unit; /* in units of so many bytes */
+	__u8 structure_room; /* 1: structure_len is an address, of the room and then of the length */
+	__u8 structure_any_abi; /* 1: laid out in the same way for 32-bit programs */
+	__u8 message; /* struct msghdr */
+	__u8 messages; /* array of struct mmsghdr, as many as the call returns */
+	__u8 flow; /* enum flow_source: struct flow_facts are sent */
+	__u8 stream; /* enum stream_direction; both: nobody can tell which bytes */
+	__u8 stream2; /* the same of the second file */
+	__u8 reserved[3]; /* 0 */
 };
 
 /* Set before the programs are loaded. */
@@ -877,7 +980,9 @@ struct probe_config {
 	__u32 perf_counters; /* bits of enum counter: read of each request; MAX_COUNTERS at most */
 	__u32 perf_values; /* how many bits that are */
 	__u32 tail; /* 1: struct tail_control says which calls get a record */
-	__u32 reserved; /* 0 */
+	__u32 network; /* 1: calls are recorded that have what only socket and waiting calls have */
+	__u32 sockets; /* 1: calls on sockets and pipes are recorded, too */
+	__u32 streams; /* 1: all calls that move bytes of sockets and pipes are recorded */
 };
 
 /* Which calls get a record when config.tail is set. The others are counted. User space

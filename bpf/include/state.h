@@ -71,10 +71,11 @@ struct fault_state {
 /* What the layers below know of the request that a task is in. */
 struct layer_state {
 	__u64 out_ns; /* when it left the CPU, 0: it did not */
-	__u64 out_request; /* in the course of which request */
+	__u64 out_request; /* request_ns as in struct wait_record */
 	__u64 wake_ns; /* when it was woken, 0: it was not */
 	__u32 out_flags; /* enum wait_flag */
-	__u32 out_state; /* TASK_ states of the kernel */
+	__u32 out_place; /* enum wait_place */
+	__u64 lock; /* of the kernel, that the task waits for; 0: none */
 	__u32 waker; /* as in struct wait_record */
 	__u8 waker_comm[16]; /* its name */
 	__u32 lookups; /* batches in which pages were looked up: cache_state.h */
@@ -124,6 +125,15 @@ enum perf_stage {
 	PERF_ENDED = 3,
 };
 
+/* What is known of the struct that a call may overwrite, at its return. */
+enum early_stage {
+	/* It has none, or it could not be read. */
+	EARLY_NONE = 0,
+	/* A null pointer was passed. */
+	EARLY_NULL = 1,
+	EARLY_READ = 2,
+};
+
 /* Counters of perf over the request that a task is in. */
 struct perf_state {
 	__u32 stage; /* enum perf_stage */
@@ -131,6 +141,28 @@ struct perf_state {
 	__u64 base[5]; /* MAX_COUNTERS: when the task came to the CPU it is on */
 	__u64 lag[5]; /* by how much longer each was wanted than counted, then */
 	__u64 sum[5]; /* what each grew by until then */
+};
+
+/* A direction of the byte stream of a socket or a pipe. */
+struct stream_key {
+	__u64 inode; /* its address, and enum stream_direction in the lowest bits */
+	__u64 ino; /* inode number */
+};
+
+enum stream_stage {
+	/* It is no stream, or older than the recording. */
+	STREAM_NONE = 0,
+	/* The call began while no other was in progress. */
+	STREAM_ALONE = 1,
+	STREAM_SHARED = 2,
+};
+
+/* A stream that a call uses. */
+struct stream_use {
+	struct stream_key key; /* of the stream */
+	__s64 offset; /* bytes before those of the call, NO_OFFSET: not known */
+	__u32 stage; /* enum stream_stage */
+	__u32 entries; /* calls that had begun */
 };
 
 /* What hangs on every recorded task. The call members are valid between entry
@@ -158,6 +190,10 @@ struct task_state {
 	struct cached_file files[32]; /* CACHED_FILES of them */
 	struct call_record call; /* of the call that returns, as it is made */
 	__u64 args[8]; /* of that call, by their index */
+	__u64 early[4]; /* struct that was read at the entry; EARLY_BYTES */
+	__u32 early_stage; /* enum early_stage */
+	__u32 room; /* bytes that the program has for the struct that the call fills in */
+	struct stream_use streams[2]; /* of the descriptor, and of the second one */
 };
 
 #endif

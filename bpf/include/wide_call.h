@@ -10,6 +10,7 @@
 #define FATHOM_WIDE_CALL_H
 
 #include "call_filter.h"
+#include "streams.h"
 #if HAVE_LAYERS
 #include "cache_state.h"
 #endif
@@ -123,6 +124,22 @@ static __always_inline __u64 device_number(__u32 major, __u32 minor)
 	return (minor & 0xff) | ((major & 0xfff) << 8) | ((__u64)(minor & ~0xff) << 12);
 }
 
+/* How many of `most` bytes of the struct that an argument points to count. */
+static __always_inline __u32 structure_bytes(struct task_state *state,
+					     const volatile struct call_desc *desc, __u32 most)
+{
+	__u64 given = kept_argument(state, desc->structure_len);
+	if (desc->structure_room) {
+		__u32 length;
+		if (bpf_probe_read_user(&length, sizeof(length), (void *)given))
+			return 0;
+		given = length < state->room ? length : state->room;
+	} else {
+		given = (__s32)given < 0 ? 0 : (__u32)given * (__u64)desc->structure_unit;
+	}
+	return given < most ? given : most;
+}
+
 /* Reads the struct that an argument points to, and takes device and inode from one
  * of stat; appends it if it is to be kept (`full`) and returns where the next bytes
  * go. Not for 32-bit programs, whose structs are others. */
@@ -139,8 +156,11 @@ static __always_inline __u32 append_struct(struct task_state *state, struct scra
 	} else {
 		bytes = desc->structure_bytes;
 		address = kept_argument(state, desc->structure);
-		if (desc->structure_out && call->ret < 0)
+		if (desc->structure_out &&
+		    (call->ret < 0 || (desc->structure_out > 1 && !call->ret)))
 			bytes = 0;
+		if (config.network && desc->structure_len != NO_ARG)
+			bytes = structure_bytes(state, desc, bytes);
 	}
 	if (!address)
 		record->arg_flags |= ARG_STRUCT_NULL;
@@ -166,9 +186,66 @@ static __always_inline __u32 append_struct(struct task_state *state, struct scra
 	}
 	if (!full)
 		return at;
-	record->struct_len = bytes;
+	record->struct_len += bytes;
 	return at + bytes;
 }
+
+/* Appends the struct that was read at the entry. */
+static __always_inline __u32 append_early(struct task_state *state, struct scratch *scratch,
+					  struct wide_call_record *record,
+					  const volatile struct call_desc *desc, __u32 at)
+{
+	if (state->early_stage == EARLY_NULL)
+		record->arg_flags |= ARG_EARLY_NULL;
+	if (state->early_stage != EARLY_READ || at >= SCRATCH_BYTES / 2)
+		return at;
+	at &= SCRATCH_BYTES / 2 - 1;
+	__builtin_memcpy(scratch->data + at, state->early, EARLY_BYTES);
+	record->arg_flags |= ARG_EARLY;
+	record->struct_len = desc->early_bytes;
+	return at + desc->early_bytes;
+}
+
+#if HAVE_LOOPS
+struct message_sum {
+	__u64 address;
+	__u64 count;
+	__u64 compat;
+	__u64 sum;
+};
+
+static long message_step(__u64 index, struct message_sum *s)
+{
+	/* struct mmsghdr: struct msghdr, and the bytes that were moved. */
+	__u64 stride = s->compat ? 32 : 64, place = s->compat ? 28 : 56;
+	__u32 bytes;
+	if (index >= s->count)
+		return 1;
+	if (bpf_probe_read_user(&bytes, sizeof(bytes),
+				(void *)s->address + index * stride + place)) {
+		s->sum = NO_SIZE;
+		return 1;
+	}
+	s->sum += bytes;
+	return 0;
+}
+
+/* Bytes that sendmmsg or recvmmsg moved, which returned `count`; NO_SIZE when not known. */
+__noinline __u64 messages_bytes(__u64 address, __u64 count, bool compat)
+{
+	enum { MOST_MESSAGES = 1024 };
+	struct message_sum s = { .address = address, .count = count, .compat = compat };
+	if (count > MOST_MESSAGES)
+		return NO_SIZE;
+	LOOP(MOST_MESSAGES, message_step, &s);
+	return s.sum;
+}
+#else
+static __always_inline __u64 messages_bytes(__u64 address, __u64 count, bool compat)
+{
+	return NO_SIZE;
+}
+#endif
 
 /* Whether the descriptor before a path stands for the file: with AT_EMPTY_PATH,
  * which has another meaning among the flags of open, and an empty path, or a null
@@ -275,11 +352,6 @@ static __always_inline struct wide_call_record *wide_of(struct scratch *scratch)
 	return (void *)scratch->data;
 }
 
-static __always_inline const volatile struct call_desc *desc_of_state(struct task_state *state)
-{
-	return desc_of(state->number, COMPAT_CALLS && state->call_flags & STASH_COMPAT);
-}
-
 /* Numbers, and where I/O took place. */
 static __always_inline void add_numbers(struct task_state *state, struct wide_call_record *record,
 					const volatile struct call_desc *desc, bool pending)
@@ -319,10 +391,21 @@ static __always_inline void add_numbers(struct task_state *state, struct wide_ca
 		} else {
 			record->arg_flags |= ARG_OFFSET_NULL;
 			struct file *file = file_of_fd(current_task(), call->fd);
-			if (file && (__u64)file == state->file_ptr)
+			if (config.streams && state->streams[0].offset != NO_OFFSET)
+				call->offset = state->streams[0].offset;
+			else if (file && (__u64)file == state->file_ptr)
 				call->offset = offset_at_position(current_task(), file, call->ret,
 								  state->entry_pos, call);
 		}
+	}
+	if (config.network && desc->messages != NO_ARG)
+		record->extra[2] = user_memory && call->ret >= 0
+					   ? messages_bytes(kept_argument(state, desc->messages),
+							    call->ret, compat)
+					   : NO_SIZE;
+	if (config.streams && desc->stream2 && state->streams[1].offset != NO_OFFSET) {
+		record->offset2 = state->streams[1].offset;
+		record->arg_flags |= ARG_STREAM2;
 	}
 	if (desc->fd2 != NO_ARG) {
 		record->fd2 = kept_argument(state, desc->fd2);
@@ -336,7 +419,7 @@ static __always_inline void add_numbers(struct task_state *state, struct wide_ca
 			if (desc->offset_ptr2 != NO_ARG)
 				record->arg_flags |= ARG_OFFSET2_NULL;
 			struct file *file = file_of_fd(current_task(), record->fd2);
-			if (file)
+			if (file && !(record->arg_flags & ARG_STREAM2))
 				record->offset2 = offset_at_position(
 					current_task(), file, call->ret, state->entry_pos2, call);
 		}
@@ -439,7 +522,10 @@ VERIFIED_ONCE int add_structures(struct task_state *state, struct scratch *scrat
 	if (config.content == CONTENT_MODE_PLAIN && full && desc->value != NO_ARG)
 		scratch->walk.at =
 			append_value(state, scratch, record, desc, call, scratch->walk.at);
-	if (!compat && (desc->structure != NO_ARG || desc->lock != NO_ARG)) {
+	if (config.network && full)
+		scratch->walk.at = append_early(state, scratch, record, desc, scratch->walk.at);
+	if ((!compat || (config.network && desc->structure_any_abi)) &&
+	    (desc->structure != NO_ARG || desc->lock != NO_ARG)) {
 		scratch->walk.at =
 			append_struct(state, scratch, record, desc, call, scratch->walk.at, full);
 	} else if (compat && call->ret == 0) {
@@ -511,9 +597,11 @@ static __always_inline bool send_wide(struct task_state *state, struct scratch *
 			add_string2(state, scratch);
 		if (config.detail != DETAIL_RAW &&
 		    (desc->string3 != NO_ARG || desc->value != NO_ARG ||
-		     desc->structure != NO_ARG || desc->lock != NO_ARG ||
+		     desc->structure != NO_ARG || desc->lock != NO_ARG || config.network ||
 		     state->call_flags & STASH_COMPAT))
 			add_structures(state, scratch);
+		if (config.network && desc->flow && config.detail != DETAIL_RAW)
+			add_flow(state, scratch);
 	}
 	if (desc->string3 != NO_ARG && (pending || config.detail != DETAIL_FULL))
 		record->arg_flags |= ARG_STRING3_PARTIAL;

@@ -448,11 +448,15 @@ fn argument(word: &str) -> Option<String> {
         "fd" | "fd2" | "dirfd" | "dirfd2" | "path" | "path2" | "target" | "name" | "size"
         | "iov" | "iovcnt" | "offset" | "offset2" | "offset_ptr" | "offset_ptr2" | "how"
         | "seek" | "length" | "stat" | "statx" | "ring" | "offset_hi" | "size_hi" | "pages"
-        | "stat64" | "buf" | "attr_value" | "utimbuf" | "timevals" | "timespecs" => camel(word),
+        | "stat64" | "buf" | "attr_value" | "utimbuf" | "timevals" | "timespecs" | "message"
+        | "messages" => camel(word),
         _ => {
             let (name, kind) = word.split_once(':')?;
             if let Some(kind) = kind.strip_prefix('*') {
                 return Some(format!("Arg::Struct {{ name: {name:?}, kind: {kind:?} }}"));
+            }
+            if let Some(kind) = kind.strip_prefix('^') {
+                return Some(format!("Arg::Early {{ name: {name:?}, kind: {kind:?} }}"));
             }
             match (name, kind) {
                 (_, "text") => return Some(format!("Arg::Text({name:?})")),

@@ -17,8 +17,8 @@ ship() {
 	mkdir -- "$work/logs"
 	# shellcheck disable=SC2016 # the shell that is recorded expands them
 	record "$1" --content hash -- bash -c '
-		/usr/bin/python3 "$1/shipper.py" "$2" "$3/app.log" "$3/shipped" 4 &
-		bash "$1/application.sh" "$3/app.log"
+		/usr/bin/python3 "$1/shipper.py" "$2" "$3/app.log" "$3/shipped" &
+		/usr/bin/python3 "$1/application.py" "$3/app.log"
 		wait' ship "$here" "$2" "$work/logs"
 	echo "written  $(value "$1" "SELECT sum(bytes)::BIGINT FROM syscalls WHERE call_writes(syscall) AND path LIKE '%/app.log'") bytes"
 	echo "shipped  $(stat -c %s "$work/logs/shipped") bytes"

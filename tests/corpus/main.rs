@@ -97,7 +97,13 @@ fn labels() -> Vec<Label> {
                 .collect(),
         }
     };
-    table("labels.txt").into_iter().map(label).collect()
+    let mut labels: Vec<Label> = table("labels.txt").into_iter().map(label).collect();
+    let of_all = labels.iter().position(|label| label.name == "*").unwrap();
+    let of_all = labels.remove(of_all).allowed;
+    for label in &mut labels {
+        label.allowed.extend(of_all.iter().cloned());
+    }
+    labels
 }
 
 fn promises() -> Vec<Promise> {

@@ -4,6 +4,7 @@ import ctypes
 import fcntl
 import mmap
 import os
+import queue
 import threading
 import time
 
@@ -67,6 +68,95 @@ def four_threads_on_one_inode():
 @program("thread-interference/good")
 def two_threads_on_their_own():
     writers(["one", "two"])
+
+
+RECORD = b"r" * (32 << 10)
+
+
+@setup("waits-for-anothers-sync/bad", "waits-for-anothers-sync/good", "waits-for-anothers-sync/good-worker")
+def a_log_with_room():
+    os.close(create("log", 32 << 20))
+
+
+def log(clients, records, durable):
+    """Clients hand records to a thread that makes them durable; they wait for that or not."""
+    inbox, ready = [], threading.Condition()
+
+    def writer():
+        name_thread("log-writer")
+        fd = os.open("log", os.O_WRONLY)
+        left, at = clients * records, 0
+        while left:
+            with ready:
+                ready.wait_for(lambda: inbox)
+                batch = inbox[:]
+                inbox.clear()
+            os.pwritev(fd, [RECORD] * len(batch), at)
+            os.fdatasync(fd)
+            at = (at + len(batch) * len(RECORD)) % (24 << 20)
+            left -= len(batch)
+            for event in batch:
+                event.set()
+
+    def client():
+        name_thread("client")
+        for _ in range(records):
+            event = threading.Event()
+            with ready:
+                inbox.append(event)
+                ready.notify()
+            if durable:
+                event.wait()
+            else:
+                time.sleep(0.002)
+
+    run(writer, *[client] * clients)
+
+
+@program("waits-for-anothers-sync/bad")
+def syncs_each_record_under_a_lock():
+    fd = os.open("log", os.O_WRONLY)
+    lock = threading.Lock()
+    at = [0]
+
+    def client():
+        name_thread("client")
+        for _ in range(100):
+            with lock:
+                os.pwrite(fd, RECORD, at[0])
+                os.fdatasync(fd)
+                at[0] = (at[0] + len(RECORD)) % (24 << 20)
+            time.sleep(0)
+
+    run(*[client] * 4)
+
+
+@program("waits-for-anothers-sync/good")
+def does_not_wait_for_the_log():
+    log(4, 150, False)
+
+
+@program("waits-for-anothers-sync/good-worker")
+def a_worker_that_waits_for_the_next_file():
+    """The next step of a pipeline has nothing to do until a file is durable, and nobody waits for
+    it."""
+    files = queue.SimpleQueue()
+
+    def saver():
+        name_thread("saver")
+        fd = os.open("log", os.O_WRONLY)
+        for i in range(100):
+            os.pwritev(fd, [RECORD] * 8, i % 64 << 18)
+            os.fdatasync(fd)
+            files.put(i)
+        files.put(None)
+
+    def uploader():
+        name_thread("uploader")
+        while files.get() is not None:
+            pass
+
+    run(saver, uploader)
 
 
 def store(checkpoint):
@@ -224,6 +314,41 @@ def reads_a_table():
             time.sleep(0.1)
         if i > 150:
             time.sleep(0.002)
+    touch("stop")
+
+
+def spin(number):
+    """Processes that compute until the program ends."""
+
+    def compute():
+        while not os.path.exists("stop"):
+            for _ in range(100_000):
+                pass
+
+    until("go")
+    wait(*[in_child(compute) for _ in range(number)])
+
+
+@helper("cpu-starvation/bad")
+def computes_on_all_processors():
+    spin(2 * os.cpu_count())
+
+
+@helper("cpu-starvation/good")
+def computes_beside_it():
+    spin(0)
+
+
+@program("cpu-starvation/bad", "cpu-starvation/good")
+def reads_from_memory():
+    fd = os.open("journal", os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, bytes(4 << 20), 0)
+    memory = mmap.mmap(-1, 1 << 20)
+    touch("go")
+    time.sleep(0.5)
+    os.nice(25)
+    for i in range(1000):
+        os.preadv(fd, [memory], i % 4 << 20)
     touch("stop")
 
 

@@ -1,6 +1,6 @@
 //! Operations of Linux AIO: a row each, with what the program knows of them.
 
-use fathom_tests::truth::{Selection, compare, logs};
+use fathom_tests::truth::{ALL_BUT_NETWORK, Selection, compare, logs};
 use fathom_tests::{Record, Recording, Scratch, need_root, workload};
 
 fn record(options: &[&str]) -> (Scratch, Recording) {
@@ -26,7 +26,7 @@ fn printed(recording: &Recording, word: &str) -> Vec<Vec<i64>> {
 #[test]
 fn every_operation() {
     need_root!();
-    let (scratch, recording) = record(&["--syscalls", "all"]);
+    let (scratch, recording) = record(&["--syscalls", ALL_BUT_NETWORK]);
     compare(&recording, &logs(&scratch.truth()), Selection::All);
     // The program took these out of its memory, without a call.
     let known = printed(&recording, "memory ");

@@ -119,7 +119,17 @@ fn a_closed_pipe_is_quiet() {
     let scratch = Scratch::new();
     let recording = recorded(&scratch, &[], &["threads", "own", "WORK", "2", "400"]);
     for format in [
-        "perfetto", "chrome", "strace", "dio", "iolog", "csv", "json", "ndjson",
+        "perfetto",
+        "chrome",
+        "strace",
+        "dio",
+        "iolog",
+        "folded",
+        "pprof",
+        "speedscope",
+        "csv",
+        "json",
+        "ndjson",
     ] {
         let mut child = Command::new(fathom())
             .arg("export")
@@ -161,7 +171,16 @@ fn hostile_names_in_every_format() {
         .command(["cat".into()].into_iter().chain(files))
         .run()
         .must_exit(0);
-    for format in ["chrome", "csv", "dio", "json", "ndjson", "strace"] {
+    for format in [
+        "chrome",
+        "csv",
+        "dio",
+        "folded",
+        "json",
+        "ndjson",
+        "speedscope",
+        "strace",
+    ] {
         let (text, _) = export(&recording.session, format, &[]);
         let text = String::from_utf8(text).unwrap();
         let bad = text
@@ -183,7 +202,7 @@ fn hostile_names_in_every_format() {
                 }
             }
             "dio" | "ndjson" => drop(lines_of_json(text.as_bytes())),
-            "csv" => {}
+            "csv" | "folded" => {}
             _ => drop(serde_json::from_str::<Value>(&text).unwrap()),
         }
     }
@@ -544,11 +563,15 @@ fn the_python_examples_run() {
     );
     let slowest = recording.rows("SELECT syscall, calls FROM by_syscall LIMIT 1");
     let plot = scratch.root().join("plot.png");
+    let mut package = std::ffi::OsString::from("PYTHONPATH=");
+    package.push(tools::project().join("python"));
     for script in ["session.py", "session_polars.py"] {
         let script = tools::project().join("examples").join(script);
         let text = must_run(
-            &python,
+            "env",
             [
+                package.as_os_str(),
+                python.as_os_str(),
                 script.as_os_str(),
                 recording.session.as_os_str(),
                 "-o".as_ref(),

@@ -393,7 +393,7 @@ fn waits_have_a_waker() {
     adds_up(&recording);
     let rows = recording.rows(
         "SELECT count(*) AS n FROM waits WHERE dur_ns < 0 OR run_queue_ns < 0 OR run_queue_ns > dur_ns
-             OR (reason = 'preempted' AND woken_at_ns IS NOT NULL) OR waker = ''",
+             OR (reason = 'cpu' AND woken_at_ns IS NOT NULL) OR waker = ''",
     );
     assert_eq!(rows[0].int("n"), Some(0));
     // Waits of a call lie in it.

@@ -18,6 +18,26 @@ pub fn compare(known: &Syscall, call: &Call, row: &Row) -> Result<(), String> {
             continue;
         };
         let name = match role {
+            Arg::Struct {
+                name,
+                kind: "sockaddr" | "taken_sockaddr",
+            } => {
+                address(arg, said.remove(*name))?;
+                continue;
+            }
+            Arg::Struct {
+                name,
+                kind: "fds" | "pollfds",
+            } => {
+                descriptors(arg, said.remove(*name))?;
+                continue;
+            }
+            // Of other operations it is a number.
+            Arg::Early { name, .. }
+                if call.name == "futex" && !said.contains_key(*name) && !arg.starts_with('{') =>
+            {
+                continue;
+            }
             Arg::Dirfd => "dirfd",
             Arg::Dirfd2 if known.position(Arg::Target).is_some() => "dirfd",
             Arg::Dirfd2 => "dirfd2",
@@ -44,6 +64,7 @@ pub fn compare(known: &Syscall, call: &Call, row: &Row) -> Result<(), String> {
                 continue;
             }
             Arg::Utimbuf | Arg::Timevals | Arg::Timespecs => "times",
+            Arg::Early { name, .. } => name,
             Arg::How => {
                 how(arg, &mut said)?;
                 said.remove("tail");
@@ -158,6 +179,72 @@ fn equal(role: &Arg, want: &str, found: &str) -> bool {
     }
     matches!(role, Arg::Value { kind: "hex", .. })
         && matches!((want, found), ("0", "NULL") | ("NULL", "0"))
+}
+
+/// Descriptors that a call makes or waits for. strace shows events that occurred elsewhere.
+fn descriptors(arg: &str, said: Option<String>) -> Result<(), String> {
+    let without = |text: &str, from: &str, to: &[char]| {
+        let mut parts = text.split(from);
+        let mut out = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            out.push_str(part.split_once(to).map_or("", |(_, rest)| rest));
+        }
+        out
+    };
+    let want = without(arg, "<", &['>']);
+    let found = said.as_deref().unwrap_or_default();
+    let mut shown = String::new();
+    for (i, part) in found.split(", revents=").enumerate() {
+        shown.push_str(match i {
+            0 => part,
+            _ => part.find('}').map_or("", |end| &part[end..]),
+        });
+    }
+    // An address: the call did not fill it in, or it could not be read.
+    if shown == want || (said.is_none() && want.starts_with("0x")) {
+        return Ok(());
+    }
+    Err(format!("descriptors: {said:?}, strace {arg}"))
+}
+
+/// The address of a socket.
+fn address(arg: &str, said: Option<String>) -> Result<(), String> {
+    let inside = arg.strip_prefix('{').and_then(|a| a.strip_suffix('}'));
+    let members = inside.and_then(strace::split).unwrap_or_default();
+    let member = |name: &str| {
+        let mut pairs = members.iter().filter_map(|member| member.split_once('='));
+        pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+    };
+    let call_of = |text: Option<&str>| {
+        let (_, inside) = text?.split_once('(')?;
+        let inside = inside.strip_suffix(')')?;
+        Some(inside.rsplit(", ").next()?.trim_matches('"').to_owned())
+    };
+    let want = match member("sa_family") {
+        Some("AF_INET") => {
+            let ip = call_of(member("sin_addr"));
+            ip.zip(call_of(member("sin_port")))
+                .map(|(ip, port)| format!("{ip}:{port}"))
+        }
+        Some("AF_INET6") => {
+            let port = call_of(member("sin6_port"));
+            let ip = inside
+                .and_then(|i| i.split_once("inet_pton(AF_INET6, \"")?.1.split_once('"'))
+                .map(|(ip, _)| ip.to_owned());
+            ip.zip(port).map(|(ip, port)| format!("[{ip}]:{port}"))
+        }
+        Some("AF_UNIX") => member("sun_path").map(str::to_owned),
+        // An address that was not filled in, or could not be read.
+        None if arg != "NULL" => None,
+        None => Some("NULL".to_owned()),
+        Some(_) => return Ok(()),
+    };
+    match (want, said) {
+        (want, said) if want == said => Ok(()),
+        // Without a name, or cut.
+        (None, Some(said)) if inside.is_some() && said.starts_with("{sa_family=") => Ok(()),
+        (want, said) => Err(format!("addr: {said:?}, strace {want:?} of {arg}")),
+    }
 }
 
 /// What strace shows of struct stat.

@@ -250,6 +250,16 @@ fn calls_on_mounts_mappings_and_watches_at_once_with_strace() {
     assert!(compare_all(&recording, &text, true) > 150);
 }
 
+#[test]
+fn sockets_and_waiting_at_once_with_strace() {
+    need_root!();
+    need_program!("strace");
+    let scratch = Scratch::new();
+    let command = [workload("sockets"), scratch.work()];
+    let (recording, text) = both(&scratch, &["--syscalls", "all"], &command);
+    assert!(compare_all(&recording, &text, true) > 150);
+}
+
 /// Every bit and many values of flags, modes and commands.
 #[test]
 fn the_vocabulary_at_once_with_strace() {

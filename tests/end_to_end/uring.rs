@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fathom_model::syscalls::{Api, SYSCALLS};
-use fathom_tests::truth::{Log, Selection, compare, logs};
+use fathom_tests::truth::{ALL_BUT_NETWORK, Log, Selection, compare, logs};
 use fathom_tests::{Record, Recording, Scratch, need_root, workload};
 use rustix::process::Signal;
 
@@ -21,7 +21,7 @@ fn record(options: &[&str]) -> (Scratch, Recording) {
 #[test]
 fn every_operation_of_all_file_types() {
     need_root!();
-    let (scratch, recording) = record(&["--syscalls", "all"]);
+    let (scratch, recording) = record(&["--syscalls", ALL_BUT_NETWORK]);
     let logs = logs(&scratch.truth());
     compare(&recording, &logs, Selection::All);
     is_complete(&logs);
@@ -234,7 +234,7 @@ fn an_operation_that_never_ends() {
     need_root!();
     let scratch = Scratch::new();
     let mut running = ways(&scratch, "pending", 1)
-        .options(["--syscalls", "all"])
+        .options(["--syscalls", ALL_BUT_NETWORK])
         .interactive()
         .spawn();
     assert_eq!(running.line(), "waits");
@@ -261,7 +261,7 @@ fn less_detail_records_the_same_operations() {
     for (detail, paths) in [("raw", false), ("fds", true)] {
         let scratch = Scratch::new();
         let recording = Record::new(&scratch)
-            .options(["--detail", detail, "--syscalls", "all"])
+            .options(["--detail", detail, "--syscalls", ALL_BUT_NETWORK])
             .command([workload("uring").as_os_str(), scratch.work().as_os_str()])
             .run()
             .must_exit(0);

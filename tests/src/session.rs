@@ -1,12 +1,13 @@
 //! What a session holds, through `fathom query` and `session.json`.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Map, Value};
 
-use crate::environment::fathom;
+use crate::environment::{fathom, must_run};
 use crate::record::Recording;
 
 /// One row of an answer.
@@ -46,6 +47,14 @@ impl std::fmt::Debug for Row {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", Value::Object(self.0.clone()))
     }
+}
+
+/// The critical path of a request, as `fathom critical-path` gives it.
+pub fn critical_path(session: &Path, rid: i64) -> Value {
+    let rid = rid.to_string();
+    let args = ["critical-path", "--request", &rid, "--format", "json"].map(OsStr::new);
+    let args = args.into_iter().chain([session.as_os_str()]);
+    serde_json::from_slice(&must_run(fathom(), args)).expect("JSON of fathom critical-path")
 }
 
 /// Runs `fathom query` and returns its rows.

@@ -50,7 +50,15 @@ pub struct Log {
     pub calls: Vec<Call>,
 }
 
-const NUMBERS: [&str; 6] = ["fd", "size", "file_offset", "dev", "ino", "user_data"];
+const NUMBERS: [&str; 7] = [
+    "fd",
+    "size",
+    "bytes",
+    "file_offset",
+    "dev",
+    "ino",
+    "user_data",
+];
 const TEXTS: [&str; 7] = [
     "path",
     "path2",
@@ -149,6 +157,10 @@ pub enum Selection {
     /// Calls on sockets, pipes and anonymous files too.
     All,
 }
+
+/// Calls on all types of files, for `--syscalls`. The workloads make pipes and wait without
+/// logging it, except for the one of `sockets.c`.
+pub const ALL_BUT_NETWORK: &str = "all,!socket,!wait";
 
 const MOST_SHOWN: usize = 25;
 

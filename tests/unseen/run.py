@@ -24,6 +24,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 KINDS = ("programs", "real", "later", "latest")
+# What runs beside a program may take its processors: true, but of the machine.
+OF_THE_MACHINE = {"cpu-starvation"}
 ENVIRONMENT = dict(os.environ, LC_ALL="C.UTF-8")
 
 
@@ -33,7 +35,7 @@ def labels(kind):
             name, rules, why = (part.strip() for part in line.split("|", 2))
             rules = [rule for rule in rules.split() if rule != "-"]
             wanted = {rule for rule in rules if not rule.endswith("?")}
-            yield name, wanted, {rule[:-1] for rule in rules if rule.endswith("?")}, why
+            yield name, wanted, {rule[:-1] for rule in rules if rule.endswith("?")} | OF_THE_MACHINE, why
 
 
 def drop(work, patterns):

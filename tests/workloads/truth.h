@@ -39,7 +39,7 @@
 
 /* What the row of a call must say. */
 struct expect {
-	long fd, size, offset, dev, ino;
+	long fd, size, offset, dev, ino, bytes;
 	const char *path, *path2, *arg, *arg2, *flags, *args;
 	/* Of operations: column op_flags, and user_data. */
 	const char *op_flags;
@@ -56,6 +56,7 @@ struct expect {
 			  .offset = UNSET,                                                         \
 			  .dev = UNSET,                                                            \
 			  .ino = UNSET,                                                            \
+			  .bytes = UNSET,                                                          \
 			  .user_data = UNSET,                                                      \
 			  __VA_ARGS__ })
 
@@ -268,6 +269,7 @@ __attribute__((unused)) static void truth_end(void)
 		truth_number(out, "file_offset", e->x.offset);
 		truth_number(out, "dev", e->x.dev);
 		truth_number(out, "ino", e->x.ino);
+		truth_number(out, "bytes", e->x.bytes);
 		truth_hex(out, "path", e->x.path);
 		truth_hex(out, "path2", e->x.path2);
 		truth_hex(out, "path_arg", e->x.arg);

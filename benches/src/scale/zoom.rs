@@ -137,6 +137,8 @@ fn statement(calls: &str, visits: &str, request: &Request, divide: &str) -> Stri
         By::Thread => "tid",
         By::Process => "pid",
         By::File => "file_id",
+        // Of another table, and not asked here.
+        By::Reason => "NULL",
         By::Layer => {
             return format!(
                 "SELECT (ts_ns - {from}) {divide} {width} AS b, layer AS k, count(*), sum(self_ns), \

@@ -4,6 +4,8 @@ use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
 use fathom_diagnose::Diagnosis;
+use fathom_export::parse_time;
+use fathom_model::meta::Clock;
 use fathom_query::escape::shell_words;
 use fathom_query::output::{self, Format, Options};
 use fathom_query::worker::{self, Form, Program, Statement, Worker};
@@ -189,6 +191,22 @@ pub fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
 }
 
 /// Opens a session and prints its problems.
+/// The window that --from and --until name, CLOCK_MONOTONIC nanoseconds.
+pub fn window(
+    from: Option<&str>,
+    until: Option<&str>,
+    clock: &Clock,
+) -> Result<(Option<i64>, Option<i64>), anyhow::Error> {
+    let time = |text: Option<&str>| text.map(|text| parse_time(text, clock)).transpose();
+    let (from, until) = (time(from)?, time(until)?);
+    if let (Some(from), Some(until)) = (from, until)
+        && from >= until
+    {
+        anyhow::bail!("the window ends before it begins: --until must be later than --from");
+    }
+    Ok((from, until))
+}
+
 pub fn open(path: &Path) -> Result<Session, Failure> {
     let session = Session::open(path).map_err(Failure::input)?;
     for problem in session.problems() {

@@ -20,9 +20,9 @@ pub fn syscalls() -> String {
     let classes = Class::ALL.map(Class::name).join(", ");
     format!(
         "Calls, and operations of io_uring and AIO, to record: names, classes ({classes}), \
-         `storage` (every call, on files and directories only), or `all` (also reads, writes, and \
-         similar calls on sockets, pipes, and anonymous inodes; network calls such as connect are \
-         never recorded); !NAME excludes. `fathom doctor --syscalls` lists them"
+         `storage` (every call on files and directories, without classes socket and wait), or `all` \
+         (every call, also reads, writes, and similar calls on sockets, pipes, and anonymous inodes); \
+         words add up, !NAME excludes. `fathom doctor --syscalls` lists them"
     )
 }
 

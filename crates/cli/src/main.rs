@@ -2,6 +2,7 @@
 //! exit status.
 
 mod args;
+mod completions;
 mod doctor;
 mod exit;
 mod help;
@@ -16,6 +17,8 @@ mod top;
 #[cfg(feature = "analysis")]
 mod analysis;
 #[cfg(feature = "analysis")]
+mod critical_path;
+#[cfg(feature = "analysis")]
 mod diff;
 #[cfg(feature = "analysis")]
 mod export;
@@ -23,6 +26,8 @@ mod export;
 mod interrupt;
 #[cfg(all(test, feature = "analysis"))]
 mod reference;
+#[cfg(feature = "analysis")]
+mod sessions;
 #[cfg(feature = "analysis")]
 mod sizes;
 #[cfg(feature = "analysis")]
@@ -67,6 +72,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "analysis")]
         Action::Why(options) => why::run(&options),
         #[cfg(feature = "analysis")]
+        Action::CriticalPath(options) => critical_path::run(&options),
+        #[cfg(feature = "analysis")]
         Action::Diagnose(options) => analysis::diagnose(&options),
         #[cfg(feature = "analysis")]
         Action::Diff(options) => diff::run(&options),
@@ -80,7 +87,11 @@ fn main() -> ExitCode {
         Action::Ui(options) => ui::run(&options),
         #[cfg(feature = "analysis")]
         Action::Export(options) => export::run(&options),
+        #[cfg(feature = "analysis")]
+        Action::Sessions(options) => sessions::run(&options),
         Action::Import(options) => import::run(&options),
+        Action::Completions(options) => completions::run(&options),
+        Action::ManPages(options) => completions::man_pages(&options),
     };
     match result {
         Ok(status) => ExitCode::from(status),

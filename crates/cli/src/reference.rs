@@ -1,4 +1,5 @@
-//! The reference of commands in the documentation, generated from the definitions of the options.
+//! Files that are generated from definitions: the reference of commands in the documentation, and
+//! the tables as the Python package knows them.
 
 use std::fmt::Write as _;
 
@@ -34,7 +35,8 @@ fn describe(page: &mut String, mut command: Command) {
         text(command.get_long_about().or(command.get_about())),
     );
     let mut headings: Vec<&str> = Vec::new();
-    for arg in command.get_arguments() {
+    let shown = |arg: &&Arg| !arg.is_hide_set() && arg.get_id() != "help";
+    for arg in command.get_arguments().filter(shown) {
         let heading = heading(arg);
         if !headings.contains(&heading) {
             headings.push(heading);
@@ -42,8 +44,8 @@ fn describe(page: &mut String, mut command: Command) {
     }
     for title in headings {
         let _ = write!(page, "\n| {} | Meaning |\n|---|---|\n", cell(title));
-        for arg in command.get_arguments() {
-            if heading(arg) == title && !arg.is_hide_set() && arg.get_id() != "help" {
+        for arg in command.get_arguments().filter(shown) {
+            if heading(arg) == title {
                 let _ = writeln!(page, "| {} | {} |", names(arg), cell(&meaning(arg)));
             }
         }
@@ -125,4 +127,75 @@ fn cell(text: &str) -> String {
 #[test]
 fn the_reference_of_commands_is_up_to_date() {
     fathom_testkit::expect_file("docs/reference/commands.md", &markdown());
+}
+
+/// `python/fathom/_schema.py`.
+fn python_schema() -> String {
+    use fathom_model::tables::{ColumnType, Stored};
+    let mut page = String::from(
+        "\"\"\"Tables of a session, and how its Parquet files contain their columns.\n\n\
+         Generated from crates/model/src/tables.rs: FATHOM_BLESS=1 ./do test regenerates it.\n\
+         \"\"\"\n\n\
+         # Version of the tables (schema_version in session.json).\n",
+    );
+    let version = fathom_model::tables::SCHEMA_VERSION;
+    let _ = writeln!(page, "SCHEMA_VERSION = {version}\n");
+    page.push_str(
+        "# By table: columns (name, type, expression over the stored columns; the last ones are \
+         hidden), key.\n\
+         TABLES: dict[str, tuple[list[tuple[str, str, str, bool]], list[str]]] = {\n",
+    );
+    for table in fathom_model::tables::TABLES {
+        let _ = writeln!(page, "    \"{}\": (\n        [", table.name);
+        for column in table.columns {
+            let ty = match column.ty {
+                ColumnType::I64 => "BIGINT",
+                ColumnType::I32 => "INTEGER",
+                ColumnType::Bool => "BOOLEAN",
+                ColumnType::Str => "VARCHAR",
+                ColumnType::Blob => "BLOB",
+                ColumnType::ListI64 => "BIGINT[]",
+            };
+            let value = match column.stored {
+                Stored::AsIs | Stored::Hidden => column.name.to_string(),
+                Stored::Less { name, terms } => terms.iter().fold(name.to_string(), |sum, term| {
+                    let sign = if term.minus { '-' } else { '+' };
+                    let of = format!("coalesce({}, 0)", term.column);
+                    match term.divisor {
+                        1 => format!("{sum} {sign} {of}"),
+                        by => format!("{sum} {sign} {of} // {by}"),
+                    }
+                }),
+            };
+            let hidden = match column.stored {
+                Stored::Hidden => "True",
+                _ => "False",
+            };
+            let _ = writeln!(
+                page,
+                "            (\"{}\", \"{ty}\", \"{value}\", {hidden}),",
+                column.name
+            );
+        }
+        for difference in table.differences() {
+            let (name, a, b) = (difference.name, difference.minuend, difference.subtrahend);
+            let _ = writeln!(
+                page,
+                "            (\"{name}\", \"BIGINT\", \"{a} - {b}\", False),"
+            );
+        }
+        let key: Vec<String> = table.key.iter().map(|key| format!("\"{key}\"")).collect();
+        let _ = writeln!(page, "        ],\n        [{}],\n    ),", key.join(", "));
+    }
+    page.push_str("}\n\n# Views, which the program answers.\nVIEWS: list[str] = [\n");
+    for view in fathom_query::view_names() {
+        let _ = writeln!(page, "    \"{view}\",");
+    }
+    page.push_str("]\n");
+    page
+}
+
+#[test]
+fn the_tables_of_the_python_package_are_up_to_date() {
+    fathom_testkit::expect_file("python/fathom/_schema.py", &python_schema());
 }

@@ -2,7 +2,6 @@
 
 use std::io::{IsTerminal, Write};
 
-use fathom_export::parse_time;
 use fathom_query::escape::text;
 use fathom_query::{Db, Limits};
 use fathom_report::diagnosis_in_passing;
@@ -48,16 +47,7 @@ fn story(session: &Session, args: &WhyArgs) -> Result<Story, anyhow::Error> {
 /// The requests that options ask about.
 fn scope(db: &Db, session: &Session, args: &WhyArgs) -> Result<Scope, anyhow::Error> {
     let clock = &session.meta().clock;
-    let time = |value: &Option<String>| {
-        let time = value.as_deref().map(|value| parse_time(value, clock));
-        time.transpose()
-    };
-    let (from_ns, until_ns) = (time(&args.from)?, time(&args.until)?);
-    if let (Some(from), Some(until)) = (from_ns, until_ns)
-        && from >= until
-    {
-        anyhow::bail!("the window ends before it begins: --until must be later than --from");
-    }
+    let (from_ns, until_ns) = analysis::window(args.from.as_deref(), args.until.as_deref(), clock)?;
     let file = args
         .file
         .as_deref()

@@ -1,6 +1,5 @@
 //! `fathom zoom`: sums over any window of a session in any number of buckets.
 
-use fathom_export::parse_time;
 use fathom_query::Limits;
 use fathom_query::zoom::{By, Filter, Request, Zoom};
 use fathom_session::{Session, on_latest};
@@ -34,19 +33,9 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
         }
     }
     let clock = session.meta().clock.clone();
-    let time = |text: &Option<String>| {
-        let time = text.as_deref().map(|text| parse_time(text, &clock));
-        time.transpose().map_err(Failure::input)
-    };
     let start = clock.start_monotonic_ns;
-    let (from, to) = (time(&args.from)?, time(&args.until)?);
-    if let (Some(from), Some(to)) = (from, to)
-        && from >= to
-    {
-        return Err(Failure::input(anyhow::anyhow!(
-            "the window ends before it begins: --until must be later than --from"
-        )));
-    }
+    let window = analysis::window(args.from.as_deref(), args.until.as_deref(), &clock);
+    let (from, to) = window.map_err(Failure::input)?;
     let filter = Filter {
         syscall: args.syscall.clone().map(|name| vec![name]),
         class: args.class.clone().map(|name| vec![name]),
@@ -109,6 +98,7 @@ fn by(by: ByArg) -> By {
         ByArg::Process => By::Process,
         ByArg::File => By::File,
         ByArg::Layer => By::Layer,
+        ByArg::Reason => By::Reason,
     }
 }
 

@@ -27,7 +27,7 @@ use fathom_model::raw::{RawChunk, Ring};
 use thiserror::Error;
 
 /// Version of the format that [`Writer`] writes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 const MAGIC: [u8; 8] = *b"FATHMCAP";
 const BYTE_ORDER: u32 = 0x0102_0304;
@@ -47,8 +47,10 @@ pub enum CaptureError {
         "not a fathom capture (it does not begin with FATHMCAP); pass a file written by `record --raw`"
     )]
     NotACapture,
-    /// The file is of a later version.
-    #[error("the capture has version {0}, this fathom reads {VERSION}; use a newer fathom")]
+    /// The file is of another version.
+    #[error(
+        "the capture has version {0}, this fathom reads {VERSION}; replay it with the fathom that wrote it"
+    )]
     Version(u32),
     /// The file was written on a machine of the other byte order.
     #[error(

@@ -18,6 +18,10 @@ const CAUSES: [&str; 1] = ["sync-storm"];
 /// As above.
 const CAUSE: i64 = 4;
 
+/// The rule whose time is measured, not estimated: what requests waited for a processor is of no
+/// other finding, which keeps the rest of them.
+const MEASURED: &str = "cpu-starvation";
+
 /// A finding of whose requests' time such a cause has claimed this share says the same as it: what
 /// the cause has left of them is what the slowest took beyond the rest.
 const CAUSED: f64 = 0.3;
@@ -41,13 +45,18 @@ struct Book {
     /// Of each sum, and of each thread.
     of_sums: Vec<Vec<ClaimedPart>>,
     of_threads: Vec<Vec<ClaimedPart>>,
+    /// Of each sum, what a finding of the rule [`MEASURED`] has.
+    measured_ns: Vec<i64>,
     /// Indexes of the sums of a file, and of a process.
     by_file: BTreeMap<FileId, Vec<usize>>,
     by_pid: BTreeMap<i32, Vec<usize>>,
 }
 
 /// The time that a finding can claim.
+#[derive(Default)]
 struct Claim {
+    /// Cost of the finding without the measured time of its requests, nanoseconds.
+    cost: i64,
     /// Of sums with their threads, and of threads beyond that, nanoseconds.
     sums: Vec<(usize, usize, i64)>,
     threads: Vec<(usize, i64)>,
@@ -77,6 +86,7 @@ impl Book {
         Self {
             of_sums: vec![Vec::new(); times.sums.len()],
             of_threads: vec![Vec::new(); times.threads.len()],
+            measured_ns: vec![0; times.sums.len()],
             by_file,
             by_pid,
             times,
@@ -116,10 +126,13 @@ impl Book {
         // By thread: sums of it, and how much of them is left.
         let mut of_thread: BTreeMap<usize, Vec<(usize, i64)>> = BTreeMap::new();
         let (mut taken, mut has): (i64, BTreeMap<usize, i64>) = (0, BTreeMap::new());
+        let (mut measured, mut unmeasured) = (0i64, 0i64);
         for i in sums {
             let Some(sum) = self.times.sums.get(i) else {
                 continue;
             };
+            measured += self.measured_ns.get(i).copied().unwrap_or(0);
+            unmeasured = unmeasured.saturating_add(sum.left_ns);
             for part in self.of_sums.get(i).into_iter().flatten() {
                 taken = taken.saturating_add(part.ns);
                 *has.entry(part.by).or_default() += part.ns;
@@ -128,6 +141,13 @@ impl Book {
                 of_thread.entry(thread).or_default().push((i, sum.left_ns));
             }
         }
+        let unmeasured = unmeasured.saturating_add(taken);
+        let mut share = Share::new(cost, unmeasured.saturating_add(measured));
+        let cost = if measured > 0 {
+            share.next(unmeasured)
+        } else {
+            cost
+        };
         let left = |thread: usize| self.times.threads.get(thread).map_or(0, |t| t.left_ns);
         let free = of_thread.into_iter().map(|(thread, sums)| {
             let all: i64 = sums.iter().map(|(_, ns)| ns).sum();
@@ -137,10 +157,9 @@ impl Book {
         let all_free: i64 = free.iter().map(|(_, ns, _)| ns).sum();
         let wanted = cost.min(all_free);
         let mut claim = Claim {
-            sums: Vec::new(),
-            threads: Vec::new(),
-            owner: None,
+            cost,
             taken: taken as f64 / taken.saturating_add(all_free).max(1) as f64,
+            ..Claim::default()
         };
         // Each thread and each sum gives by its share.
         let mut of_threads: BTreeMap<usize, i64> = BTreeMap::new();
@@ -182,6 +201,32 @@ impl Book {
         };
         claim.owner = most(has).or_else(|| most(nearby));
         any.then_some(claim)
+    }
+
+    /// Takes the time out that these requests waited for a processor; returns how much that is.
+    fn take_measured(&mut self, scopes: &[Scope], cost: i64) -> i64 {
+        let sums = self.sums_of(scopes);
+        let sum = |i: &usize| self.times.sums.get(*i).map_or(0, |sum| sum.queued_ns);
+        let all: i64 = sums.iter().map(sum).sum();
+        let mut share = Share::new(cost.min(all), all);
+        let mut own = 0;
+        for i in sums {
+            let Some(sum) = self.times.sums.get_mut(i) else {
+                continue;
+            };
+            let ns = share.next(sum.queued_ns).min(sum.left_ns);
+            sum.left_ns -= ns;
+            own += ns;
+            let tid = sum.key.tid;
+            if let Some(measured) = self.measured_ns.get_mut(i) {
+                *measured += ns;
+            }
+            let thread = self.thread(tid);
+            if let Some(thread) = thread.and_then(|at| self.times.threads.get_mut(at)) {
+                thread.left_ns -= ns;
+            }
+        }
+        own
     }
 
     fn take(&mut self, by: usize, claim: &Claim) {
@@ -253,11 +298,13 @@ pub(crate) fn settle(
     let cost = |finding: &Finding| finding.cost_ns.unwrap_or(0);
     let mut order: Vec<(usize, i64)> = findings.iter().map(cost).enumerate().collect();
     order.retain(|(_, cost)| *cost > 0);
+    let of_rule = |i: usize, is: &dyn Fn(&str) -> bool| {
+        findings.get(i).is_some_and(|finding| is(finding.rule))
+    };
     order.sort_by_key(|(i, cost)| {
-        let cause = findings
-            .get(*i)
-            .is_some_and(|finding| CAUSES.contains(&finding.rule));
-        Reverse(if cause { cost * CAUSE } else { *cost })
+        let cause = of_rule(*i, &|rule| CAUSES.contains(&rule));
+        let measured = of_rule(*i, &|rule| rule == MEASURED);
+        (!measured, Reverse(if cause { cost * CAUSE } else { *cost }))
     });
     let mut book = Book::new(times);
     let mut under: BTreeMap<usize, usize> = BTreeMap::new();
@@ -269,10 +316,14 @@ pub(crate) fn settle(
         let Some(finding) = findings.get_mut(i) else {
             continue;
         };
+        if finding.rule == MEASURED {
+            finding.cost_ns = Some(book.take_measured(&finding.scopes, cost));
+            continue;
+        }
         let Some(claim) = book.look(&finding.scopes, cost) else {
             continue;
         };
-        let own = claim.ns();
+        let (own, whole, cost) = (claim.ns(), cost, claim.cost);
         let of_files = finding
             .scopes
             .iter()
@@ -290,16 +341,15 @@ pub(crate) fn settle(
         }
         book.take(i, &claim);
         finding.cost_ns = Some(own);
-        if own < cost && finding.group == Group::Performance {
+        if own < whole && finding.group == Group::Performance {
             finding.severity = finding.severity.min(Severity::by_share(own, span_ns));
         }
     }
     minor.retain_mut(|note| {
-        let cost = cost(note);
-        let Some(claim) = book.look(&note.scopes, cost) else {
+        let Some(claim) = book.look(&note.scopes, cost(note)) else {
             return true;
         };
-        let own = claim.ns();
+        let (own, cost) = (claim.ns(), claim.cost);
         let tells = (cost - own) as f64 <= cost as f64 * MOST;
         if tells {
             book.take(usize::MAX, &claim);

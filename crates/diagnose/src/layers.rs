@@ -1,5 +1,7 @@
 //! Rows of the layers below the calls, and what they add up to for each request.
 
+mod waits;
+
 use hashbrown::HashMap;
 
 use fathom_model::Batch;
@@ -7,6 +9,7 @@ use fathom_model::tables::{BIOS, BLOCK, FAULTS, IRQS, Table, WAITS};
 
 use crate::call::FileId;
 use crate::columns::Columns;
+pub use waits::Wait;
 
 /// A kind of row below the calls that a rule may look at one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,6 +19,8 @@ pub enum Layer {
     Fault,
     /// Rows of `irqs`.
     Interrupt,
+    /// Rows of `waits`.
+    Wait,
 }
 
 /// A row below the calls.
@@ -26,6 +31,8 @@ pub enum Row<'a> {
     Fault(Fault<'a>),
     /// An interrupt in the course of a request.
     Interrupt(Interrupt<'a>),
+    /// A thread was off the CPU, in a request or outside of requests.
+    Wait(Wait<'a>),
 }
 
 impl Row<'_> {
@@ -34,6 +41,7 @@ impl Row<'_> {
             Row::Device(_) => Layer::Device,
             Row::Fault(_) => Layer::Fault,
             Row::Interrupt(_) => Layer::Interrupt,
+            Row::Wait(_) => Layer::Wait,
         }
     }
 }
@@ -136,7 +144,9 @@ pub struct Below {
     pub written_bytes: i64,
     /// Time off the CPU, whatever for, nanoseconds.
     pub off_cpu_ns: i64,
-    /// Of which for I/O.
+    /// Of which it could have run, but other threads had the CPU.
+    pub run_queue_ns: i64,
+    /// Of the time off the CPU, for I/O.
     pub io_wait_ns: i64,
     /// Of which in wait for a thread, which is `waker_tid` of the longest,
     /// nanoseconds.
@@ -171,11 +181,7 @@ pub(crate) struct Layers {
 /// Tables of layers with the columns to read, and the column that limits a batch in time. In the
 /// order in which batches of one time must be fed.
 pub(crate) const TABLES: &[(&Table, &[&str], &str)] = &[
-    (
-        &WAITS,
-        &["rid", "ts_ns", "dur_ns", "reason", "waker_tid"],
-        "ts_ns",
-    ),
+    (&WAITS, waits::COLUMNS, "ts_ns"),
     (&IRQS, &["ts_ns", "dur_ns", "pid", "tid", "name"], "ts_ns"),
     (
         &BIOS,
@@ -314,7 +320,7 @@ impl Layers {
         let columns = Columns::new(batch, names);
         let table = batch.table;
         if std::ptr::eq(table, &WAITS) {
-            self.waits(&columns);
+            self.waits(&columns, row);
         } else if std::ptr::eq(table, &IRQS) {
             interrupts(&columns, row);
         } else if std::ptr::eq(table, &BIOS) {
@@ -332,29 +338,6 @@ impl Layers {
         let below = self.below(rid);
         below.misses += misses;
         below.ahead += ahead;
-    }
-
-    fn waits(&mut self, columns: &Columns) {
-        for i in 0..columns.rows() {
-            let (Some(rid), Some(dur)) = (columns.i64(0, i), columns.i64(2, i)) else {
-                continue;
-            };
-            self.below(rid).off_cpu_ns += dur;
-            match columns.text(3, i) {
-                Some("io") => self.below(rid).io_wait_ns += dur,
-                Some("uninterruptible") => {
-                    if let Some(waker) = columns.i32(4, i) {
-                        let below = self.below(rid);
-                        below.lock_wait_ns += dur;
-                        if dur > below.longest_lock_ns {
-                            below.longest_lock_ns = dur;
-                            below.waker_tid = waker;
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
     }
 
     fn pieces(&mut self, columns: &Columns) {

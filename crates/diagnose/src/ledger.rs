@@ -48,6 +48,7 @@ struct Sum {
 struct Spent {
     ns: i64,
     waited_ns: i64,
+    queued_ns: i64,
     calls: i64,
     bytes: i64,
 }
@@ -56,6 +57,7 @@ impl Spent {
     fn add(&mut self, other: Spent) {
         self.ns = self.ns.saturating_add(other.ns);
         self.waited_ns = self.waited_ns.saturating_add(other.waited_ns);
+        self.queued_ns = self.queued_ns.saturating_add(other.queued_ns);
         self.calls += other.calls;
         self.bytes = self.bytes.saturating_add(other.bytes);
     }
@@ -110,6 +112,7 @@ impl Ledger {
                     }
                     _ => below.io_wait_ns,
                 },
+                queued_ns: below.run_queue_ns.clamp(0, call.dur_ns.max(0)),
                 calls: 1,
                 bytes: call.moved(),
             },
@@ -126,9 +129,8 @@ impl Ledger {
         };
         let spent = Spent {
             ns: fault.dur_ns.max(0),
-            waited_ns: 0,
             calls: 1,
-            bytes: 0,
+            ..Spent::default()
         };
         self.add(key, fault.pid, (fault.ts_ns, fault.dur_ns), spent);
     }
@@ -193,6 +195,7 @@ impl Ledger {
                 left_ns: sum.ns,
                 own_ns: sum.spent.ns,
                 waited_ns: sum.spent.waited_ns,
+                queued_ns: sum.spent.queued_ns,
                 calls: sum.spent.calls,
                 bytes: sum.spent.bytes,
                 directory: key
@@ -231,6 +234,8 @@ pub(crate) struct Claimable {
     pub(crate) own_ns: i64,
     /// Of which it waited for I/O, and in syncs for the file system too.
     pub(crate) waited_ns: i64,
+    /// Of which it could have run, but other threads had the CPU.
+    pub(crate) queued_ns: i64,
     /// How many these are.
     pub(crate) calls: i64,
     pub(crate) bytes: i64,

@@ -126,7 +126,8 @@ impl Activity {
             Unlink | Rmdir => Activity::Remove,
             Rename | SetAttr | Link | Symlink | Mkdir | Mknod | SetXattr => Activity::Change,
             Flock | Fcntl => Activity::Lock,
-            Dup | Ioctl | Mmap | Munmap | Madvise | Other => Activity::Other,
+            Dup | Ioctl | Mmap | Munmap | Madvise | Connect | Accept | Send | Receive | Poll
+            | Futex | Sleep | WaitChild | Other => Activity::Other,
         }
     }
 
@@ -139,7 +140,7 @@ impl Activity {
 }
 
 /// Whether a call of a kind on a file is one to storage; pipes, sockets and terminals are not.
-fn is_storage(kind: Kind, file: Option<&FileState>) -> bool {
+pub(crate) fn is_storage(kind: Kind, file: Option<&FileState>) -> bool {
     match file.filter(|file| !file.file_type.is_empty()) {
         Some(file) => matches!(
             &*file.file_type,

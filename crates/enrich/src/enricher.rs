@@ -161,7 +161,7 @@ impl Enricher {
                 fs_path,
             } => {
                 known.files.event(record, path, fs_path);
-                self.calls.forget_file(record.handle);
+                self.calls.file(record);
                 layers.forget_file(record.handle);
                 self.faults.forget_file(record.handle);
             }
@@ -260,6 +260,7 @@ impl Enricher {
             files.into_batch(file_strings),
             file_paths.into_batch(path_strings),
             processes.into_batch(process_strings),
+            self.calls.take_flows(),
             self.calls.take(),
             faults,
             writeback,

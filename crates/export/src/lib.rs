@@ -18,6 +18,7 @@ mod iolog;
 mod json;
 mod lanes;
 mod perfetto;
+mod profile;
 mod removed;
 mod row;
 mod source;
@@ -53,6 +54,8 @@ enum Make {
     Exporter(for<'a> fn(&Export<'a>) -> Result<Box<dyn Exporter + 'a>>),
     /// The writer of `fathom query`, for table syscalls.
     Table(output::Format),
+    /// Sums of time by stack.
+    Profile(profile::Kind),
     /// The page's server, which knows what the page asks: not this crate.
     Page,
 }
@@ -104,6 +107,24 @@ impl Format {
             what: "the same, version 3: with times",
             binary: false,
             make: Make::Exporter(|e| Ok(Box::new(iolog::Iolog::new(true, e.text.terminal)))),
+        },
+        Format {
+            name: "folded",
+            what: "I/O time by stack, one per line, for flame graphs",
+            binary: false,
+            make: Make::Profile(profile::Kind::Folded),
+        },
+        Format {
+            name: "pprof",
+            what: "I/O time, bytes and requests by stack, for go tool pprof and similar viewers",
+            binary: true,
+            make: Make::Profile(profile::Kind::Pprof),
+        },
+        Format {
+            name: "speedscope",
+            what: "the same for speedscope, as JSON",
+            binary: false,
+            make: Make::Profile(profile::Kind::Speedscope),
         },
         Format {
             name: "csv",
@@ -223,6 +244,7 @@ pub fn export(
     let mut exporter = match format.make {
         Make::Table(format) => return table::write(db, format, selection, text, out, progress),
         Make::Exporter(make) => make(&Export { db, meta, text })?,
+        Make::Profile(kind) => return profile::write(db, meta, kind, selection, out, progress),
         Make::Page => return Err(ExportError::Page),
     };
     let source = SessionRows::new(db, selection, exporter.tables())?;

@@ -177,7 +177,7 @@ impl<'db> SessionRows<'db> {
 
 impl Selection {
     /// The condition on times, for any table.
-    fn window(&self) -> String {
+    pub(crate) fn window(&self) -> String {
         let mut parts = Vec::new();
         if let Some(ns) = self.from_ns {
             parts.push(format!("ts_ns >= {ns}"));
@@ -202,7 +202,7 @@ impl Selection {
 }
 
 /// Whether the condition is one, before anything is written.
-fn check_condition(db: &Db, selection: &Selection) -> Result<()> {
+pub(crate) fn check_condition(db: &Db, selection: &Selection) -> Result<()> {
     let Some(condition) = &selection.condition else {
         return Ok(());
     };
@@ -352,7 +352,7 @@ fn others(db: &Db, selection: &Selection) -> Result<Vec<String>> {
     Ok(parts)
 }
 
-fn integers(db: &Db, sql: &str, mut take: impl FnMut(&[Option<i64>])) -> Result<()> {
+pub(crate) fn integers(db: &Db, sql: &str, mut take: impl FnMut(&[Option<i64>])) -> Result<()> {
     use arrow::array::{Array, AsArray};
     use arrow::datatypes::Int64Type;
     for batch in db.query(sql)? {

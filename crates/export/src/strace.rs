@@ -11,6 +11,7 @@ use std::io::Write;
 use fathom_enrich::fcntl_result;
 use fathom_model::bytes::{self, quote_like_strace};
 use fathom_model::errno;
+use fathom_model::kind::Kind;
 use fathom_model::meta::SessionMeta;
 use fathom_model::syscalls::{Arg, Returns, SYSCALLS, Syscall};
 use fathom_query::Db;
@@ -182,7 +183,12 @@ fn arguments(
         }
         let from_kernel = match role {
             Arg::Buf | Arg::Iov => !call.writes(),
-            Arg::Stat | Arg::Statx | Arg::Stat64 | Arg::Struct { kind: "statfs", .. } => true,
+            Arg::Stat | Arg::Statx | Arg::Stat64 => true,
+            Arg::Struct { kind, .. } => matches!(
+                *kind,
+                "statfs" | "taken_sockaddr" | "taken_sockopt" | "fds" | "wstatus"
+            ),
+            Arg::Message | Arg::Messages => call.kind == Kind::Receive,
             Arg::AttrValue => !call.name.contains("setxattr"),
             Arg::Ignored => !call.name.starts_with("set") && !call.name.contains("setxattr"),
             _ => false,
@@ -265,7 +271,11 @@ fn argument(row: &Row<'_>, call: &Syscall, role: Arg, removed: &Removed) -> Opti
         Arg::Path | Arg::Target => path(row.path_arg, value(row.args, "path_arg")),
         Arg::Path2 => path(row.path_arg2, value(row.args, "path_arg2")),
         Arg::Name => named("name"),
-        Arg::Text(name) | Arg::Struct { name, .. } => named(name),
+        Arg::Struct {
+            name,
+            kind: "sockaddr" | "taken_sockaddr",
+        } => named(name).map(|text| address(&text)),
+        Arg::Text(name) | Arg::Struct { name, .. } | Arg::Early { name, .. } => named(name),
         Arg::Size => number(row.size).or_else(|| named("size")),
         Arg::Iovcnt => named("iovcnt"),
         Arg::AttrValue => named("value"),
@@ -326,6 +336,26 @@ fn path(text: Option<&str>, note: Option<&str>) -> Option<String> {
         (Some(text), Some(_)) => Some(quoted(text) + "..."),
         (text, _) => text.map(quoted),
     }
+}
+
+/// The struct that an address of a socket stands for.
+fn address(text: &str) -> String {
+    let inside = match (text.chars().next(), text.rsplit_once(':')) {
+        (Some('"' | '@'), _) => format!("AF_UNIX, sun_path={text}"),
+        (Some('['), Some((ip, port))) => {
+            let ip = ip.trim_matches(['[', ']']);
+            let (ip, scope) = ip.split_once('%').unwrap_or((ip, "0"));
+            format!(
+                "AF_INET6, sin6_port=htons({port}), sin6_flowinfo=?, \
+                 inet_pton(AF_INET6, \"{ip}\", &sin6_addr), sin6_scope_id={scope}"
+            )
+        }
+        (Some('0'..='9'), Some((ip, port))) => {
+            format!("AF_INET, sin_port=htons({port}), sin_addr=inet_addr(\"{ip}\")")
+        }
+        _ => return text.to_string(),
+    };
+    format!("{{sa_family={inside}}}")
 }
 
 /// The fields of stat(2) or statx(2) that strace shows without -v.

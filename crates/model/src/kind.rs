@@ -94,6 +94,22 @@ kinds! {
     Msync,
     /// Announces the use of mapped memory to the kernel.
     Madvise,
+    /// Connects a socket.
+    Connect,
+    /// Takes a connection in.
+    Accept,
+    /// Moves bytes into a socket, by a call of sockets.
+    Send,
+    /// Moves bytes out of a socket, by a call of sockets.
+    Receive,
+    /// Waits until descriptors are ready.
+    Poll,
+    /// Waits for memory to change, or wakes threads that do.
+    Futex,
+    /// Waits for a time, or a signal.
+    Sleep,
+    /// Waits for a child process.
+    WaitChild,
 }
 
 impl Kind {

@@ -2,15 +2,19 @@
 //! `bpf/syscalls.def` and `bpf/operations.def`, and how each is laid out in a
 //! record.
 
+mod unrecorded;
+
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::abi::{
     AIO_OPERATIONS, CallDesc, DESC_CHDIR, DESC_POSITION, DESC_RENAMES, DESC_RET_ADDR,
-    DESC_RET_BYTES, DESC_RET_FD, DESC_WIDE, DESC_WRITES, MAX_EXTRA, NO_ARG, PLAIN_FD, PLAIN_OFFSET,
-    PLAIN_SIZE, RESULT_ARG, SIGNED_ARG, WATCH_CALL,
+    DESC_RET_BYTES, DESC_RET_FD, DESC_WIDE, DESC_WRITES, FLOW_FD, FLOW_PAIR, FLOW_RESULT,
+    MAX_EXTRA, NO_ARG, PLAIN_FD, PLAIN_OFFSET, PLAIN_SIZE, RESULT_ARG, SIGNED_ARG, STREAM_IN,
+    STREAM_OUT, WATCH_CALL,
 };
 use crate::kind::Kind;
+pub use unrecorded::{UNRECORDED, Unrecorded};
 
 /// The kind of work that a call requests (as in DIO's paper, table 1, except for `memory` and
 /// `async`).
@@ -28,17 +32,23 @@ pub enum Class {
     Memory,
     /// Linux AIO and io_uring.
     Async,
+    /// Makes, connects and uses sockets and pipes.
+    Socket,
+    /// Waits for descriptors, memory, time, or children.
+    Wait,
 }
 
 impl Class {
     /// Every class.
-    pub const ALL: [Class; 6] = [
+    pub const ALL: [Class; 8] = [
         Class::Data,
         Class::Metadata,
         Class::Directory,
         Class::Xattr,
         Class::Memory,
         Class::Async,
+        Class::Socket,
+        Class::Wait,
     ];
 
     /// Name in table `syscalls` and on the command line.
@@ -50,6 +60,8 @@ impl Class {
             Class::Xattr => "xattr",
             Class::Memory => "memory",
             Class::Async => "async",
+            Class::Socket => "socket",
+            Class::Wait => "wait",
         }
     }
 }
@@ -167,10 +179,18 @@ pub enum Arg {
     Timespecs,
     /// The value of an extended attribute.
     AttrValue,
+    /// A struct msghdr, and an array of struct mmsghdr.
+    Message,
+    Messages,
     /// A text that is no path.
     Text(&'static str),
     /// A struct that is kept, or its beginning.
     Struct {
+        name: &'static str,
+        kind: &'static str,
+    },
+    /// A struct that the call may overwrite, as it was at the entry.
+    Early {
         name: &'static str,
         kind: &'static str,
     },
@@ -246,6 +266,37 @@ impl I386Call {
 
 include!(concat!(env!("OUT_DIR"), "/syscalls.rs"));
 include!(concat!(env!("OUT_DIR"), "/i386.rs"));
+
+/// Bytes of struct sockaddr_storage, of which more than any address has.
+const SOCKADDR_BYTES: u8 = 128;
+/// Bytes of the longest value of an option of a socket that is kept.
+const SOCKOPT_BYTES: u8 = 16;
+/// Descriptors that poll waits for which are kept.
+const MAX_POLLFDS: u8 = 16;
+/// struct epoll_event is packed on x86 only.
+const EPOLL_EVENT_BYTES: u8 = if cfg!(target_arch = "x86_64") { 12 } else { 16 };
+
+/// A struct that a call keeps.
+struct Structure {
+    /// Position of the argument that points to it.
+    at: u8,
+    /// Bytes that are kept at most.
+    bytes: u8,
+    /// 1: by a call that succeeds, 2: by one that returns more than 0; 0: by the program.
+    filled: u8,
+    length: Length,
+    /// 32-bit programs have the same.
+    any_abi: bool,
+}
+
+/// The limit of a struct.
+enum Length {
+    Fixed,
+    /// The next argument, in units of so many bytes.
+    Units(u8),
+    /// The number that the next argument points to.
+    Room,
+}
 
 /// Where a record keeps a numeric argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -345,30 +396,94 @@ impl Syscall {
             .map_or(NO_ARG as u8, |i| i as u8)
     }
 
-    /// The struct that the call keeps: its argument, how many bytes are kept, and
-    /// whether it is the call that fills it in.
-    fn structure(&self) -> Option<(u8, u8, bool)> {
+    /// The struct that the call keeps.
+    fn structure(&self) -> Option<Structure> {
         self.args.iter().enumerate().find_map(|(at, arg)| {
-            let (bytes, filled) = match arg {
-                Arg::Utimbuf => (16, false),
-                Arg::Timevals | Arg::Timespecs => (32, false),
+            let (bytes, filled, length, any_abi) = match arg {
+                Arg::Utimbuf => (16, 0, Length::Fixed, false),
+                Arg::Timevals | Arg::Timespecs => (32, 0, Length::Fixed, false),
                 // Up to the time of the last change.
-                Arg::Stat => (104, true),
+                Arg::Stat => (104, 1, Length::Fixed, false),
                 // Up to the device.
-                Arg::Statx => (144, true),
+                Arg::Statx => (144, 1, Length::Fixed, false),
                 Arg::Struct { kind, .. } => match *kind {
                     // Up to the flags.
-                    "statfs" => (88, true),
-                    "timespec" | "xattr_args" | "cachestat_range" => (16, false),
-                    "mount_attr" => (32, false),
-                    "file_attr" => (24, self.name == "file_getattr"),
+                    "statfs" => (88, 1, Length::Fixed, false),
+                    "timespec" | "xattr_args" | "cachestat_range" => (16, 0, Length::Fixed, false),
+                    "mount_attr" => (32, 0, Length::Fixed, false),
+                    "file_attr" => {
+                        let filled = u8::from(self.name == "file_getattr");
+                        (24, filled, Length::Fixed, false)
+                    }
                     // Its beginning.
-                    "file_handle" => (8, false),
+                    "file_handle" => (8, 0, Length::Fixed, false),
+                    "fds" => (8, 1, Length::Fixed, true),
+                    "wstatus" => (4, 2, Length::Fixed, true),
+                    "epoll_event" => (EPOLL_EVENT_BYTES, 0, Length::Fixed, true),
+                    "sockaddr" => (SOCKADDR_BYTES, 0, Length::Units(1), true),
+                    "taken_sockaddr" => (SOCKADDR_BYTES, 1, Length::Room, true),
+                    "sockopt" => (SOCKOPT_BYTES, 0, Length::Units(1), true),
+                    "taken_sockopt" => (SOCKOPT_BYTES, 1, Length::Room, true),
+                    "pollfds" => (MAX_POLLFDS * 8, 0, Length::Units(8), true),
                     _ => return None,
                 },
                 _ => return None,
             };
-            Some((at as u8, bytes, filled))
+            Some(Structure {
+                at: at as u8,
+                bytes,
+                filled,
+                length,
+                any_abi,
+            })
+        })
+    }
+
+    /// Which socket or pipe the call has to say something of.
+    fn flow(&self) -> u32 {
+        match self.name {
+            "socket" | "accept" | "accept4" => FLOW_RESULT,
+            "connect" | "shutdown" => FLOW_FD,
+            "socketpair" | "pipe" | "pipe2" => FLOW_PAIR,
+            _ => 0,
+        }
+    }
+
+    /// Which way bytes go between the call and its descriptor, and the second one, if these are
+    /// sockets or pipes.
+    fn streams(&self) -> (u32, u32) {
+        const LOST: u32 = STREAM_IN | STREAM_OUT;
+        match (self.api, self.kind) {
+            (Api::Syscall, Kind::Read) => (STREAM_IN, 0),
+            (Api::Syscall, Kind::Write) => (STREAM_OUT, 0),
+            (Api::Syscall, Kind::Receive) if self.returns == Returns::Bytes => (STREAM_IN, 0),
+            (Api::Syscall, Kind::Send) if self.returns == Returns::Bytes => (STREAM_OUT, 0),
+            (Api::Syscall, Kind::Receive | Kind::Send) => (LOST, 0),
+            (Api::Syscall, Kind::Transfer) => (STREAM_IN, STREAM_OUT),
+            _ => match self.name {
+                "tee" => (LOST, LOST),
+                "vmsplice" => (LOST, 0),
+                _ => (0, 0),
+            },
+        }
+    }
+
+    /// Whether the call moves bytes of sockets or pipes.
+    pub fn moves_streams(&self) -> bool {
+        self.streams() != (0, 0)
+    }
+
+    /// The struct that is read at the entry of the call: its argument, and its bytes.
+    pub fn early(&self) -> Option<(u8, u8)> {
+        self.args.iter().enumerate().find_map(|(at, arg)| {
+            let bytes = match arg {
+                Arg::Early {
+                    kind: "itimerspec", ..
+                } => 32,
+                Arg::Early { .. } => 16,
+                _ => return None,
+            };
+            Some((at as u8, bytes))
         })
     }
 
@@ -444,11 +559,25 @@ impl Syscall {
         let string1 = either(at(Arg::Path), at(Arg::Target));
         let string2 = either(at(Arg::Path2), self.text(0));
         let none = NO_ARG as u8;
+        let structure = self.structure();
+        let (early, early_bytes) = self.early().unwrap_or((none, 0));
+        let (structure_len, structure_unit, structure_room) = match &structure {
+            Some(Structure { at, length, .. }) => match length {
+                Length::Fixed => (none, 0, 0),
+                Length::Units(bytes) => (at + 1, *bytes, 0),
+                Length::Room => (at + 1, 1, 1),
+            },
+            None => (none, 0, 0),
+        };
+        let any_abi = structure.as_ref().is_some_and(|s| s.any_abi);
         let (structure, structure_bytes, structure_out) =
-            self.structure().unwrap_or((none, 0, false));
+            structure.map_or((none, 0, 0), |s| (s.at, s.bytes, s.filled));
         let wide = string1 != none
             || string2 != none
             || structure != none
+            || early != none
+            || at(Arg::Messages) != none
+            || self.flow() != 0
             || at(Arg::Fd2) != none
             || at(Arg::OffsetPtr) != none
             || extra.iter().any(|e| *e != none);
@@ -466,7 +595,7 @@ impl Syscall {
         set(DESC_CHDIR, chroots || self.kind == Kind::Chdir && by_path);
         let desc = CallDesc {
             selected: WATCH_CALL as u8,
-            syscall: index as u8,
+            syscall: index as u16,
             flags,
             fd: at(Arg::Fd),
             fd2: at(Arg::Fd2),
@@ -505,7 +634,7 @@ impl Syscall {
                 .map_or(none, |i| i as u8),
             structure,
             structure_bytes,
-            structure_out: structure_out.into(),
+            structure_out,
             credentials: 0,
             string3: self.text(1),
             null_path: self.null_path.into(),
@@ -514,7 +643,20 @@ impl Syscall {
             value: at(Arg::AttrValue),
             plain: 0,
             moves: 0,
-            reserved: 0,
+            known: 1,
+            any_type: matches!(self.class, Class::Socket | Class::Wait).into(),
+            early,
+            early_bytes,
+            structure_len,
+            structure_unit,
+            structure_room,
+            structure_any_abi: any_abi.into(),
+            message: at(Arg::Message),
+            messages: at(Arg::Messages),
+            flow: self.flow() as u8,
+            stream: self.streams().0 as u8,
+            stream2: self.streams().1 as u8,
+            reserved: [0; 3],
         };
         CallDesc {
             plain: is_plain(&desc).into(),
@@ -540,6 +682,7 @@ fn is_plain(desc: &CallDesc) -> bool {
         && absent(desc.offset_ptr)
         && desc.offset_shift == 0
         && desc.seeks == 0
+        && absent(desc.message)
 }
 
 /// Whether the position of the descriptor matters.

@@ -113,6 +113,20 @@ impl Column {
     }
 }
 
+/// A column of type [`ColumnType::I64`] that the files do not contain: the difference of two others,
+/// null if one of them is. It follows the columns in SQL.
+#[derive(Debug)]
+pub struct Difference {
+    /// Name in SQL.
+    pub name: &'static str,
+    /// Its meaning, with unit.
+    pub doc: &'static str,
+    /// Name of the column from which is subtracted.
+    pub minuend: &'static str,
+    /// Name of the column that is subtracted.
+    pub subtrahend: &'static str,
+}
+
 /// One table of a session.
 #[derive(Debug)]
 pub struct Table {

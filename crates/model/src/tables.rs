@@ -3,7 +3,7 @@
 
 use crate::batch::{Batch, ColumnData, Null};
 use crate::strings::StringTable;
-pub use crate::table::{Column, ColumnType, Stored, Table, Term};
+pub use crate::table::{Column, ColumnType, Difference, Stored, Table, Term};
 
 #[macro_use]
 mod define;
@@ -11,7 +11,33 @@ use define::{MAX_RESERVED, value};
 
 /// Version of the tables and of the layout of a session. A reader refuses sessions of other
 /// versions.
-pub const SCHEMA_VERSION: u32 = 4;
+pub const SCHEMA_VERSION: u32 = 5;
+
+/// The parts of a block request's time.
+static BLOCK_TIMES: [Difference; 2] = [
+    Difference {
+        name: "wait_ns",
+        doc: "From queued_at_ns to issued_at_ns, nanoseconds: the time in queues.",
+        minuend: "issued_at_ns",
+        subtrahend: "queued_at_ns",
+    },
+    Difference {
+        name: "device_ns",
+        doc: "From issued_at_ns to completed_at_ns, nanoseconds: the time in the device.",
+        minuend: "completed_at_ns",
+        subtrahend: "issued_at_ns",
+    },
+];
+
+impl Table {
+    /// Columns that SQL adds.
+    pub fn differences(&self) -> &'static [Difference] {
+        match self.name == BLOCK.name {
+            true => &BLOCK_TIMES,
+            false => &[],
+        }
+    }
+}
 
 tables! {
     /// One row per completed storage call or operation of io_uring or Linux AIO, and one per call
@@ -42,7 +68,7 @@ tables! {
         /// Name of the call, as in strace; for an operation, the name in the kernel's headers:
         /// IORING_OP_READV, IOCB_CMD_PREAD.
         syscall: Str set,
-        /// data, metadata, directory, xattr, memory, or async.
+        /// data, metadata, directory, xattr, memory, async, socket, or wait.
         class: Str set,
         /// Return value of the call, negative errno for an error; null for a call that had not
         /// ended.
@@ -55,7 +81,12 @@ tables! {
         /// File of the call, in table files.
         file_id: I64 null,
         /// Byte in the file where the I/O took place; null if the call has none, or if other calls
-        /// used the same position so that it is unknown.
+        /// used the same position so that it is unknown. Of a stream (a pipe, TCP, a Unix stream
+        /// socket): the number of bytes that went in its direction before; table flows has the other
+        /// end, whose call on the same bytes has the same positions. Null for a stream that is older
+        /// than the recording, for datagrams, where calls in the same direction overlapped, once an
+        /// operation of io_uring, sendmmsg, recvmmsg, tee, vmsplice, or a byte out of band was used on
+        /// it, on kernels before 5.17, and if filters or --syscalls leave out calls that move bytes.
         file_offset: I64 null,
         /// Bytes requested, as the kernel interprets them: negative if it takes a signed number.
         /// Null if it is 2^63 or more; args then contains it.
@@ -336,14 +367,18 @@ tables! {
         file_offset: I64 null,
     }
 
-    /// One row per period in which a thread was off the CPU during a request.
+    /// One row per period in which a recorded thread was off the CPU, in requests and outside of
+    /// them. A thread runs between its rows.
     WAITS waits WaitRows WaitRow key [] {
-        /// The request; null if it is not recorded itself (filters, faults on memory without a
-        /// file).
+        /// The request; null outside of requests, and if the request is not recorded itself
+        /// (filters, faults on memory without a file). With `--rows tail`, periods outside of
+        /// requests have no rows.
         rid: I64 null,
-        /// When the thread left the CPU, CLOCK_MONOTONIC nanoseconds.
+        /// When the thread left the CPU, CLOCK_MONOTONIC nanoseconds; when it was taken in, if that
+        /// is later.
         ts_ns: I64 set,
-        /// Until it ran again, nanoseconds; null if the kernel ran no programs at that moment.
+        /// Until it ran again, or until the recording ended, nanoseconds; null if the kernel ran no
+        /// programs at that moment.
         dur_ns: I64 null,
         /// Process (thread group) id.
         pid: I32 set,
@@ -353,11 +388,23 @@ tables! {
         comm: Str null,
         /// CPU on which it continued; null if not observed.
         cpu: I32 null,
-        /// io: waited for I/O, by the kernel's accounting. uninterruptible: for something else that
-        /// ends soon, such as a lock. interruptible: for an event. preempted: it could have run.
-        /// other: another state of the kernel.
-        /// could have run. other: another state of the kernel's.
+        /// State of the thread. io: it waited for I/O, by the kernel's accounting. uninterruptible:
+        /// for something else that ends soon, such as a lock. interruptible: for an event.
+        /// preempted: it could have run. stopped: by a signal or a debugger. other: another state
+        /// of the kernel.
+        state: Str set,
+        /// The reason of the wait. cpu: it was preempted, or new. disk: a device. page_cache: a page
+        /// that another thread had, or the limit of dirty pages. file_system: other work of a file
+        /// system, such as a commit of its journal. lock: a lock of the kernel (Linux 5.19 and
+        /// newer). file_lock: flock, fcntl. futex, socket, pipe, terminal, timer, poll, signal:
+        /// by the call. event: eventfd, inotify, and similar files. child: a child process.
+        /// ipc: a queue or semaphore of System V or POSIX.
+        /// async_io: an operation of io_uring or AIO. page_fault: the page of a mapped file. swap:
+        /// memory without a file. stopped. other.
         reason: Str set,
+        /// Call in which it waited, recorded or not; null in no call, in calls that fathom does not
+        /// know, and if it was preempted.
+        in_syscall: Str null,
         /// When it was woken; null if not observed, or if it was preempted.
         woken_at_ns: I64 null less "woken_off_ns" [
             Term::plus("ts_ns"), Term::plus("dur_ns"), Term::minus("run_queue_ns")
@@ -369,6 +416,15 @@ tables! {
         waker: Str null,
         /// Thread that woke it; null for interrupts.
         waker_tid: I32 null,
+        /// The cause of the wake-up: thread, block_request, timer, network, signal, or interrupt; null
+        /// if it had not ended, if it was preempted, and if not observed.
+        cause: Str null,
+        /// thread: its tid. block_request: ts_ns of its row in table block. signal: tid of the sender, if a
+        /// thread sent it. network: tid of the sender, if its socket has the other end on this host
+        /// and it carried the data over itself. Null else, and if not observed.
+        cause_id: I64 null,
+        /// Address of the futex, of waits outside of requests.
+        address: I64 null,
     }
 
     /// One row per interrupt that took the CPU during a request. Covers handlers only: the time
@@ -529,6 +585,44 @@ tables! {
         host_path: Str null,
     }
 
+    /// One row per end of a connection that a recorded thread used: a socket, or a pipe, whose two
+    /// ends are one file. Recorded with class socket (`--syscalls socket`) or with `all`. A row is
+    /// written again when it changes; the last one counts.
+    FLOWS flows FlowRows FlowRow key ["file_id"] {
+        /// The file of this end, in table files.
+        file_id: I64 set,
+        /// tcp, udp, unix, unix_datagram, unix_seqpacket, netlink, pipe, or the numbers of the
+        /// socket: family/type/protocol. Null if no call was recorded that says it: of a socket
+        /// that was made before the recording, until it is connected or shut down.
+        protocol: Str null,
+        /// Inode of the network namespace; null for a pipe, and if protocol is null.
+        net_ns: I64 null,
+        /// IP address of this end, as the kernel had it at the last connect, accept, or shutdown.
+        local_address: Str null,
+        /// Its port.
+        local_port: I32 null,
+        /// IP address of the other end; null if it is not connected.
+        remote_address: Str null,
+        /// Its port.
+        remote_port: I32 null,
+        /// When the call ended that made it: socket, accept, socketpair, pipe. CLOCK_MONOTONIC
+        /// nanoseconds; null if that was not recorded.
+        opened_at_ns: I64 null,
+        /// End of the last recorded close of a descriptor of it, if no other call on it followed;
+        /// null otherwise. Descriptors that the end of a process closes are not seen.
+        closed_at_ns: I64 null,
+        /// Bytes that the stored calls wrote into it.
+        bytes_sent: I64 set,
+        /// Bytes that the stored calls read from it, once more where they only looked (MSG_PEEK).
+        bytes_received: I64 set,
+        /// Of TCP: segments that the kernel had sent again by the time of a recorded shutdown; null
+        /// without one.
+        retransmits: I64 null,
+        /// The file of the other end if a recorded thread has used it: of a Unix socket; of a pipe
+        /// the file itself; of TCP by the pair of addresses in one network namespace.
+        peer_file_id: I64 null,
+    }
+
     /// One row per path of a file: renames and hard links add paths, and so does a use of the file
     /// after its name was removed.
     FILE_PATHS file_paths FilePathRows FilePathRow key [] {
@@ -617,6 +711,49 @@ tables! {
         max_dur_ns: I64 set,
         /// Durations: entry b counts those from 2^b to below 2^(b+1) ns.
         hist: ListI64 set,
+    }
+
+    /// The machine as a whole, recorded with layer sched: one row per second, and one for the rest
+    /// at the end. Times are of all processors together, in ticks of the kernel (10 ms).
+    MACHINE machine MachineRows MachineRow key [] {
+        /// Start of the second, CLOCK_MONOTONIC nanoseconds.
+        ts_ns: I64 set,
+        /// End of the second, CLOCK_MONOTONIC nanoseconds.
+        ended_at_ns: I64 set,
+        /// Processors ran programs, nanoseconds.
+        user_ns: I64 set,
+        /// Processors ran the kernel for programs, nanoseconds.
+        system_ns: I64 set,
+        /// Processors served interrupts, nanoseconds.
+        interrupt_ns: I64 set,
+        /// Processors had nothing to do while threads that ran there waited for a device,
+        /// nanoseconds. The kernel's estimate: low where other threads ran.
+        iowait_ns: I64 set,
+        /// Processors had nothing else to do, nanoseconds.
+        idle_ns: I64 set,
+        /// The hypervisor ran other machines while processors of this one had work, nanoseconds.
+        steal_ns: I64 set,
+        /// Threads that ran or wanted a processor at the end of the second; null if not known.
+        running_threads: I64 null,
+        /// Threads that waited for a device at the end of the second; null if not known.
+        blocked_threads: I64 null,
+        /// Time in which some thread wanted a processor and had none, nanoseconds (pressure stall
+        /// information); null if the kernel does not keep it.
+        cpu_stalled_ns: I64 null,
+        /// Time in which some thread waited for memory, in the same way.
+        memory_stalled_ns: I64 null,
+        /// Time in which some thread waited for I/O, in the same way.
+        io_stalled_ns: I64 null,
+        /// Memory that programs could have at the end of the second; null if not known.
+        available_bytes: I64 null,
+        /// Memory of the page cache at the end of the second; null if not known.
+        cached_bytes: I64 null,
+        /// The part of it that is to be written; null if not known.
+        dirty_bytes: I64 null,
+        /// The part of it that is being written; null if not known.
+        writeback_bytes: I64 null,
+        /// Memory that is swapped out at the end of the second; null if not known.
+        swapped_bytes: I64 null,
     }
 
     /// Calls without a row of their own, with --rows tail, --budget and --detail counters: one

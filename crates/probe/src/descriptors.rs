@@ -1,17 +1,20 @@
 //! How to record each call and operation: what the programs find by its number.
 
 use fathom_model::abi::{
-    CallDesc, DESC_RET_FD, MAX_NUMBERS, MAX_OPERATIONS, NO_ARG, WATCH_AIO_DESTROY, WATCH_AIO_EXIT,
-    WATCH_AIO_REAP, WATCH_AIO_SUBMIT,
+    CallDesc, DESC_RET_FD, MAX_NUMBERS, MAX_OPERATIONS, NO_ARG, WAIT_UNRECORDED, WATCH_AIO_DESTROY,
+    WATCH_AIO_EXIT, WATCH_AIO_REAP, WATCH_AIO_SUBMIT,
 };
-use fathom_model::syscalls::{Api, I386, SYSCALLS, Syscall};
+use fathom_model::syscalls::{Api, Class, I386, SYSCALLS, Syscall, UNRECORDED};
 
+use crate::Detail;
 use crate::filter::Filters;
+use crate::options::ProbeOptions;
 use crate::selection::Selection;
 
 /// One descriptor a system call number, then one a number of 32-bit programs.
 pub(crate) fn of_calls(selection: &Selection, filters: &Filters) -> Vec<u8> {
     let mut bytes = vec![0; 2 * MAX_NUMBERS as usize * CallDesc::SIZE];
+    name_unrecorded(&mut bytes);
     let mut put = |number: usize, call: usize, mut desc: CallDesc| {
         // Renames are watched even when they are not recorded.
         let left_out = filters.need_a_file() && names_no_file(&desc);
@@ -42,6 +45,21 @@ pub(crate) fn of_calls(selection: &Selection, filters: &Filters) -> Vec<u8> {
     bytes
 }
 
+/// Gives calls that are never recorded a name, for waits in them.
+fn name_unrecorded(descs: &mut [u8]) {
+    for (index, call) in UNRECORDED.iter().enumerate() {
+        let at = call.number().map(|n| usize::from(n) * CallDesc::SIZE);
+        let slot = at.and_then(|at| descs.get_mut(at..at + CallDesc::SIZE));
+        let Some(slot) = slot else { continue };
+        if let Some(mut desc) = CallDesc::parse(slot) {
+            desc.syscall = WAIT_UNRECORDED as u16 + index as u16;
+            desc.fd = NO_ARG as u8;
+            desc.known = 1;
+            slot.copy_from_slice(&desc.to_bytes());
+        }
+    }
+}
+
 /// Whether a call has neither a descriptor nor a path, and makes no descriptor.
 fn names_no_file(desc: &CallDesc) -> bool {
     u32::from(desc.fd) == NO_ARG
@@ -54,6 +72,41 @@ fn names_no_file(desc: &CallDesc) -> bool {
 pub(crate) fn selects_aio(selection: &Selection) -> bool {
     let is_aio = |index: &usize| SYSCALLS.get(*index).is_some_and(|s| s.api == Api::Aio);
     selection.calls.iter().any(is_aio)
+}
+
+/// Whether calls on sockets or calls that wait are recorded.
+pub(crate) fn selects_network(selection: &Selection) -> bool {
+    let is_network = |index: &usize| {
+        let class = SYSCALLS.get(*index).map(|call| call.class);
+        matches!(class, Some(Class::Socket | Class::Wait))
+    };
+    selection.calls.iter().any(is_network)
+}
+
+/// Whether calls on sockets and pipes are recorded, too: class socket is selected.
+pub(crate) fn selects_sockets(selection: &Selection) -> bool {
+    let mut of_class = (0..SYSCALLS.len()).filter(|index| {
+        SYSCALLS
+            .get(*index)
+            .is_some_and(|s| s.class == Class::Socket)
+    });
+    of_class.all(|index| selection.calls.contains(&index))
+}
+
+/// Whether all calls that move bytes of sockets and pipes are recorded, so that the bytes can be
+/// counted.
+pub(crate) fn selects_streams(options: &ProbeOptions) -> bool {
+    let selected = |index: usize| options.selection.calls.contains(&index);
+    let moves = |(_, call): &(usize, &Syscall)| {
+        call.moves_streams() || call.api != Api::Syscall && call.class == Class::Data
+    };
+    let mut moving = SYSCALLS.iter().enumerate().filter(moves);
+    selects_sockets(&options.selection)
+        && moving.all(|(index, _)| selected(index))
+        && options.filters.leave_nothing_out()
+        && (options.follow || options.all_tasks)
+        && !options.counters
+        && options.detail != Detail::Raw
 }
 
 /// One descriptor an operation, by its place.

@@ -121,6 +121,14 @@ fn configure(
                 2 * cpus
             },
         ),
+        (
+            "streams",
+            if descriptors::selects_streams(options) {
+                65_536
+            } else {
+                1
+            },
+        ),
         ("lost", cpus * MAX_SYSCALLS as usize),
         ("counted", if counts { MAX_COUNTED } else { 1 }),
         (
@@ -161,7 +169,9 @@ fn configure(
         perf_counters: perf_counters.bits(),
         perf_values: perf_counters.len() as u32,
         tail: options.tail.into(),
-        reserved: 0,
+        network: descriptors::selects_network(&options.selection).into(),
+        sockets: descriptors::selects_sockets(&options.selection).into(),
+        streams: descriptors::selects_streams(options).into(),
     };
     // In the sections that the kernel side has for them.
     let constants = [

@@ -13,6 +13,7 @@ use libbpf_rs::{IterOpts, Link, MapCore, MapFlags, MapType, Object};
 use crate::call_counters::CallCounters;
 use crate::error::ProbeError;
 use crate::hooks::{Feature, Hooks, NO_COUNTERS, NO_STACKS};
+use crate::in_flight::InFlight;
 use crate::load::{self, Loaded, Room};
 use crate::maps::map;
 use crate::mounts::Mounts;
@@ -183,7 +184,16 @@ impl Probe {
         adopt::descriptions(chosen, self.paths)
     }
 
-    fn iterate(&mut self, name: &str) -> Result<(), ProbeError> {
+    /// The calls in which recorded threads are now.
+    ///
+    /// # Errors
+    /// When the kernel refuses the iterator.
+    pub fn in_flight(&mut self) -> Result<Vec<InFlight>, ProbeError> {
+        Ok(InFlight::parse(&self.iterate("in_flight")?))
+    }
+
+    /// Runs a program for each task of the machine, and gives what it writes.
+    fn iterate(&mut self, name: &str) -> Result<Vec<u8>, ProbeError> {
         let refused = |source| ProbeError::Refused {
             what: format!("the task iterator {name}"),
             source,
@@ -197,10 +207,11 @@ impl Probe {
             .attach_iter_with_opts(IterOpts::None)
             .map_err(refused)?;
         let mut iter = libbpf_rs::Iter::new(&link).map_err(refused)?;
-        // The program writes nothing; reading runs it.
-        std::io::copy(&mut iter, &mut std::io::sink())
+        // Reading runs it.
+        let mut written = Vec::new();
+        std::io::Read::read_to_end(&mut iter, &mut written)
             .map_err(|source| refused(libbpf_rs::Error::from(source)))?;
-        Ok(())
+        Ok(written)
     }
 
     /// Recorded tasks that are alive.
@@ -256,7 +267,7 @@ impl Probe {
             let (chunk, count) = unfinished(&self.object, merges)?;
             self.in_flight = (Some(chunk), count);
         }
-        self.iterate("pending")
+        self.iterate("pending").map(drop)
     }
 
     /// Counts so far.

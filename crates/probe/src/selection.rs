@@ -50,7 +50,7 @@ impl Selection {
             .filter(|word| !word.is_empty())
             .collect();
         let narrows = |word: &&str| !word.starts_with('!') && !["all", "storage"].contains(word);
-        if !words.iter().any(narrows) {
+        if words.contains(&"storage") || !words.iter().any(narrows) {
             let all = words.contains(&"all");
             selected = std::array::from_fn(|index| all || of_files(index));
         }
@@ -145,6 +145,16 @@ mod tests {
         assert!(!names(&["data", "!read"]).contains(&"read"));
         assert!(names(&["!read"]).contains(&"openat"));
         assert_eq!(names(&["fstatat"]), ["newfstatat"]);
+        let both = names(&["socket,wait,storage"]);
+        assert!(both.contains(&"connect") && both.contains(&"futex") && both.contains(&"read"));
+        assert!(!both.contains(&"mprotect"));
+        assert_eq!(names(&["all,!socket"]).len(), {
+            let socket = SYSCALLS.iter().filter(|s| s.class == Class::Socket);
+            SYSCALLS.len() - socket.count()
+        });
+        for word in ["storage", "data", "metadata", "async"] {
+            assert!(!names(&[word]).contains(&"socket") && !names(&[word]).contains(&"pause"));
+        }
         let all = Selection::parse(&["all"]).unwrap();
         assert!(all.all_file_types && all.calls.len() == SYSCALLS.len());
         let some = Selection::parse(&["all,read"]).unwrap();

@@ -33,7 +33,9 @@ mod sum;
 
 pub use builder::{Builder, Segment};
 pub use cover::{Cells, Cover, Part, Plan, Pyramid};
-pub use source::{Dimension, Keys, SLICES, SOURCES, SYSCALLS, Source};
+pub use source::{
+    Dimension, Keys, SLICES, SOURCES, SYSCALLS, Source, WAITS, WAITS_QUEUE, WAITS_REASON,
+};
 pub use sum::{LATENCY_BUCKETS, Latency, Sum, latency_bucket};
 
 /// Most keys of a bucket in a stored block.

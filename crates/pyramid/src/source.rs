@@ -42,7 +42,7 @@ pub enum Keys {
     Pair(&'static str, &'static str),
 }
 
-pub static SOURCES: [&Source; 2] = [&SYSCALLS, &SLICES];
+pub static SOURCES: [&Source; 3] = [&SYSCALLS, &SLICES, &WAITS];
 
 /// System calls. Classes follow from calls, processes from threads.
 pub static SYSCALLS: Source = Source {
@@ -93,3 +93,30 @@ pub static SLICES: Source = Source {
         },
     ],
 };
+
+/// Time of threads off the CPU, by what they waited for. The time from the wake-up on, in which a
+/// thread could have run, is part of it: [`WAITS_QUEUE`] separates the two.
+pub static WAITS: Source = Source {
+    table: "waits",
+    file: "waits.pyramid",
+    time: "ts_ns",
+    bytes: None,
+    error: None,
+    segment_rows: 1 << 17,
+    dimensions: &[
+        Dimension {
+            name: "reason",
+            keys: Keys::Text("reason"),
+            duration: "dur_ns",
+        },
+        Dimension {
+            name: "queue",
+            keys: Keys::Text("reason"),
+            duration: "run_queue_ns",
+        },
+    ],
+};
+
+/// Places of the dimensions of [`WAITS`].
+pub const WAITS_REASON: usize = 0;
+pub const WAITS_QUEUE: usize = 1;

@@ -1,7 +1,7 @@
 -- One row per call name, lost calls included.
 --
 -- syscall: Name of the call, as in strace.
--- class: data, metadata, directory, xattr, memory, or async.
+-- class: data, metadata, directory, xattr, memory, async, socket, or wait.
 -- calls: Calls: stored, lost, and counted ones (table counters).
 -- pending: Calls that had not ended when they were written; their time so far counts.
 -- lost: Calls that are not in table syscalls; included in all columns except the percentiles.

@@ -16,7 +16,7 @@ FROM (
     SELECT
         reason, waker, count(*) AS waits, count(DISTINCT tid) AS threads,
         bounded(coalesce(sum(dur_ns), 0)) AS total_ns,
-        bounded(coalesce(sum(if(reason = 'preempted', dur_ns, run_queue_ns)), 0)) AS run_queue_ns,
+        bounded(coalesce(sum(if(reason = 'cpu', dur_ns, run_queue_ns)), 0)) AS run_queue_ns,
         quantile_disc(dur_ns, [0.5, 0.99]) AS q, max(dur_ns) AS max_ns
     FROM waits
     WHERE rid IS NOT NULL

@@ -51,6 +51,12 @@ pub fn relations(db: &crate::Db) -> Result<Vec<Relation>, QueryError> {
                     nullable: Some(column.nullable),
                     doc: one_line(column.doc),
                 })
+                .chain(table.differences().iter().map(|difference| RelationColumn {
+                    name: difference.name.to_string(),
+                    sql_type: "BIGINT".to_string(),
+                    nullable: Some(true),
+                    doc: one_line(difference.doc),
+                }))
                 .collect(),
         })
         .collect();
@@ -127,6 +133,10 @@ pub fn schema_markdown() -> Result<String, QueryError> {
         out.push_str("\n| Column | Type | Null | Meaning |\n|---|---|---|---|\n");
         for column in table.shown() {
             out.push_str(&line(column));
+        }
+        for difference in table.differences() {
+            let (name, doc) = (difference.name, cell(&one_line(difference.doc)));
+            let _ = writeln!(out, "| `{name}` | BIGINT | yes | {doc} Not in the files. |");
         }
         out.push_str(&in_files(table));
     }

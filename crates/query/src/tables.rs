@@ -75,7 +75,16 @@ fn select<'a>(
 
 /// A SELECT of the rows that parts of `table` in `place` contain, as SQL shows them.
 pub(crate) fn rows(table: &Table, place: &Place, parts: &[PathBuf]) -> Result<String, QueryError> {
-    select(table.shown(), place, parts)
+    let rows = select(table.shown(), place, parts)?;
+    if table.differences().is_empty() {
+        return Ok(rows);
+    }
+    let differences = table.differences().iter().map(|d| {
+        let [name, minuend, subtrahend] = [d.name, d.minuend, d.subtrahend].map(sql_name);
+        format!(", {minuend} - {subtrahend} AS {name}")
+    });
+    let differences: String = differences.collect();
+    Ok(format!("SELECT *{differences} FROM ({rows})"))
 }
 
 /// The statement that makes `table` a view of its parts in `place`, in order of writing; `create`
@@ -100,7 +109,9 @@ pub(crate) fn create_view(
     }
     if selects.is_empty() {
         let null = |c: &Column| format!("NULL::{} AS {}", sql_type(c.ty), sql_name(c.name));
-        let columns: Vec<String> = table.shown().map(null).collect();
+        let differences = table.differences().iter();
+        let differences = differences.map(|d| format!("NULL::BIGINT AS {}", sql_name(d.name)));
+        let columns: Vec<String> = table.shown().map(null).chain(differences).collect();
         selects.push(format!("SELECT {} WHERE false", columns.join(", ")));
     }
     let mut sql = format!("{create} {name} AS {}", selects.join(" UNION ALL "));

@@ -106,8 +106,9 @@ fn answer(batch: &RecordBatch, by: By) -> BTreeMap<(Option<String>, i64), Sums> 
             By::Process => number("pid", row).to_string(),
             By::File if null("file_id") => "NULL".to_string(),
             By::File => number("file_id", row).to_string(),
-            By::Layer => {
-                let column = batch.column_by_name("layer").unwrap();
+            By::Layer | By::Reason => {
+                let name = if by == By::Layer { "layer" } else { "reason" };
+                let column = batch.column_by_name(name).unwrap();
                 column.as_string::<i32>().value(row).to_string()
             }
         };
@@ -149,6 +150,7 @@ fn expected(
         By::Process => "pid::VARCHAR",
         By::File => "coalesce(file_id::VARCHAR, 'NULL')",
         By::Layer => "layer",
+        By::Reason => unreachable!("not of calls"),
     };
     // Visits of the calls, and the calls that have none.
     let chosen = match filter {

@@ -8,10 +8,12 @@ use fathom_model::units;
 use fathom_probe::{Arrived, KernelStats, monotonic_ns, realtime_ns};
 
 use crate::call_counters::CallCounters;
+use crate::machine::Machine;
 use crate::pipeline::{self, Message};
 use crate::rules::Rules;
 use crate::running::RunningTarget;
 use crate::source::RecordSource;
+use crate::stalls::Stalls;
 use crate::tail::Tailing;
 use crate::{Control, Observer, Progress, RecordError, Summary};
 
@@ -39,6 +41,8 @@ pub(crate) struct Drain<S> {
     /// Where not all calls have rows.
     counting: Option<CallCounters>,
     tailing: Option<Tailing>,
+    stalls: Option<Stalls>,
+    machine: Option<Machine>,
     /// Losses of which table `losses` has the details.
     stored_losses: u64,
     /// Times at which something was in the rings, and the last one.
@@ -56,6 +60,7 @@ impl<S: RecordSource> Drain<S> {
         meta: SessionMeta,
         (started, duration): (Instant, Option<Duration>),
         (counts, tailing): (bool, Option<Tailing>),
+        (stalls, machine): (Option<Stalls>, Option<Machine>),
     ) -> Self {
         Self {
             source,
@@ -66,6 +71,8 @@ impl<S: RecordSource> Drain<S> {
             deadline: duration.map(|duration| started + duration),
             counting: counts.then(CallCounters::default),
             tailing,
+            stalls,
+            machine,
             stored_losses: 0,
             drains: 0,
             last_record: started,
@@ -129,6 +136,11 @@ impl<S: RecordSource> Drain<S> {
         let (saves, ends): (Vec<Arrived>, Vec<Arrived>) =
             arrived.into_iter().partition(Arrived::asks_to_save);
         if let Some(because) = self.pipeline.wanted_save() {
+            self.save(&because)?;
+        }
+        if let Some(stalls) = &mut self.stalls
+            && let Some(because) = stalls.look(&mut self.source, observer)?
+        {
             self.save(&because)?;
         }
         if !saves.is_empty() {
@@ -195,6 +207,7 @@ impl<S: RecordSource> Drain<S> {
     /// Stores what a recorder that is killed could not store any more.
     fn store_details(&mut self) -> Result<(), RecordError> {
         self.count()?;
+        self.look_at_machine();
         let counters = self.source.counters();
         let lost = counters.lost + counters.faults.1 + counters.writeback.1;
         if lost != self.stored_losses {
@@ -221,11 +234,19 @@ impl<S: RecordSource> Drain<S> {
         Ok(())
     }
 
+    /// Stores what the machine has done since the last time.
+    fn look_at_machine(&mut self) {
+        if let Some(rows) = self.machine.as_mut().and_then(Machine::row) {
+            self.pipeline.tell(Message::Rows(rows));
+        }
+    }
+
     /// Ends what the kernel does, and takes what is left there.
     fn settle(&mut self) -> Result<(), RecordError> {
         self.source.stop()?;
         self.meta.clock.end_monotonic_ns = Some(monotonic_ns() as i64);
         self.meta.clock.end_realtime_ns = Some(realtime_ns() as i64);
+        self.look_at_machine();
         self.drain(u64::MAX)?;
         self.count()
     }

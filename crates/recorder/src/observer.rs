@@ -1,12 +1,15 @@
 //! Reports of a recording, during it and at its end.
 
+use std::fmt;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use fathom_diagnose::{Diagnosis, Finding};
 use fathom_model::meta::{Save, Totals};
-use fathom_probe::{Arrived, Signals};
+use fathom_model::{escape, units};
+use fathom_probe::{Arrived, InFlight, Signals, Whereabouts};
 
 /// Receives events on the thread that records: slow code here fills the rings.
 pub trait Observer {
@@ -21,6 +24,10 @@ pub trait Observer {
 
     /// A copy of the session was made, or could not be.
     fn saved(&mut self, _save: &Save) {}
+
+    /// A call has not returned for long, with `--save-when "in_flight > TIME"` or
+    /// [`crate::Options::diagnose`]. Reported once for each call, while it lasts.
+    fn stalled(&mut self, _stall: &Stall) {}
 
     /// A rule fires, with [`crate::Options::diagnose`].
     fn found(&mut self, _finding: &Finding) {}
@@ -51,6 +58,40 @@ impl Control for Signals {
 
     fn wait(&mut self, time: Duration, also: Option<BorrowedFd<'_>>) -> io::Result<()> {
         Signals::wait(self, time, also)
+    }
+}
+
+/// A call that has not returned for long.
+#[derive(Clone, Debug)]
+pub struct Stall {
+    /// The call.
+    pub call: InFlight,
+    /// How long it has taken so far.
+    pub elapsed: Duration,
+    /// Where its thread is.
+    pub at: Whereabouts,
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ns = i64::try_from(self.elapsed.as_nanos()).unwrap_or(i64::MAX);
+        let InFlight {
+            pid, tid, syscall, ..
+        } = self.call;
+        write!(f, "{syscall}")?;
+        if let Some(file) = &self.at.file {
+            write!(f, " on {}", escape::bytes(file.as_os_str().as_bytes()))?;
+        }
+        write!(
+            f,
+            " by {} (process {pid}, thread {tid}) has not returned for {}",
+            escape::text(&self.at.comm),
+            units::duration(ns)
+        )?;
+        match self.at.stack[..] {
+            [] => Ok(()),
+            _ => write!(f, "; in the kernel: {}", self.at.stack.join(" < ")),
+        }
     }
 }
 

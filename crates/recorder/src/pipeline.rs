@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use fathom_decode::capture::{self, CaptureError};
 use fathom_enrich::MAX_FILE_BYTES;
+use fathom_model::Batch;
 use fathom_model::abi::{ShedKey, ShedValue};
 use fathom_model::meta::{Save, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
@@ -80,6 +81,8 @@ pub(crate) enum Message {
     /// Calls that the kernel had counted at a time instead of recording them: by CPU, call,
     /// process, and file.
     Counted(u64, Vec<(ShedKey, ShedValue)>),
+    /// Rows that are complete.
+    Rows(Batch),
     /// The session is to be closed.
     Finish(Box<SessionMeta>, Losses),
 }
@@ -231,6 +234,7 @@ impl Work {
                 Entry::Message(Message::Counted(now_ns, values)) => {
                     self.stages.note_counted(now_ns, &values)?;
                 }
+                Entry::Message(Message::Rows(rows)) => self.stages.store(rows)?,
                 Entry::Message(Message::Finish(meta, losses)) => {
                     return self.finish(*meta, &losses);
                 }

@@ -8,6 +8,7 @@ use fathom_probe::{
     usual_layers,
 };
 
+use crate::stalls::{self, Stalls};
 use crate::trigger::Trigger;
 use crate::{Detail, KeepLimit, Options, RecordError, Rows, Target};
 
@@ -29,6 +30,7 @@ pub(crate) struct Plan {
     pub(crate) user: Option<User>,
     pub(crate) keep: Option<Keep>,
     pub(crate) trigger: Option<Trigger>,
+    pub(crate) stalls: Option<Stalls>,
     pub(crate) rows: Rows,
 }
 
@@ -91,11 +93,18 @@ impl Plan {
             Target::Command { user, .. } => user.as_deref().map(User::named).transpose(),
             _ => Ok(None),
         };
-        let trigger = options.save_when.as_ref().map(Trigger::new).transpose()?;
+        let stalls = Stalls::new(options.save_when.as_ref(), options.diagnose)?;
+        // A condition on calls in flight is none on rows.
+        let on_rows = match &options.save_when {
+            Some(when) if stalls::limit(&when.condition)?.is_none() => Some(when),
+            _ => None,
+        };
+        let trigger = on_rows.map(Trigger::new).transpose()?;
         Ok(Self {
             user: user.map_err(RecordError::input)?,
             keep: keep(&options.keep)?,
             trigger,
+            stalls,
             rows: options.rows,
             filters: given,
             layers: given_layers,

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use fathom_model::layers::Layer;
 use fathom_model::meta::{PerfCounter, SessionMeta};
 use fathom_model::raw::RawChunk;
 use fathom_probe::{Command, Conditions, Content, Probe, Signals, system};
 
 use crate::drain::Drain;
+use crate::machine::Machine;
 use crate::pipeline::MEMORY_BYTES;
 use crate::pipeline::Pipeline;
 use crate::plan::Plan;
@@ -161,6 +163,8 @@ impl Recorder {
             }
         };
         let counts = self.plan.probe.counters || self.plan.probe.tail;
+        let with_states = self.plan.probe.layers.has(Layer::Sched);
+        let machine = with_states.then(Machine::new);
         let drain = Drain::new(
             self.probe,
             self.pipeline.start()?,
@@ -168,6 +172,7 @@ impl Recorder {
             self.meta,
             (started, self.duration),
             (counts, tailing),
+            (self.plan.stalls, machine),
         );
         Ok(Recording {
             drain,

@@ -10,7 +10,7 @@ use fathom_probe::{Probe, monotonic_ns, system};
 use crate::drain::{BUSY, IN_FLIGHT_NS};
 use crate::plan::Plan;
 use crate::stages::Decoder;
-use crate::{Options, RecordError, Target};
+use crate::{Options, RecordError, Stall, Target, stalls};
 
 /// The rows of tasks that run, as `fathom top` adds them up. It stays on the thread that opens it.
 pub struct RowStream {
@@ -87,6 +87,15 @@ impl RowStream {
         self.decoder.end();
         self.hand_over(take);
         Ok(())
+    }
+
+    /// The calls that have not returned for a second, longest first. Calls that wait for other
+    /// programs or for input are left out.
+    ///
+    /// # Errors
+    /// When the kernel refuses to list them.
+    pub fn stalls(&mut self) -> Result<Vec<Stall>, RecordError> {
+        Ok(stalls::hanging(self.probe.in_flight()?))
     }
 
     /// Calls seen and calls lost so far.

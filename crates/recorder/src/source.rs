@@ -3,7 +3,7 @@
 use fathom_model::abi::{ShedKey, ShedValue, TailControl};
 use fathom_model::meta::{Hook, Records};
 use fathom_model::raw::RawChunk;
-use fathom_probe::{KernelStats, Losses, Probe, ProbeError};
+use fathom_probe::{InFlight, KernelStats, Losses, Probe, ProbeError};
 
 /// The probes, or a test double, with the methods of [`Probe`].
 pub(crate) trait RecordSource {
@@ -11,6 +11,7 @@ pub(crate) trait RecordSource {
     fn recycle(&mut self, buffer: Vec<u8>);
     fn stop(&mut self) -> Result<(), ProbeError>;
     fn live_tasks(&self) -> u64;
+    fn in_flight(&mut self) -> Result<Vec<InFlight>, ProbeError>;
     fn counters(&self) -> KernelStats;
     fn losses(&self) -> Result<Losses, ProbeError>;
     fn counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError>;
@@ -36,6 +37,10 @@ impl RecordSource for Probe {
 
     fn live_tasks(&self) -> u64 {
         Probe::live_tasks(self)
+    }
+
+    fn in_flight(&mut self) -> Result<Vec<InFlight>, ProbeError> {
+        Probe::in_flight(self)
     }
 
     fn counters(&self) -> KernelStats {

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use fathom_decode::Merge;
 use fathom_enrich::{EnrichOptions, Enricher};
+use fathom_model::Batch;
 use fathom_model::abi::{ShedKey, ShedValue};
 use fathom_model::layers;
 use fathom_model::meta::{Save, SessionMeta, Totals};
@@ -237,6 +238,11 @@ impl Stages {
             self.sink.writer.append(rows)?;
         }
         Ok(())
+    }
+
+    /// Stores rows that are complete.
+    pub(crate) fn store(&mut self, rows: Batch) -> Result<(), RecordError> {
+        Ok(self.sink.writer.append(rows)?)
     }
 
     /// The state on disk.

@@ -8,6 +8,7 @@ use crate::error::ReportError;
 use crate::queues::{Queue, ReadAhead, queues, read_ahead, thousandths};
 use crate::section::Layout::{Flexible, Left, Right};
 use crate::section::{Section, TOP, sparkline, total};
+use crate::thread_states::{self, ThreadStates, thread_states};
 use fathom_model::units::{bytes, count, duration, percent, share};
 use fathom_query::fetch::rows;
 
@@ -22,6 +23,9 @@ pub struct Layers {
     pub devices: Vec<Device>,
     /// The queues of devices over time, the deepest first.
     pub queues: Vec<Queue>,
+    /// Where the wall time of the busiest threads went; empty where waits outside of requests were
+    /// not recorded.
+    pub threads: Vec<ThreadStates>,
     /// Why threads were off the CPU, by total time.
     pub waits: Vec<Wait>,
     /// Files that the page cache served, those with most misses first.
@@ -144,6 +148,7 @@ impl Layers {
             queues: queues(db)?,
             counters: counters::by_call(db)?,
             read_ahead: read_ahead(db)?,
+            threads: thread_states(db)?,
             waits: rows(db, &format!("FROM by_wait LIMIT {TOP}"), |row| {
                 read_row!(row => Wait {
                     reason waker waits total_ns run_queue_ns p99_ns max_ns
@@ -265,6 +270,7 @@ impl Layers {
                 })
                 .collect(),
         });
+        sections.push(thread_states::section(&self.threads));
         sections.push(Section {
             title: "Waits in requests",
             note: String::new(),

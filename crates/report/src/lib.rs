@@ -15,6 +15,7 @@ mod report;
 mod sarif;
 mod section;
 mod text;
+mod thread_states;
 
 pub use counters::CallCounters;
 pub use error::ReportError;
@@ -28,4 +29,5 @@ pub use report::{
     NextCommand, Report, SessionSummary, Slice, State, Storage, Thread, Threads, Timeline, Totals,
 };
 pub use sarif::to_sarif;
-pub use text::{diagnosis_to_text, diff_to_text, story_to_text, to_screen, to_text};
+pub use text::{diagnosis_to_text, diff_to_text, path_to_text, story_to_text, to_screen, to_text};
+pub use thread_states::{BlockedTime, ThreadStates};

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
 use fathom_model::tables::TABLES;
-use fathom_pyramid::{SLICES, SYSCALLS};
+use fathom_pyramid::SOURCES;
 use fathom_query::Limits;
 use fathom_session::{Session, on_latest};
 
@@ -23,7 +23,10 @@ use crate::view::View;
 /// Sessions that stay open.
 const OPEN: usize = 6;
 /// Files of a session next to its tables.
-const FILES: [&str; 3] = ["session.json", SYSCALLS.file, SLICES.file];
+fn files() -> impl Iterator<Item = &'static str> {
+    let pyramids = SOURCES.iter().map(|source| source.file);
+    std::iter::once("session.json").chain(pyramids)
+}
 
 /// The sessions that are served.
 pub(crate) struct Library {
@@ -60,7 +63,7 @@ impl Stamp {
             let metadata = fs::symlink_metadata(dir.join(name)).ok()?;
             Some((metadata.mtime(), metadata.mtime_nsec(), metadata.size()))
         };
-        let names = TABLES.iter().map(|t| t.name).chain(FILES);
+        let names = TABLES.iter().map(|t| t.name).chain(files());
         Self(names.map(of).collect())
     }
 }
@@ -193,8 +196,8 @@ impl Library {
 
 /// Whether a folder looks like a session: one that is damaged is one, too, and one that may not
 /// be looked into goes by its name, so that the list says why it cannot be opened.
-fn is_session(dir: &Path) -> bool {
-    let names = [FILES[0], fathom_model::tables::SYSCALLS.name];
+pub fn is_session(dir: &Path) -> bool {
+    let names = ["session.json", fathom_model::tables::SYSCALLS.name];
     names
         .iter()
         .any(|name| match dir.join(name).symlink_metadata() {
@@ -216,7 +219,7 @@ fn name_of(dir: &Path) -> Option<String> {
 const ESCAPE: &str = "\\x";
 
 /// The ID of a folder: its name, in which bytes that are not UTF-8 are written as `\xff`.
-fn id_of(name: &OsStr) -> String {
+pub fn id_of(name: &OsStr) -> String {
     let mut id = String::new();
     for chunk in name.as_bytes().utf8_chunks() {
         id.push_str(chunk.valid());
@@ -229,7 +232,7 @@ fn id_of(name: &OsStr) -> String {
 
 /// A session's folders and files must lie in it: what a link leads to is not served.
 fn refuse_links(id: &str, dir: &Path) -> Result<(), ApiError> {
-    let names = TABLES.iter().map(|t| t.name).chain(FILES);
+    let names = TABLES.iter().map(|t| t.name).chain(files());
     for name in names {
         let is_link = fs::symlink_metadata(dir.join(name)).is_ok_and(|m| m.is_symlink());
         if is_link {

@@ -7,7 +7,7 @@
 //! syscalls/part-00000000-00000064.parquet    one folder per table, parts in order
 //! syscalls/part-00000065.parquet
 //! files/...
-//! syscalls.pyramid, slices.pyramid           sums over time, for zooming
+//! syscalls.pyramid, slices.pyramid, ...      sums over time, for zooming
 //! findings.json                              cached findings, in some sessions
 //! .lock                                      locked while a recorder runs
 //! ```

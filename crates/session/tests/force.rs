@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fathom_session::{Session, SessionError, SessionWriter, WriterOptions};
 
@@ -89,8 +90,23 @@ fn a_directory_that_is_being_recorded_is_busy() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("s.fathom");
     let writer = create(&dir, false).unwrap();
-    let error = create(&dir, true).err().unwrap();
-    assert!(matches!(error, SessionError::Busy(_)), "{error}");
+    // A recording makes session.json again and again: files go while they are looked at.
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let temporary = dir.join("session.json.tmp");
+            while !stop.load(Ordering::Relaxed) {
+                fs::write(&temporary, "{}").unwrap();
+                // The recording renames this name as well: it may be gone.
+                let _ = fs::remove_file(&temporary);
+            }
+        });
+        // Each waits a second for the recording.
+        let errors: Vec<_> = (0..3).filter_map(|_| create(&dir, true).err()).collect();
+        stop.store(true, Ordering::Relaxed);
+        let busy = |error: &SessionError| matches!(error, SessionError::Busy(_));
+        assert!(errors.len() == 3 && errors.iter().all(busy), "{errors:?}");
+    });
     writer.finish(fathom_testkit::meta()).unwrap();
     record(&dir, 2, true);
 }

@@ -11,6 +11,7 @@ mod allocations;
 mod random;
 pub mod sample;
 mod stored;
+pub mod waits;
 mod workload;
 
 use std::fs;

@@ -91,6 +91,23 @@ pub struct Health {
     pub lost: u64,
 }
 
+/// A call that has not returned for long.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Stalled {
+    /// The call, its file, its thread, and for how long already; safe to show.
+    pub text: String,
+    /// Functions of the kernel that its thread is in, innermost first; empty if not known.
+    pub stack: Vec<String>,
+    /// Name of the call.
+    pub call: &'static str,
+    /// Its process.
+    pub pid: u32,
+    /// Its thread.
+    pub tid: u32,
+    /// For how long already, nanoseconds.
+    pub elapsed_ns: u64,
+}
+
 /// The numbers of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Frame {
@@ -108,6 +125,9 @@ pub struct Frame {
     pub history: Vec<u64>,
     /// Their 99th percentile, nanoseconds; 0 where there was no call.
     pub p99_history: Vec<u64>,
+    /// Calls that have not returned for long, the longest first; `None` if the kernel does not list
+    /// them.
+    pub stalled: Option<Vec<Stalled>>,
     /// Programs that waited for a device that served others, the longest first.
     pub holdups: Vec<Holdup>,
     /// Lines of each of [`Dimension::ALL`]; in no order.

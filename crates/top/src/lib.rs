@@ -16,7 +16,7 @@ pub mod screen;
 mod tally;
 mod view;
 
-pub use frame::{Dimension, Frame, Health, Line, Numbers};
+pub use frame::{Dimension, Frame, Health, Line, Numbers, Stalled};
 pub use keys::Action;
 pub use queues::Holdup;
 pub use tally::Tally;

@@ -23,6 +23,13 @@ pub fn text(view: &View, frame: &Frame, lines: usize, to: &mut dyn Write) -> io:
         units::count(whole(health.shown)),
         units::count(whole(health.lost)),
     )?;
+    for stalled in frame.stalled.iter().flatten().take(lines) {
+        write!(to, "in flight: {}", stalled.text)?;
+        match stalled.stack[..] {
+            [] => writeln!(to)?,
+            _ => writeln!(to, "; in the kernel: {}", stalled.stack.join(" < "))?,
+        }
+    }
     let numbers = Column::ALL.iter().skip(1);
     for column in numbers.clone() {
         write!(to, "{:>10} ", view.title(*column))?;
@@ -51,7 +58,7 @@ pub fn json(frame: &Frame, to: &mut dyn Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{Line, Numbers};
+    use crate::frame::{Line, Numbers, Stalled};
 
     #[test]
     fn tables_and_json() -> Result<(), Box<dyn std::error::Error>> {
@@ -65,8 +72,13 @@ mod tests {
             max_ns: 4000,
             ..Numbers::default()
         };
+        let stalled = Stalled {
+            text: "fsync on /data by db".into(),
+            ..Stalled::default()
+        };
         let mut frame = Frame {
             interval_ns: 1_000_000_000,
+            stalled: Some(vec![stalled]),
             ..Frame::default()
         };
         frame.lines[0].push(Line {
@@ -82,9 +94,10 @@ mod tests {
         let mut out = Vec::new();
         text(&view, &frame, 10, &mut out)?;
         let text = String::from_utf8(out)?;
+        assert_eq!(text.lines().nth(1), Some("in flight: fsync on /data by db"));
         let last = text
             .lines()
-            .nth(2)
+            .nth(3)
             .map(|line| line.split_whitespace().collect::<Vec<_>>());
         let want = "2.50 ms 1,234 1 1.00 MiB 2.05 µs 4.09 µs 4.00 µs /data";
         assert_eq!(last.map(|words| words.join(" ")).as_deref(), Some(want));

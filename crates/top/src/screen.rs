@@ -171,7 +171,10 @@ fn render_head(view: &View, frame: &Frame, target: &str, area: Rect, to: &mut Bu
     let magnitude = |ns: &u64| u64::from(ns.checked_ilog2().unwrap_or(0));
     render_trend("p99", frame.p99_history.iter().map(magnitude), left, to);
     render_trend("calls", frame.history.iter().copied(), right, to);
-    render_holdups(frame, queues, to);
+    match frame.stalled.as_deref() {
+        Some([longest, others @ ..]) => render_stalled(&longest.text, others.len(), queues, to),
+        _ => render_holdups(frame, queues, to),
+    }
 
     let mut spans = Vec::new();
     for (i, dimension) in Dimension::ALL.into_iter().enumerate() {
@@ -210,6 +213,17 @@ fn render_trend(
         .direction(RenderDirection::RightToLeft)
         .cyan()
         .render(trend, to);
+}
+
+/// Calls that do not return: what to look at before anything else.
+fn render_stalled(longest: &str, others: usize, area: Rect, to: &mut Buffer) {
+    let more = match others {
+        0 => String::new(),
+        _ => format!("  (and {others} more)"),
+    };
+    let room = usize::from(area.width).saturating_sub(more.len());
+    let text = shorten(longest, room) + &more;
+    Text::from(text).red().bold().render(area, to);
 }
 
 /// Below this share of the time no program is said to hold another one up.
@@ -405,7 +419,7 @@ fn render_help(area: Rect, to: &mut Buffer) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{Line, Numbers};
+    use crate::frame::{Line, Numbers, Stalled};
     use crate::queues::Holdup;
 
     fn drawn(view: &View, frame: &Frame, width: u16, height: u16) -> String {
@@ -548,6 +562,30 @@ mod tests {
         frame.holdups.clear();
         let text = drawn(&View::default(), &frame, 80, 24);
         assert!(text.contains("no program waits for a device"), "{text}");
+    }
+
+    #[test]
+    fn a_call_that_hangs_is_seen_first() {
+        let stalled = |seconds: u64| Stalled {
+            text: format!(
+                "fdatasync on /var/lib/postgresql/16/main/pg_wal/000000010000000000000001 by \
+                 postgres (process 1234, thread 1234) has not returned for {seconds}.00 s"
+            ),
+            ..Stalled::default()
+        };
+        let frame = Frame {
+            stalled: Some(vec![stalled(31), stalled(2)]),
+            ..frame()
+        };
+        for (width, height) in [(80, 24), (200, 60)] {
+            let text = drawn(&View::default(), &frame, width, height);
+            let line = text.lines().nth(3).unwrap();
+            assert!(line.starts_with("fdatasync on /var/lib"), "{text}");
+            assert!(
+                line.contains("returned for 31.00 s  (and 1 more)"),
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -317,6 +317,7 @@ impl Tally {
             total: self.before.numbers(),
             history: self.history.iter().map(|(calls, _)| *calls).collect(),
             p99_history: self.history.iter().map(|(_, p99_ns)| *p99_ns).collect(),
+            stalled: None,
             holdups,
             lines: groups.map(|group| group.0),
             forgotten,

@@ -552,8 +552,8 @@ fn sleeps(db: &Db, focus: &str, asleep_ns: i64) -> Result<(i64, Option<String>),
         &format!(
             "{focus}
              SELECT coalesce(waker, '') AS waker,
-                 bounded(coalesce(sum(if(reason = 'preempted', dur_ns, run_queue_ns)), 0)) AS cpu_ns,
-                 bounded(coalesce(sum(if(reason = 'preempted', 0,
+                 bounded(coalesce(sum(if(reason = 'cpu', dur_ns, run_queue_ns)), 0)) AS cpu_ns,
+                 bounded(coalesce(sum(if(reason = 'cpu', 0,
                      dur_ns - coalesce(run_queue_ns, 0))), 0)) AS slept_ns
              FROM waits SEMI JOIN focus USING (rid) GROUP BY ALL"
         ),

@@ -240,7 +240,7 @@ fn waiting_for_a_cpu_is_no_slow_disk() {
         ))
         .add(&sample::files(&[(1, "/srv/log")]))
         .add(&sample::slices(&[(1, "sched", "io", 10, 900 * MS, 1)]))
-        .add(&waits(&[(1, "io", 900 * MS, 880 * MS, "softirq:BLOCK")]));
+        .add(&waits(&[(1, "disk", 900 * MS, 880 * MS, "softirq:BLOCK")]));
     let story = story(&files, &Scope::default());
     assert_eq!(
         story
@@ -282,7 +282,7 @@ fn a_busy_machine_is_not_the_cause_of_everything() {
             (1, "sched", "io", 10, 400 * MS, 1),
             (1, "device", "vda", 400 * MS, 350 * MS, 1),
         ]))
-        .add(&waits(&[(1, "io", 400 * MS, 400 * MS, "softirq:BLOCK")]));
+        .add(&waits(&[(1, "disk", 400 * MS, 400 * MS, "softirq:BLOCK")]));
     let text = text(&story(&files, &Scope::default()));
     assert!(text.contains("40 % of that time passed while"), "{text}");
     assert!(text.contains("35 % passed while vda served"), "{text}");

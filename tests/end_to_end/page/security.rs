@@ -33,7 +33,7 @@ fn served(scratch: &Scratch) -> Page {
 }
 
 /// Every address of the page's.
-const ADDRESSES: [&str; 21] = [
+const ADDRESSES: [&str; 22] = [
     "/sessions",
     "/sessions/a.fathom",
     "/sessions/a.fathom/live",
@@ -44,6 +44,7 @@ const ADDRESSES: [&str; 21] = [
     "/sessions/a.fathom/events",
     "/sessions/a.fathom/requests/1",
     "/sessions/a.fathom/requests/1/meanwhile",
+    "/sessions/a.fathom/requests/1/path",
     "/sessions/a.fathom/offsets?file=1",
     "/sessions/a.fathom/layers",
     "/sessions/a.fathom/layers?mode=requests",

@@ -259,6 +259,31 @@ export type VisitsMeta = {
   bucket_ns: number,
 };
 
+export type StatesMode = "periods" | "sums" | "many" | "none";
+
+export type StatesMeta = {
+  /** Kinds of rows. */
+  mode: StatesMode,
+  /** The window. */
+  from: number, to: number,
+  /** With `sums` the width of the buckets, else 0. */
+  bucket_ns: number,
+  /** Waits of these threads that began in the window, or before it and reach into it. */
+  waits: number,
+  /**
+   * Rows of layer sched that were lost in the session: time that is said to be running may be
+   * waits.
+   */
+  lost: number,
+};
+
+export type MachineMeta = {
+  /** Width of the buckets; 0 when each row is one of the table. */
+  bucket_ns: number, from: number, to: number,
+  /** There are too many rows to read all: no rows. */
+  many: boolean,
+};
+
 export type ThreadRow = {
   /** Process; null when an imported log does not tell. */
   pid: number | null, tid: number,
@@ -461,6 +486,69 @@ export type Meanwhile = {
   own: boolean,
   /** Other recorded threads that were in a call, the longest first. */
   threads: Array<MeanwhileThread>,
+};
+
+export type PathKind = "running" | "runnable" | "queue" | "device" | "completion" | "waiting" | "unknown";
+
+export type PathSegment = {
+  /** When it begins, nanoseconds since the start of the recording. */
+  t: number, dur_ns: number,
+  /** Number of waits that lead from the request's thread to this one. */
+  depth: number, tid: number, comm: string | null, kind: PathKind,
+  /** Why it was off the CPU, or why its state is not known; null while it runs. */
+  reason: string | null,
+  /** The call that it was in. */
+  syscall: string | null,
+  /** The request that it was in. */
+  rid: number | null,
+  /** File of the block request, or else of the request. */
+  path: string | null,
+  /** The cause of its wait; null unless it was blocked. */
+  culprit: string | null,
+  /** Device of the block request that it waited for. */
+  device: string | null,
+  /** The thread that goes on after it, because this one woke it. */
+  wakes: number | null,
+};
+
+export type PathPart = { kind: PathKind, dur_ns: number,
+};
+
+export type PathRest = {
+  /** When the first one begins. */
+  t: number,
+  /** Their sum. */
+  dur_ns: number,
+  /** How many they are. */
+  segments: number,
+  /** Their thread; null when they are of several. */
+  tid: number | null,
+  /** Their sums by kind. */
+  parts: Array<PathPart>,
+};
+
+export type PathThread = { tid: number, comm: string | null, dur_ns: number,
+};
+
+export type PathAnswer = {
+  /** Why there is no path, as a sentence; null when there is one. */
+  why_not: string | null,
+  /** The largest sum, as a sentence. */
+  headline: string,
+  /** The thread of the request. */
+  tid: number | null,
+  /** When the request begins, nanoseconds since the start of the recording. */
+  from: number, dur_ns: number,
+  /** In order of time: the longest ones. */
+  segments: Array<PathSegment>,
+  /** In order of time: the shorter ones between them. */
+  rest: Array<PathRest>,
+  /** Number of all segments. */
+  total: number,
+  /** In the order in which they appear; of many, those with the most time. */
+  threads: Array<PathThread>,
+  /** Sentences about time that the path cannot show. */
+  notes: Array<string>,
 };
 
 export type OffsetsMode = "points" | "grid";

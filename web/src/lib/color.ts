@@ -11,6 +11,8 @@ export type Kind =
 	| "purpose"
 	| "class"
 	| "layer"
+	| "state"
+	| "reason"
 	| "thread"
 	| "process"
 	| "comm"
@@ -73,6 +75,36 @@ const LAYERS: Readonly<Record<string, Hsl>> = {
 	irq: [24, 35, 58],
 };
 
+/** How a thread's time passes; in the block layer and the device it has their colors. */
+const STATES: Readonly<Record<string, Hsl>> = {
+	running: [215, 16, 62],
+	runnable: [54, 48, 48],
+	queue: [268, 58, 72],
+	device: [252, 56, 60],
+	completion: [284, 30, 50],
+	waiting: [14, 30, 52],
+	unknown: [212, 8, 50],
+};
+
+/** What a thread waits for: the colors of the layers where one of them is meant. */
+const REASONS: Readonly<Record<string, Hsl>> = {
+	cpu: [54, 48, 48],
+	disk: [252, 56, 60],
+	page_cache: [98, 38, 52],
+	file_system: [142, 38, 48],
+	page_fault: [128, 30, 60],
+	swap: [118, 26, 42],
+	async_io: [228, 30, 64],
+	lock: [14, 45, 52],
+	futex: [14, 30, 52],
+	file_lock: [8, 36, 62],
+	pipe: [196, 34, 52],
+	socket: [204, 30, 60],
+	poll: [220, 26, 60],
+	timer: [228, 16, 54],
+	child: [290, 22, 58],
+};
+
 /** The series that plots of every view share. */
 const SERIES: Readonly<Record<string, Hsl>> = {
 	calls: [215, 22, 62],
@@ -94,6 +126,8 @@ const FIXED: Partial<Record<Kind, (key: string) => Hsl | undefined>> = {
 	purpose: (key) => PURPOSES[key as Purpose],
 	class: (key) => CLASSES[key],
 	layer: (key) => LAYERS[key],
+	state: (key) => STATES[key],
+	reason: (key) => REASONS[key] ?? STATES["waiting"],
 	series: (key) => SERIES[key],
 };
 

@@ -109,6 +109,20 @@ GROUP BY ALL ORDER BY calls DESC LIMIT 100`,
 		plot: over("table"),
 	},
 	{
+		name: "Wall time of threads",
+		sql: `SELECT comm, tid, state, reason, time_ns, round(100 * share, 1) AS percent
+FROM thread_states
+ORDER BY time_ns DESC LIMIT 50`,
+		plot: over("table"),
+	},
+	{
+		name: "Who held whom up",
+		sql: `SELECT resource, victim_comm, victim_tid, culprit_comm, culprit_tid, time_ns
+FROM blame
+ORDER BY time_ns DESC LIMIT 50`,
+		plot: over("table"),
+	},
+	{
 		name: "Waits and who ended them",
 		sql: `SELECT comm, reason, waker, count(*) AS waits, sum(dur_ns) AS time_ns
 FROM waits

@@ -63,6 +63,13 @@ export const VIEWS: readonly View[] = [
 		load: () => import("./threads"),
 	},
 	{
+		id: "blame",
+		title: "Blame",
+		about: "Who held whom up: on devices, on CPUs, at locks",
+		scope: "session",
+		load: () => import("./blame"),
+	},
+	{
 		id: "layers",
 		title: "Layers",
 		about: "Where time goes below the calls, over time and for each request",

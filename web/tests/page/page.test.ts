@@ -368,6 +368,12 @@ onStage(
 				await expect.poll(() => tab.page.locator(".request-why").innerText()).toContain("fsync");
 				await expect.poll(() => tab.page.locator(".meanwhile-said").first().innerText()).toContain("This call had");
 				await tab.page.getByRole("link", { name: "Show in Devices" }).waitFor();
+				// The chain of its waits, whose segments add up.
+				const path = tab.page.getByRole("region", { name: "Critical path" });
+				await expect.poll(() => path.locator('svg[aria-label^="Critical path of"]').count()).toBe(1);
+				const shares = await path.locator("tbody td:nth-child(3)").allInnerTexts();
+				const sum = shares.reduce((all, share) => all + Number(share.replace(/[^\d.]/g, "")), 0);
+				expect(Math.abs(sum - 100)).toBeLessThan(2);
 				const before = tab.page.url();
 				await tab.page.keyboard.press(",");
 				await expect.poll(() => tab.page.url()).not.toBe(before);

@@ -106,6 +106,40 @@ onStage(
 			}
 		});
 
+		describe("the states of threads in the timeline", () => {
+			it("have a legend whose shares are those of SQL, and tell of a wait below the pointer", async () => {
+				// The longest wait of a thread with calls; the window is a part of it and more.
+				const [wait] = await sql(
+					`SELECT tid, reason, ts_ns - (SELECT started_at_ns FROM session) AS t, dur_ns AS dur FROM waits
+					 WHERE reason <> 'cpu' AND tid IN (SELECT tid FROM syscalls) AND run_queue_ns < dur_ns / 4
+					 ORDER BY dur_ns DESC LIMIT 1`,
+				);
+				const [t, dur] = [Number(wait?.["t"]), Number(wait?.["dur"])];
+				const from = Math.round(t + dur / 4);
+				const to = Math.round(t + dur / 2);
+				const tid = Number(wait?.["tid"]);
+				const f = JSON.stringify({ tid: [tid] });
+				await open(tab, server, { ...session, view: "timeline", from, to, who: "all", f });
+				const words = String(wait?.["reason"]).replaceAll("_", " ");
+				await expect.poll(() => tab.page.locator(".states-key").innerText()).toContain(`blocked: ${words} 100 %`);
+				await tab.page.mouse.move(900, 250);
+				// The strip is below the calls of the only lane.
+				for (let y = 215; y < 300; y += 3) {
+					await tab.page.mouse.move(900, y);
+					if ((await tab.page.locator(".tip", { hasText: `blocked: ${words}` }).count()) > 0) break;
+				}
+				await expect.poll(() => tab.page.locator(".tip").innerText()).toContain(`blocked: ${words}`);
+			});
+			it("can be hidden, and are absent where none were recorded", async () => {
+				await open(tab, server, { ...session, view: "timeline" });
+				await expect.poll(() => tab.page.locator(".states-key").count()).toBe(1);
+				await tab.page.getByRole("button", { name: "States" }).click();
+				await expect.poll(() => tab.page.locator(".states-key").count()).toBe(0);
+				await open(tab, server, { s: "plain.fathom", view: "timeline" });
+				expect(await tab.page.getByRole("button", { name: "States" }).isDisabled()).toBe(true);
+				expect(await tab.page.locator(".states-key").count()).toBe(0);
+			});
+		});
 		describe("the rows of layers in the timeline", () => {
 			const board = ".board";
 			it("stand below the calls, at the times of the table", async () => {
@@ -438,6 +472,37 @@ onStage(
 			});
 		});
 
+		describe("blame", () => {
+			it("names who held whom up as SQL does, by process and by thread", async () => {
+				const [process] = await sql(
+					`SELECT sum(time_ns)::DOUBLE AS n FROM blame GROUP BY resource, kind, victim_pid, culprit_pid,
+					if(victim_pid IS NULL, victim_comm, NULL), if(culprit_pid IS NULL, culprit_comm, NULL), culprit_tid IS NULL
+					ORDER BY n DESC LIMIT 1`,
+				);
+				const [thread] = await sql("SELECT max(time_ns)::DOUBLE AS n FROM blame");
+				const first = async () => {
+					const cell = tab.page.locator(".blame-rows tbody tr").first().locator("td").nth(3);
+					return Number(((await cell.getAttribute("title")) ?? "").replace(/\D/g, ""));
+				};
+				await open(tab, server, { ...session, view: "blame" });
+				await expect.poll(first).toBe(Number(process?.["n"]));
+				await tab.page.getByRole("button", { name: "by thread" }).click();
+				await expect.poll(first).toBe(Number(thread?.["n"]));
+				const all = await tab.page.locator(".blame-rows tbody tr").count();
+				const choice = tab.page.getByRole("combobox", { name: "Resource" });
+				const last = await choice.locator("option").last().getAttribute("value");
+				await choice.selectOption(last);
+				await expect.poll(() => tab.page.url()).toContain(`resource=${last}`);
+				const [chosen] = await sql(`SELECT count(*)::DOUBLE AS n FROM blame WHERE resource = '${last}'`);
+				await expect.poll(() => tab.page.locator(".blame-rows tbody tr").count()).toBe(Number(chosen?.["n"]));
+				expect(Number(chosen?.["n"])).toBeLessThan(all);
+			});
+			it("says what to record when there is nothing", async () => {
+				await open(tab, server, { s: "plain.fathom", view: "blame" });
+				await expect.poll(text).toContain("--layers sched,block");
+			});
+		});
+
 		describe("layers", () => {
 			it("adds up to the time of the calls", async () => {
 				await open(tab, server, { ...session, view: "layers" });
@@ -709,7 +774,7 @@ onStage(
 					await expect.poll(() => page.locator(".devices-table").count()).toBe(1);
 				});
 			});
-			it("exports a session as a page of which every view is complete", async () => {
+			it("exports a session as a page of which every view is complete", { timeout: 120_000 }, async () => {
 				const kept = join(dir, "exported.html");
 				const work = join(dir, "work.fathom");
 				execFileSync(FATHOM, ["export", work, "--format", "page", "-o", kept]);

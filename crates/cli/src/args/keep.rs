@@ -17,7 +17,8 @@ pub struct KeepOptions {
     #[arg(long, value_name = "LIMIT", value_parser = keep_limit)]
     pub keep: Vec<KeepLimit>,
     /// Save a snapshot when a call matches this condition on the columns of table syscalls:
-    /// "dur_ns > 50e6 AND class = 'data'"
+    /// "dur_ns > 50e6 AND class = 'data'"; or while a call has not returned for long:
+    /// "in_flight > 1s"
     #[arg(long, value_name = "SQL", requires = "keep")]
     pub save_when: Option<String>,
     /// Maximum number of snapshots by --save-when

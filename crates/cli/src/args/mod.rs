@@ -1,8 +1,13 @@
 //! The options: declared here and nowhere else.
 
+mod completions;
+#[cfg(feature = "analysis")]
+mod critical_path;
 #[cfg(feature = "analysis")]
 mod diff;
 mod keep;
+#[cfg(feature = "analysis")]
+mod sessions;
 mod top;
 #[cfg(feature = "analysis")]
 mod ui;
@@ -20,9 +25,14 @@ use fathom_session::Share;
 
 use crate::help;
 
+pub use completions::{CompletionsArgs, ManPagesArgs};
+#[cfg(feature = "analysis")]
+pub use critical_path::{CriticalPathArgs, CriticalPathFormat};
 #[cfg(feature = "analysis")]
 pub use diff::{DiffArgs, DiffFormat};
 pub use keep::{KeepOptions, RepairArgs, RowsArg, SnapshotArgs};
+#[cfg(feature = "analysis")]
+pub use sessions::{SessionsArgs, SessionsFormat};
 pub use top::{TopArgs, TopFormat};
 #[cfg(feature = "analysis")]
 pub use ui::{RecordUiOptions, UiArgs};
@@ -40,6 +50,7 @@ pub use why::{WhyArgs, WhyFormat};
   fathom record -p 1234 --duration 10          record a running process for 10 s
   fathom report run.fathom                     summary: programs, files, calls, latencies
   fathom diagnose run.fathom                   find problems and show how to fix them
+  fathom sessions                              list the recordings in this directory
   fathom diff old.fathom new.fathom            compare two recordings; find regressions
   fathom query run.fathom 'FROM by_file ORDER BY total_ns DESC LIMIT 10'
   fathom zoom run.fathom --by file --pixels 50 I/O per file over time
@@ -70,6 +81,10 @@ pub enum Action {
     /// Explain where the time went: which requests took it, what they waited for, what to change
     #[cfg(feature = "analysis")]
     Why(WhyArgs),
+    /// Show the chain of work and waits that the time of a request or thread consists of, across
+    /// threads and devices
+    #[cfg(feature = "analysis")]
+    CriticalPath(CriticalPathArgs),
     /// Find problems in the I/O, what they cost, and how to fix them; exit status 1 if there are
     /// findings
     #[cfg(feature = "analysis")]
@@ -90,6 +105,9 @@ pub enum Action {
     /// Convert a session to the format of another tool: perfetto, strace, dio, csv, ...
     #[cfg(feature = "analysis")]
     Export(ExportArgs),
+    /// List the sessions in a directory, the newest first, with their state and the next step
+    #[cfg(feature = "analysis")]
+    Sessions(SessionsArgs),
     /// Make a session from a log of strace or DIO
     Import(ImportArgs),
     /// Show current storage I/O by file, process, thread, call, layer, or device in the terminal;
@@ -103,6 +121,11 @@ pub enum Action {
     Repair(RepairArgs),
     /// Make a session from a raw capture (record --raw); needs no privileges
     Replay(ReplayArgs),
+    /// Print a script that completes commands and options in a shell
+    Completions(CompletionsArgs),
+    /// Write the man pages of all commands
+    #[command(hide = true)]
+    ManPages(ManPagesArgs),
     /// Worker process in which another fathom runs a user's SQL
     #[cfg(feature = "analysis")]
     #[command(name = fathom_query::worker::ARGUMENT, hide = true)]
@@ -435,6 +458,8 @@ pub enum ByArg {
     File,
     /// By layer: `calls` counts visits, `total_ns` is the time spent in the layer itself
     Layer,
+    /// By what threads waited for, in calls and outside of them: `calls` counts waits
+    Reason,
 }
 
 /// Options of `zoom`.

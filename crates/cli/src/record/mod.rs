@@ -2,6 +2,7 @@
 
 #[cfg(feature = "analysis")]
 mod page;
+mod ready;
 mod terminal;
 
 use anyhow::anyhow;
@@ -23,7 +24,12 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     let session = recorder.session().to_owned();
     #[cfg(feature = "analysis")]
     let page = page::Page::start(&args.page, &recorder)?;
-    let mut ended = recorder.start()?.run(&mut signals, &mut terminal);
+    let recording = recorder.start()?;
+    // A command would inherit the socket, and is recorded from its first call on anyway.
+    if args.command.is_empty() {
+        ready::announce();
+    }
+    let mut ended = recording.run(&mut signals, &mut terminal);
     match ended.summary {
         Ok(summary) => terminal.print_summary(&session, args.output.is_some(), &summary),
         Err(error) => {

@@ -8,7 +8,7 @@ use fathom_diagnose::{Diagnosis, Finding, Group};
 use fathom_model::escape::{self, shell_words};
 use fathom_model::meta::Save;
 use fathom_model::units;
-use fathom_recorder::{Observer, Progress, Summary};
+use fathom_recorder::{Observer, Progress, Stall, Summary};
 use fathom_session::Session;
 
 /// How often the status line is drawn.
@@ -164,6 +164,10 @@ impl Observer for Terminal {
             None if self.quiet => {}
             None => self.print(&format!("saved {} ({})", save.path, save.because)),
         }
+    }
+
+    fn stalled(&mut self, stall: &Stall) {
+        self.print(&format!("in flight: {stall}"));
     }
 
     fn found(&mut self, finding: &Finding) {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 
 use fathom_probe::monotonic_ns;
-use fathom_recorder::{RecordError, RowStream};
-use fathom_top::{Frame, Tally};
+use fathom_recorder::{RecordError, RowStream, Stall};
+use fathom_top::{Frame, Stalled, Tally};
 
 /// A request to the recording thread.
 enum Ask {
@@ -91,15 +91,34 @@ impl Work {
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             };
+            // Nothing lists them once the recording has stopped.
+            let stalls = rows.stalls().ok();
             match last {
                 true => rows.stop(&mut add)?,
                 false => rows.hand_over(&mut add),
             }
             let (seen, lost) = rows.counts();
-            to.send(tally.cut(monotonic_ns(), seen, lost)).ok();
+            let frame = Frame {
+                stalled: stalls.map(|stalls| stalls.iter().map(stalled).collect()),
+                ..tally.cut(monotonic_ns(), seen, lost)
+            };
+            to.send(frame).ok();
             if last {
                 return Ok(());
             }
         }
+    }
+}
+
+fn stalled(stall: &Stall) -> Stalled {
+    let mut without_stack = stall.clone();
+    let stack = std::mem::take(&mut without_stack.at.stack);
+    Stalled {
+        text: without_stack.to_string(),
+        stack,
+        call: stall.call.syscall,
+        pid: stall.call.pid,
+        tid: stall.call.tid,
+        elapsed_ns: u64::try_from(stall.elapsed.as_nanos()).unwrap_or(u64::MAX),
     }
 }

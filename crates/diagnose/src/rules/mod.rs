@@ -21,6 +21,8 @@ rules! {
     lookup_storm::LookupStorm,
     sync_storm::SyncStorm,
     sync_all::SyncAll,
+    waits_for_anothers_sync::WaitsForAnothersSync,
+    cpu_starvation::CpuStarvation,
     redundant_write::RedundantWrite,
     redundant_read::RedundantRead,
     temp_churn::TempChurn,

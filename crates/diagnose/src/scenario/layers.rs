@@ -208,9 +208,62 @@ impl Scenario {
             dur_ns: wait_ns,
             pid,
             tid: pid,
-            reason: strings.intern(b"io"),
+            state: strings.intern(b"io"),
+            reason: strings.intern(b"disk"),
             ..Default::default()
         });
+    }
+
+    /// The next call is preempted for so long.
+    pub(crate) fn wants_cpu(&mut self, queued_ns: i64) {
+        let (rid, now, pid) = (self.next_rid(), self.now, self.pid);
+        let (rows, strings) = &mut self.layers.waits;
+        rows.push(WaitRow {
+            rid,
+            ts_ns: now,
+            dur_ns: queued_ns,
+            pid,
+            tid: pid,
+            state: strings.intern(b"preempted"),
+            reason: strings.intern(b"cpu"),
+            ..Default::default()
+        });
+    }
+
+    /// A thread sleeps outside of requests from a time until another, when a thread wakes it.
+    pub(crate) fn sleeps(
+        &mut self,
+        (tid, comm): (i32, &str),
+        (from, until): (i64, i64),
+        reason: &str,
+        waker: i32,
+    ) {
+        let pid = self.pid;
+        let (rows, strings) = &mut self.layers.waits;
+        rows.push(WaitRow {
+            rid: NULL_I64,
+            ts_ns: from,
+            dur_ns: until - from,
+            pid,
+            tid,
+            comm: strings.intern(comm.as_bytes()),
+            state: strings.intern(b"interruptible"),
+            reason: strings.intern(reason.as_bytes()),
+            in_syscall: strings.intern(reason.as_bytes()),
+            woken_at_ns: until,
+            run_queue_ns: 0,
+            waker_tid: waker,
+            cause: strings.intern(b"thread"),
+            cause_id: waker.into(),
+            ..Default::default()
+        });
+    }
+
+    /// All sleeps so far were in writes to pipes.
+    pub(crate) fn in_writes(&mut self) {
+        let (rows, strings) = &mut self.layers.waits;
+        rows.reason.fill(strings.intern(b"pipe"));
+        rows.in_syscall.fill(strings.intern(b"write"));
     }
 
     /// As `missed` where the kernel takes all of it for readahead.

@@ -3,16 +3,16 @@
 use std::fmt::Write as _;
 
 use fathom_model::abi::{
-    ARG_OFFSET_NULL, ARG_OFFSET2_NULL, ARG_STRING1_NULL, ARG_STRING2_NULL, ARG_STRING3_NULL,
-    ARG_STRING3_PARTIAL, ARG_STRUCT_NULL, ARG_VALUE, CALL_NO_STRINGS, CALL_STRING1_PARTIAL,
-    CALL_STRING2_PARTIAL, NO_OFFSET,
+    ARG_EARLY_NULL, ARG_OFFSET_NULL, ARG_OFFSET2_NULL, ARG_STREAM2, ARG_STRING1_NULL,
+    ARG_STRING2_NULL, ARG_STRING3_NULL, ARG_STRING3_PARTIAL, ARG_STRUCT_NULL, ARG_VALUE,
+    CALL_NO_STRINGS, CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL, NO_OFFSET,
 };
 use fathom_model::bytes::{angle_like_strace, quote_like_strace};
 use fathom_model::syscalls::Number;
 
 use super::call::Call;
 use super::plan::{ArgText, Plan, String1, String2, Value};
-use super::structs;
+use super::{network, structs};
 use crate::text::named;
 use crate::vocab::{self, Kind};
 
@@ -52,6 +52,11 @@ pub(crate) fn write(
                 if let Some(wide) = call.wide {
                     named("fd_out", out);
                     let _ = write!(out, "{}", wide.fd2);
+                    // Of sendfile, which passes no position for it.
+                    if call.passed(ARG_STREAM2) && plan.name == "sendfile" {
+                        named("off_out", out);
+                        let _ = write!(out, "{}", wide.offset2);
+                    }
                 }
             }
             ArgText::Offset2 => {
@@ -102,7 +107,16 @@ pub(crate) fn write(
                 out.push_str("NULL");
             }
             ArgText::Times(unit) => structs::times(*unit, call.structure, out),
-            ArgText::Struct(name, kind) => structs::write(name, *kind, call.structure, out),
+            ArgText::Struct(name, kind) => match network::write(plan, name, *kind, call, out) {
+                true => {}
+                false => structs::write(name, *kind, call.structure, out),
+            },
+            ArgText::Early(name, _) if !network::takes_early(plan, name, call) => {}
+            ArgText::Early(name, _) if call.passed(ARG_EARLY_NULL) => {
+                named(name, out);
+                out.push_str("NULL");
+            }
+            ArgText::Early(name, kind) => network::early(name, *kind, plan, call, out),
             ArgText::Value(value) => numeric(plan, call, value, out),
         }
     }
@@ -249,6 +263,15 @@ fn numeric(plan: &Plan, call: &Call<'_>, value: &Value, out: &mut String) {
             if !vocab::write_fcntl_argument(command.unwrap_or(u64::MAX), number, out) {
                 out.truncate(before);
             }
+            return;
+        }
+        Kind::Protocol | Kind::SocketOption => {
+            let first = plan.args.iter().find_map(|a| match a {
+                ArgText::Value(v) => call.value(v.place),
+                _ => None,
+            });
+            named(value.name, out);
+            vocab::write_of(value.kind, first.unwrap_or(u64::MAX), number, out);
             return;
         }
         _ => {}

@@ -1,8 +1,8 @@
 //! A call, decoded from its record.
 
 use fathom_model::abi::{
-    ARG_SEGMENTS, ARG_SIZE, CALL_HAS_HOW, CALL_PENDING, CALL_POSITION_RACED, CacheFacts,
-    CallRecord, DataCallRecord, NO_SIZE, SEGMENTS_SHIFT, WideCallRecord,
+    ARG_EARLY, ARG_FLOW, ARG_SEGMENTS, ARG_SIZE, CALL_HAS_HOW, CALL_PENDING, CALL_POSITION_RACED,
+    CacheFacts, CallRecord, DataCallRecord, FlowFacts, NO_SIZE, SEGMENTS_SHIFT, WideCallRecord,
 };
 use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::syscalls::{Number, Place};
@@ -118,6 +118,35 @@ impl<'a> Call<'a> {
             (None, Some((data, _))) => Some(data.entry_pos),
             (None, None) => None,
         }
+    }
+
+    /// The struct that was read at the entry, and the one that was read at the return.
+    pub(crate) fn structures(&self, plan: &Plan) -> (Option<&'a [u8]>, &'a [u8]) {
+        let early = self.passed(ARG_EARLY).then_some(plan.early_bytes);
+        let structure = self
+            .split_flow()
+            .map_or(self.structure, |(before, _)| before);
+        match early.and_then(|bytes| structure.split_at_checked(bytes)) {
+            Some((early, rest)) => (Some(early), rest),
+            None => (None, structure),
+        }
+    }
+
+    fn split_flow(&self) -> Option<(&'a [u8], &'a [u8])> {
+        let before = self.structure.len().checked_sub(FlowFacts::SIZE)?;
+        let split = self.structure.split_at_checked(before)?;
+        self.passed(ARG_FLOW).then_some(split)
+    }
+
+    /// The kernel's facts of the socket or pipe.
+    pub(crate) fn flow(&self) -> Option<FlowFacts> {
+        FlowFacts::parse(self.split_flow()?.1)
+    }
+
+    /// Bytes of the messages that the call moved.
+    pub(crate) fn message_bytes(&self) -> Option<i64> {
+        let bytes = *self.wide?.extra.get(2)?;
+        i64::try_from(bytes).ok()
     }
 
     /// Flags, mode and resolve of openat2.

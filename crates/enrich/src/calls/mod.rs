@@ -10,14 +10,16 @@ mod args;
 mod cache;
 pub(crate) mod call;
 pub(crate) mod content;
+mod flows;
 mod labels;
 mod names;
+mod network;
 mod operations;
 mod outcome;
 mod plan;
 mod structs;
 
-use fathom_model::abi::{CALL_NO_CONTENT, DataCallRecord};
+use fathom_model::abi::{CALL_NO_CONTENT, DataCallRecord, FileRecord};
 use fathom_model::batch::{Batch, NULL_I64, Null};
 use fathom_model::tables::{SyscallRow, SyscallRows};
 use fathom_model::{StrId, StringTable};
@@ -30,6 +32,7 @@ use crate::{id, signed};
 use cache::Cache;
 use call::Call;
 use content::{Columns, ContentCounts, Contents};
+use flows::Flows;
 use labels::{CallLabels, Labels};
 use outcome::Outcome;
 use plan::{PLANS, Plan};
@@ -46,6 +49,7 @@ pub(crate) struct Calls {
     words: Labels,
     positions: Positions,
     contents: Contents,
+    flows: Flows,
     path: Vec<u8>,
     /// Rows that were made, taken or not.
     made: u64,
@@ -63,6 +67,7 @@ impl Calls {
             words: Labels::new(),
             positions: Positions::new(calls_left_out),
             contents: Contents::default(),
+            flows: Flows::default(),
             path: Vec::new(),
             made: 0,
             spare: Vec::new(),
@@ -98,6 +103,9 @@ impl Calls {
         let comm = strings.comm(r.tid, call.ended_at_ns(), known);
         let content = self.content(call, outcome.bytes);
         let cache = Cache::of(call.cache, offset, outcome.bytes);
+        if self.flows.concern(call) {
+            self.flows.call(plan, call, outcome.bytes, known);
+        }
 
         let rid = layers.ends(
             &Ended {
@@ -168,8 +176,14 @@ impl Calls {
     }
 
     /// The record of a file came: what is remembered of it may be old.
-    pub(crate) fn forget_file(&mut self, handle: u32) {
-        self.strings.forget_file(handle);
+    pub(crate) fn file(&mut self, record: &FileRecord) {
+        self.strings.forget_file(record.handle);
+        self.flows.file(record);
+    }
+
+    /// Rows of table `flows` that are new or changed.
+    pub(crate) fn take_flows(&mut self) -> Batch {
+        self.flows.take()
     }
 
     /// The same for a thread.

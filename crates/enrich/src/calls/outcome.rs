@@ -43,6 +43,9 @@ impl Outcome {
                 // there is.
                 Returns::Bytes if !pending && ret >= 0 && asked == Some(0) => 0,
                 Returns::Bytes if !pending && ret >= 0 => ret,
+                _ if plan.has_messages && !pending && ret >= 0 => {
+                    call.message_bytes().unwrap_or(NULL_I64)
+                }
                 _ => NULL_I64,
             },
         }

@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use fathom_model::syscalls::{Api, Arg, Class, Number, Place, Returns, SYSCALLS, Syscall};
 
+use fathom_model::kind::Kind as Purpose;
+
 use crate::vocab::Kind;
 
 /// Role of the first string of a record.
@@ -62,7 +64,28 @@ pub(crate) enum ArgText {
     Times(TimeUnit),
     /// Another struct, by name.
     Struct(&'static str, Struct),
+    /// A struct as it was at the entry of the call.
+    Early(&'static str, Early),
     Value(Value),
+}
+
+/// A struct that is read at the entry of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Early {
+    Timespec,
+    Timeval,
+    Itimerspec,
+}
+
+impl Early {
+    fn of(kind: &str) -> Option<Early> {
+        Some(match kind {
+            "timespec" => Early::Timespec,
+            "timeval" => Early::Timeval,
+            "itimerspec" => Early::Itimerspec,
+            _ => return None,
+        })
+    }
 }
 
 /// A struct of which a record has the beginning.
@@ -77,6 +100,12 @@ pub(crate) enum Struct {
     FileAttr,
     CachestatRange,
     FileHandle,
+    Sockaddr,
+    Sockopt,
+    Pollfds,
+    Fds,
+    Wstatus,
+    EpollEvent,
 }
 
 impl Struct {
@@ -89,6 +118,12 @@ impl Struct {
             "file_attr" => Struct::FileAttr,
             "cachestat_range" => Struct::CachestatRange,
             "file_handle" => Struct::FileHandle,
+            "sockaddr" | "taken_sockaddr" => Struct::Sockaddr,
+            "sockopt" | "taken_sockopt" => Struct::Sockopt,
+            "pollfds" => Struct::Pollfds,
+            "fds" => Struct::Fds,
+            "wstatus" => Struct::Wstatus,
+            "epoll_event" => Struct::EpollEvent,
             _ => return None,
         })
     }
@@ -130,6 +165,12 @@ pub(crate) struct Plan {
     pub has_segments: bool,
     /// The struct that a record has.
     pub structure: Option<Struct>,
+    /// Bytes of a struct that is read at the entry.
+    pub early_bytes: usize,
+    /// Moves messages: the result is their number, and the record has their bytes.
+    pub has_messages: bool,
+    /// Its purpose.
+    pub purpose: Purpose,
     /// struct open_how takes the place of flags.
     pub has_how: bool,
     /// lseek: the record's offset is the one passed, its size the description.
@@ -191,6 +232,7 @@ fn plan(call: &'static Syscall) -> Plan {
             Arg::Stat => Some(ArgText::Struct("stat", Struct::Stat)),
             Arg::Statx => Some(ArgText::Struct("statx", Struct::Statx)),
             Arg::Struct { name, kind } => Struct::of(kind).map(|s| ArgText::Struct(name, s)),
+            Arg::Early { name, kind } => Early::of(kind).map(|e| ArgText::Early(name, e)),
             Arg::How => Some(ArgText::How),
             Arg::Utimbuf => Some(ArgText::Times(TimeUnit::Seconds)),
             Arg::Timevals => Some(ArgText::Times(TimeUnit::Microseconds)),
@@ -233,6 +275,9 @@ fn plan(call: &'static Syscall) -> Plan {
         offset: call.offset,
         offset_is_passed: call.api == Api::Syscall && has(Arg::Offset) && !has(Arg::Iov),
         has_segments: call.api == Api::Syscall && has(Arg::Iov),
+        early_bytes: call.early().map_or(0, |(_, bytes)| bytes.into()),
+        has_messages: has(Arg::Messages),
+        purpose: call.kind,
         has_how: has(Arg::How),
         seeks: has(Arg::Seek),
     }

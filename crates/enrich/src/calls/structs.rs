@@ -207,6 +207,13 @@ fn fields(kind: Struct, bytes: &[u8], out: &mut String) -> Option<()> {
                 half(4)? as i32
             );
         }
+        // network.rs writes these.
+        Struct::Sockaddr
+        | Struct::Sockopt
+        | Struct::Pollfds
+        | Struct::Fds
+        | Struct::Wstatus
+        | Struct::EpollEvent => return None,
     }
     Some(())
 }

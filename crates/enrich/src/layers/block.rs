@@ -113,17 +113,6 @@ impl Blocks {
             }
             first.get_or_insert((bio, rid));
         }
-        for key in submitters.drain(..).filter(|_| seen) {
-            if let Some(parts) = requests.parts(key) {
-                parts.blocks.push(Block {
-                    device,
-                    queued_at_ns,
-                    issued_at_ns: r.issued_at_ns,
-                    completed_at_ns: r.completed_at_ns,
-                });
-            }
-        }
-        self.submitters = submitters;
         let times = [
             queued_at_ns,
             r.started_at_ns,
@@ -132,6 +121,18 @@ impl Blocks {
         ];
         let ts_ns = times.into_iter().filter(|ns| *ns > 0).min();
         let ts_ns = ts_ns.unwrap_or(r.completed_at_ns);
+        for key in submitters.drain(..).filter(|_| seen) {
+            if let Some(parts) = requests.parts(key) {
+                parts.blocks.push(Block {
+                    ts_ns,
+                    device,
+                    queued_at_ns,
+                    issued_at_ns: r.issued_at_ns,
+                    completed_at_ns: r.completed_at_ns,
+                });
+            }
+        }
+        self.submitters = submitters;
         let (rows, strings) = &mut self.rows;
         let file = first.as_ref().map_or(0, |(bio, _)| bio.file);
         let FileMemo { file_id, path } = strings.file(file, r.completed_at_ns, known);

@@ -8,14 +8,13 @@ pub(crate) mod perf_counters;
 pub(crate) mod requests;
 mod slices;
 pub(crate) mod stacks;
+mod waits;
 
-use fathom_model::abi::{
-    BlockRecord, IrqRecord, SpanRecord, WAIT_PREEMPTED, WAIT_UNSEEN, WAIT_WOKEN, WaitRecord,
-};
-use fathom_model::batch::{Batch, NULL_I64, Null};
+use fathom_model::abi::{BlockRecord, IrqRecord, SpanRecord, WaitRecord};
+use fathom_model::batch::{Batch, NULL_I64};
 use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::layers::Layer;
-use fathom_model::tables::{IrqRow, IrqRows, SliceRow, SliceRows, WaitRow, WaitRows};
+use fathom_model::tables::{IrqRow, IrqRows, SliceRow, SliceRows, WaitRows};
 use fathom_model::{StrId, StringTable};
 
 use crate::strings::{Known, Name, Strings};
@@ -23,6 +22,7 @@ use crate::{id, signed};
 use block::Blocks;
 use requests::{Key, Kind, Requests};
 use slices::{Label, Parts, Slicer, Whole};
+use waits::Wait;
 
 /// Rows that were not taken yet, and what they wait for.
 #[derive(Debug, Default)]
@@ -65,10 +65,16 @@ impl Layers {
     // making of that one's own record.
 
     pub(crate) fn wait(&mut self, cpu: u32, record: &WaitRecord, known: &mut Known) {
-        match self.in_call(record.tid, record.request_ns) {
-            Ok(parts) => parts.waits.push((cpu, *record)),
-            Err(rid) => self.push_wait(rid, cpu, record, known),
-        }
+        let wait = Wait::new(record);
+        let rid = match wait.request_ns() {
+            0 => NULL_I64,
+            request_ns => match self.in_call(record.tid, request_ns) {
+                Ok(parts) => return parts.waits.push((cpu, *record)),
+                Err(rid) => rid,
+            },
+        };
+        let (rows, strings) = &mut self.waits;
+        wait.push((rows, strings), rid, cpu, &[], known);
     }
 
     pub(crate) fn irq(&mut self, cpu: u32, record: &IrqRecord, known: &mut Known) {
@@ -124,7 +130,8 @@ impl Layers {
     fn gathered(&mut self, request: Option<(i64, &Ended)>, parts: &Parts, known: &mut Known) {
         let rid = request.map_or(NULL_I64, |(rid, _)| rid);
         for (cpu, record) in &parts.waits {
-            self.push_wait(rid, *cpu, record, known);
+            let (rows, strings) = &mut self.waits;
+            Wait::new(record).push((rows, strings), rid, *cpu, &parts.blocks, known);
         }
         for (cpu, record) in &parts.irqs {
             self.push_irq(rid, *cpu, record, known);
@@ -175,29 +182,6 @@ impl Layers {
     /// A request to a device, which makes its rows at once.
     pub(crate) fn block(&mut self, cpu: u32, r: &BlockRecord, bios: &[u8], known: &mut Known) {
         self.blocks.on(cpu, r, bios, &mut self.requests, known);
-    }
-
-    fn push_wait(&mut self, rid: i64, cpu: u32, r: &WaitRecord, known: &mut Known) {
-        let (rows, strings) = &mut self.waits;
-        let flags = u32::from(r.flags);
-        let seen = flags & WAIT_UNSEEN == 0;
-        let woken = flags & WAIT_WOKEN != 0 && flags & WAIT_PREEMPTED == 0;
-        let end = r.ts_ns.saturating_add(r.dur_ns);
-        let (waker, waker_tid) = names::waker(r, strings);
-        rows.push(WaitRow {
-            rid,
-            ts_ns: signed(r.ts_ns),
-            dur_ns: signed(r.dur_ns).when(seen),
-            pid: id(r.pid),
-            tid: id(r.tid),
-            comm: strings.comm(r.tid, r.ts_ns, known),
-            cpu: id(cpu).when(seen),
-            reason: strings.word(names::reason(r)),
-            woken_at_ns: signed(r.wake_ns).when(woken),
-            run_queue_ns: signed(end.saturating_sub(r.wake_ns)).when(woken && seen),
-            waker,
-            waker_tid,
-        });
     }
 
     fn push_irq(&mut self, rid: i64, cpu: u32, r: &IrqRecord, known: &mut Known) {

@@ -7,8 +7,8 @@ use fathom_model::abi::{
     SPAN_BTRFS_READ, SPAN_BTRFS_WRITE, SPAN_CACHE_FAULT, SPAN_CACHE_READ, SPAN_CACHE_WRITE,
     SPAN_DIRECT, SPAN_EXT4_READ, SPAN_EXT4_SYNC, SPAN_EXT4_WRITE, SPAN_FILE_OPEN, SPAN_FUSE,
     SPAN_IOMAP_WRITE, SPAN_OPEN, SPAN_SUBMIT, SPAN_VFS_FSYNC, SPAN_VFS_READ, SPAN_VFS_WRITE,
-    SPAN_XFS_FSYNC, SPAN_XFS_READ, SPAN_XFS_WRITE, SpanRecord, WAIT_BY_INTERRUPT, WAIT_IO,
-    WAIT_PREEMPTED, WAIT_WOKEN, WaitRecord,
+    SPAN_XFS_FSYNC, SPAN_XFS_READ, SPAN_XFS_WRITE, SpanRecord, WAIT_BY_INTERRUPT, WAIT_WOKEN,
+    WaitRecord,
 };
 use fathom_model::layers::Layer;
 
@@ -23,6 +23,12 @@ use crate::{id, text};
 const SOFTIRQS: [&str; 10] = [
     "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
 ];
+
+/// Numbers of some of them.
+pub(crate) const TIMER: u16 = 1;
+pub(crate) const NET_TX: u16 = 2;
+pub(crate) const NET_RX: u16 = 3;
+pub(crate) const HRTIMER: u16 = 8;
 
 const FLAGS: [(u32, &str); 9] = [
     (BLOCK_SYNC, "SYNC"),
@@ -79,23 +85,6 @@ pub(crate) fn origin(origin: u32) -> &'static str {
     }
 }
 
-pub(crate) fn reason(wait: &WaitRecord) -> &'static str {
-    const INTERRUPTIBLE: u16 = 1;
-    const UNINTERRUPTIBLE: u16 = 2;
-    let flags = u32::from(wait.flags);
-    if flags & WAIT_PREEMPTED != 0 {
-        "preempted"
-    } else if flags & WAIT_IO != 0 {
-        "io"
-    } else if wait.state & UNINTERRUPTIBLE != 0 {
-        "uninterruptible"
-    } else if wait.state & INTERRUPTIBLE != 0 {
-        "interruptible"
-    } else {
-        "other"
-    }
-}
-
 /// Kinds of wakers: a thread, an interrupt.
 const THREAD: u64 = 0;
 const INTERRUPT: u64 = 1 << 32;
@@ -107,7 +96,12 @@ pub(crate) fn waker(wait: &WaitRecord, strings: &mut Strings) -> (StrId, i32) {
         return (StrId::NULL, NULL_I32);
     }
     if flags & WAIT_BY_INTERRUPT != 0 {
-        let name = Name::new(INTERRUPT | u64::from(wait.waker), &wait.comm);
+        // Other interrupts have no device.
+        let device = match wait.waker >> 16 {
+            IRQ_HARD => wait.comm,
+            _ => [0; 16],
+        };
+        let name = Name::new(INTERRUPT | u64::from(wait.waker), &device);
         let text = || interrupt_name(wait.waker >> 16, wait.waker as u16, &wait.comm);
         return (strings.name(name, text), NULL_I32);
     }

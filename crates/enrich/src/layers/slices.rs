@@ -14,6 +14,7 @@ use fathom_model::abi::{
 
 use super::names;
 use super::requests::Kind;
+use super::waits::Wait;
 
 /// Records for which emptied parts have room at most.
 const MAX_KEPT: usize = 256;
@@ -59,6 +60,8 @@ impl Parts {
 /// A request to a device; times that are not known are 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
+    /// Beginning of its row.
+    pub(crate) ts_ns: u64,
     pub(crate) device: u16,
     pub(crate) queued_at_ns: u64,
     pub(crate) issued_at_ns: u64,
@@ -150,8 +153,8 @@ impl Slicer {
                 both if both & WAIT_UNSEEN != 0 => wait.wake_ns.max(wait.ts_ns),
                 _ => wait.ts_ns.saturating_add(wait.dur_ns),
             };
-            let reason = Label::Word(names::reason(wait));
-            visits.add((wait.ts_ns, end), Layer::Sched, reason, WAIT);
+            let state = Label::Word(Wait::new(wait).state());
+            visits.add((wait.ts_ns, end), Layer::Sched, state, WAIT);
             if flags & WAIT_PREEMPTED != 0 {
                 continue;
             }
@@ -364,6 +367,7 @@ mod tests {
 
     fn block(queued: u64, issued: u64, completed: u64) -> Block {
         Block {
+            ts_ns: queued,
             device: 0,
             queued_at_ns: queued,
             issued_at_ns: issued,

@@ -68,7 +68,8 @@ pub(crate) fn result(command: &str, value: u64) -> Option<String> {
     Some(out)
 }
 
-fn signal(number: u64, out: &mut String) {
+/// Appends the name of a signal.
+pub(crate) fn signal(number: u64, out: &mut String) {
     match tables::SIGNALS.iter().find(|(n, _)| *n == number) {
         Some((_, name)) => out.push_str(name),
         None if (FIRST_RT..=LAST_RT).contains(&number) => {

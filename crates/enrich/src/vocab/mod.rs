@@ -3,6 +3,7 @@
 
 mod fcntl;
 mod ioctl;
+mod network;
 mod system;
 mod tables;
 
@@ -10,8 +11,11 @@ use std::fmt::Write as _;
 
 use tables::Names;
 
+pub(crate) use network::{futex_waits, write_of, write_poll_events};
+
 pub(crate) use fcntl::{
-    result as fcntl_result, write_argument as write_fcntl_argument, write_lock_type,
+    result as fcntl_result, signal as write_signal, write_argument as write_fcntl_argument,
+    write_lock_type,
 };
 
 /// How a number is written: the kinds of `bpf/syscalls.def`, some of which
@@ -106,6 +110,29 @@ pub(crate) enum Kind {
     InotifyEvents,
     FanotifyMark,
     Userfaultfd,
+    /// Domain of a socket.
+    Domain,
+    SocketType,
+    /// Protocol of a socket, which depends on the domain.
+    Protocol,
+    /// Level of an option of a socket.
+    Level,
+    /// Option of a socket, which depends on the level.
+    SocketOption,
+    Shutdown,
+    FutexOperation,
+    Futex2,
+    EpollCreate,
+    EpollControl,
+    EpollEvents,
+    Eventfd,
+    Timerfd,
+    TimerfdSet,
+    Signalfd,
+    Clock,
+    Timer,
+    Wait,
+    IdType,
 }
 
 impl Kind {
@@ -113,7 +140,7 @@ impl Kind {
     /// `call`; `None` when there is none of that name.
     pub(crate) fn of(call: &str, name: &str, kind: &str) -> Option<Kind> {
         Some(match (kind, call, name) {
-            ("O", "dup3", _) => Kind::OpenFlags,
+            ("O", "dup3" | "pipe2", _) => Kind::OpenFlags,
             ("O", "fanotify_init", _) => Kind::OpenMode,
             ("O", ..) => Kind::Open,
             ("AT", "statx" | "IORING_OP_STATX", _) => Kind::AtStatx,
@@ -146,7 +173,7 @@ impl Kind {
             ("octal", ..) => Kind::Mode,
             ("hex", "mknod" | "mknodat", "dev") => Kind::Device,
             ("lock", ..) => Kind::FcntlArg,
-            ("hex", _, "addr" | "ctx" | "new_addr") | ("map", ..) => Kind::Address,
+            ("hex", _, "addr" | "ctx" | "new_addr" | "uaddr") | ("map", ..) => Kind::Address,
             ("hex", ..) => Kind::Hex,
             ("hex32", ..) => Kind::Hex32,
             ("long", ..) => Kind::Long,
@@ -177,6 +204,25 @@ impl Kind {
             ("IN_EVENT", ..) => Kind::InotifyEvents,
             ("FAN_MARK", ..) => Kind::FanotifyMark,
             ("UFFD", ..) => Kind::Userfaultfd,
+            ("AF", ..) => Kind::Domain,
+            ("SOCK_TYPE", ..) => Kind::SocketType,
+            ("IPPROTO", "socketpair", _) => Kind::Int,
+            ("IPPROTO", ..) => Kind::Protocol,
+            ("SOL", ..) => Kind::Level,
+            ("SOCKOPT", ..) => Kind::SocketOption,
+            ("SHUT", ..) => Kind::Shutdown,
+            ("FUTEX", ..) => Kind::FutexOperation,
+            ("FUTEX2", ..) => Kind::Futex2,
+            ("EPOLL", ..) => Kind::EpollCreate,
+            ("EPOLL_CTL", ..) => Kind::EpollControl,
+            ("EFD", ..) => Kind::Eventfd,
+            ("TFD", ..) => Kind::Timerfd,
+            ("TFD_TIMER", ..) => Kind::TimerfdSet,
+            ("SFD", ..) => Kind::Signalfd,
+            ("CLOCK", ..) => Kind::Clock,
+            ("TIMER", ..) => Kind::Timer,
+            ("WAIT", ..) => Kind::Wait,
+            ("P", ..) => Kind::IdType,
             ("int", _, "uid" | "gid") => Kind::Owner,
             ("int", ..) => Kind::Int,
             ("uint", ..) => Kind::Uint,
@@ -274,6 +320,25 @@ pub(crate) fn write(kind: Kind, value: u64, out: &mut String) {
         Kind::Swap => swap(low, out),
         Kind::Fanotify => fanotify(low, out),
         Kind::FanotifyEvents => bits(system::FANOTIFY_EVENTS, value, "0", "FAN_???", out),
+        Kind::Domain
+        | Kind::SocketType
+        | Kind::Protocol
+        | Kind::Level
+        | Kind::SocketOption
+        | Kind::Shutdown
+        | Kind::FutexOperation
+        | Kind::Futex2
+        | Kind::EpollCreate
+        | Kind::EpollControl
+        | Kind::EpollEvents
+        | Kind::Eventfd
+        | Kind::Timerfd
+        | Kind::TimerfdSet
+        | Kind::Signalfd
+        | Kind::Clock
+        | Kind::Timer
+        | Kind::Wait
+        | Kind::IdType => network::write(kind, low, out),
         Kind::Address | Kind::FcntlArg if value == 0 => out.push_str("NULL"),
         Kind::Address | Kind::FcntlArg | Kind::Hex => hex(value, out),
     }

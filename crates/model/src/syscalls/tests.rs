@@ -16,7 +16,9 @@ fn calls_of_32_bit_programs_are_known_calls() {
         assert_eq!(desc.size == 255, native.size == 255, "{}", call.name);
     }
     let recorded: HashSet<_> = I386.iter().map(|call| call.name).collect();
-    for call in SYSCALLS.iter().filter(|call| call.api == Api::Syscall) {
+    // Their accept is one of the calls behind socketcall.
+    let of_all = |call: &&Syscall| call.api == Api::Syscall && call.name != "accept";
+    for call in SYSCALLS.iter().filter(of_all) {
         assert!(recorded.contains(call.name), "{}", call.name);
     }
 }

@@ -189,6 +189,19 @@ impl Filters {
         self.config.known_types != 0 || self.config.takes & 1 << RULE_PATH != 0
     }
 
+    /// Whether no call is left out.
+    pub(crate) fn leave_nothing_out(&self) -> bool {
+        let FilterConfig {
+            given,
+            min_dur_ns,
+            file_types,
+            errors_only,
+            known_types,
+            ..
+        } = self.config;
+        given == 0 && min_dur_ns == 0 && file_types | errors_only | known_types == 0
+    }
+
     /// An option that only kernels with loops can serve, if one was given.
     pub(crate) fn needing_loops(&self) -> Option<&'static str> {
         [

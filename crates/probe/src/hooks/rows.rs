@@ -3,6 +3,8 @@
 
 use super::{Feature, NO_COUNTERS, NO_STACKS};
 
+const NO_LOCKS: &str = "waits for locks of the kernel have the reason other";
+
 /// An attach point.
 pub(super) struct Row {
     /// The feature that the hook belongs to.
@@ -382,6 +384,8 @@ pub(super) const ROWS: &[Row] = &[
         "interrupts by other CPUs are missing"
     ),
     tracepoint!(Sched, "layer_waking", "who woke a thread is missing"),
+    tracepoint!(Sched, "layer_contention_begin", NO_LOCKS),
+    tracepoint!(Sched, "layer_contention_end", NO_LOCKS),
     typed!(
         Sched,
         "waits are not recorded",

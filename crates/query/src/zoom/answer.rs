@@ -60,11 +60,12 @@ pub(super) fn batch(
     };
     match request.by {
         By::Nothing => {}
-        By::Syscall | By::Class | By::Purpose | By::Layer => {
+        By::Syscall | By::Class | By::Purpose | By::Layer | By::Reason => {
             let name = match request.by {
                 By::Class => "class",
                 By::Purpose => "purpose",
                 By::Layer => "layer",
+                By::Reason => "reason",
                 _ => "syscall",
             };
             let names = rows.iter().map(|r| match r.0 {

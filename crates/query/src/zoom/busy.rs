@@ -8,7 +8,6 @@ use fathom_pyramid::Key;
 
 use super::gather::Gather;
 use super::rows::{self, LongVisit};
-use super::summed::paths;
 use super::{By, Gathered, Request, Zoom};
 use crate::QueryError;
 
@@ -116,12 +115,9 @@ pub(super) fn spread_visits(
     };
     let mut visits = Vec::new();
     for range in ranges(window, shift) {
-        let holds = |g: &rows::Group| {
-            g.first_at_ns < range.end
-                && g.last_at_ns >= range.begin
-                && g.longest_ns > range.longer_ns
-        };
-        let parts = paths(zoom.visits.parts().filter(|p| p.groups.iter().any(holds)));
+        let parts = zoom
+            .visits
+            .long_rows(range.begin, range.end, range.longer_ns);
         if !parts.is_empty() {
             let condition = format!("{}{of_filter}", range.sql(window.0));
             rows::long_visits(&zoom.db, &parts, &condition, &mut visits)?;
@@ -157,6 +153,39 @@ pub(super) fn spread_visits(
                 window.1,
             );
         }
+    }
+    Ok(())
+}
+
+/// Spreads waits: from the wake-up on, threads wait for the CPU.
+pub(super) fn spread_waits(
+    zoom: &Zoom,
+    (window, shift): ((i64, i64), u8),
+    of_filter: Option<&str>,
+    gather: &mut Gather<'_>,
+) -> Result<(), QueryError> {
+    let cpu = Key::Text("cpu".into());
+    let more = of_filter.map_or(String::new(), |sql| format!(" AND {sql}"));
+    for range in ranges(window, shift) {
+        let parts = zoom
+            .waits
+            .long_rows(range.begin, range.end, range.longer_ns);
+        if parts.is_empty() {
+            continue;
+        }
+        let condition = format!("{}{more}", range.sql(window.0));
+        rows::waits_where(&zoom.db, &parts, &condition, |wait| {
+            let end = wait.time.saturating_add(wait.took_ns);
+            let woken = end.saturating_sub(wait.queue_ns).max(wait.time);
+            let reason = Key::Text(wait.reason.into());
+            for (key, from, to) in [(&reason, wait.time, woken), (&cpu, woken, end)] {
+                // The sums have all of its time where it begins; it is spread from there.
+                if from < to {
+                    let ns = to - from;
+                    gather.spread(key, wait.time, (ns, ns), &[(from, to)], window.1);
+                }
+            }
+        })?;
     }
     Ok(())
 }

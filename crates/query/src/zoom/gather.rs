@@ -33,7 +33,7 @@ pub(super) fn dimension(request: &Request) -> Option<usize> {
         By::Thread | By::Process => Some(THREAD),
         By::File => Some(FILE),
         // Of another table.
-        By::Layer => return None,
+        By::Layer | By::Reason => return None,
     };
     let needed = [
         by,

@@ -18,8 +18,6 @@ const SYSCALL: &str = "syscall";
 /// Places of the dimensions in the pyramid of table `slices`.
 const LAYER: usize = 0;
 const REQUEST: usize = 1;
-/// Number of all layers that have no cell of their own in a bucket of the pyramid.
-const OTHERS: u32 = u32::MAX;
 
 /// Sums by layer in buckets of 2^`asked` ns, or wider ones.
 pub(super) fn gather<'a>(
@@ -194,22 +192,8 @@ impl Visits {
             _ => None,
         };
         let (own, wholes) = (plan(LAYER)?, plan(REQUEST)?);
-        let read = pyramid.read(&own, true, |cells| {
-            let layers: Vec<u32> = cells
-                .keys()
-                .iter()
-                .map(|key| match key {
-                    Key::Text(name) => self.layer(name),
-                    _ => OTHERS,
-                })
-                .collect();
-            for (time, key, sum, latency) in cells.in_window(window) {
-                if let (Some(layer), Some(latency)) = (layers.get(key), latency) {
-                    self.own.merge(time, *layer, sum, latency);
-                }
-            }
-        });
-        read.ok()?;
+        zoom.visits
+            .add_texts(&own, window, &mut self.layers, &mut self.own)?;
         let read = pyramid.read(&wholes, true, |cells| {
             let is_call = |key: &Key| matches!(key, Key::Text(name) if &**name == SYSCALL);
             let calls: Vec<bool> = cells.keys().iter().map(is_call).collect();

@@ -14,6 +14,7 @@ mod gather;
 mod layers;
 mod rows;
 mod summed;
+mod waits;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use arrow::record_batch::RecordBatch;
 use fathom_model::kind::Purpose;
 use fathom_model::tables::FAULTS;
-use fathom_pyramid::{Key, SLICES, SYSCALLS};
+use fathom_pyramid::{Key, SLICES, SYSCALLS, WAITS};
 use fathom_session::Session;
 
 use crate::{Db, Limits, QueryError};
@@ -59,6 +60,10 @@ pub enum By {
     /// itself. A call without visits below it is one visit of layer `syscall`. Errors and bytes of
     /// calls count with `syscall`.
     Layer,
+    /// Reason for which threads waited, in calls and outside of them. Rows concern table `waits`: `calls` is
+    /// the number of waits, and `total_ns` the time until the wake-ups. From then on threads waited
+    /// for the CPU, which is time of reason `cpu`. `max_ns` and `latency` describe whole waits.
+    Reason,
 }
 
 /// The request.
@@ -123,6 +128,7 @@ pub struct Zoom {
     db: Db,
     calls: Summed,
     visits: Summed,
+    waits: Summed,
     faults: Arc<Vec<Arc<PartTimes>>>,
     names: answer::Names,
 }
@@ -165,6 +171,7 @@ impl Zoom {
             db,
             calls: Summed::open(&SYSCALLS, session, known.map(|k| &k.calls))?,
             visits: Summed::open(&SLICES, session, known.map(|k| &k.visits))?,
+            waits: Summed::open(&WAITS, session, known.map(|k| &k.waits))?,
             names: answer::Names::default(),
         })
     }
@@ -178,6 +185,7 @@ impl Zoom {
             db: self.db.try_clone()?,
             calls: self.calls.clone(),
             visits: self.visits.clone(),
+            waits: self.waits.clone(),
             faults: Arc::clone(&self.faults),
             names: self.names.clone(),
         })
@@ -195,20 +203,21 @@ impl Zoom {
     /// Parts of tables with a pyramid that had to be looked at for this state: what opening or
     /// following cost.
     pub fn parts_read(&self) -> usize {
-        self.calls.parts_read + self.visits.parts_read
+        self.calls.parts_read + self.visits.parts_read + self.waits.parts_read
     }
 
     /// Why there is no pyramid although there should be one.
     pub fn problem(&self) -> Option<&str> {
         let problems = self.calls.problem.as_deref();
-        problems.or(self.visits.problem.as_deref())
+        let problems = problems.or(self.visits.problem.as_deref());
+        problems.or(self.waits.problem.as_deref())
     }
 
     /// Rows that are in no pyramid: they are read for every window that they
     /// are in.
     pub fn uncovered_rows(&self) -> u64 {
         let of = |table: &Summed| table.uncovered().map(|part| part.rows).sum::<u64>();
-        of(&self.calls) + of(&self.visits)
+        of(&self.calls) + of(&self.visits) + of(&self.waits)
     }
 
     /// The session's tables.
@@ -225,9 +234,10 @@ impl Zoom {
         let (window, asked) = self.buckets(request);
         let mut gathered = match request.by {
             By::Layer => layers::gather(self, request, window, asked)?,
+            By::Reason => waits::gather(self, request, window, asked)?,
             _ => self.gather(request, window, asked)?,
         };
-        if request.busy && request.by != By::Layer {
+        if request.busy && !matches!(request.by, By::Layer | By::Reason) {
             busy::spread_calls(self, request, &mut gathered)?;
         }
         let fault_parts = match request.by {
@@ -388,12 +398,9 @@ impl Zoom {
         window_ns: Range<i64>,
         least_ns: i64,
     ) -> Result<Option<String>, QueryError> {
-        let holds = |g: &rows::Group| {
-            g.first_at_ns < window_ns.end
-                && g.last_at_ns >= window_ns.start
-                && g.longest_ns > least_ns
-        };
-        let paths = paths(self.calls.parts().filter(|p| p.groups.iter().any(holds)));
+        let paths = self
+            .calls
+            .long_rows(window_ns.start, window_ns.end, least_ns);
         match paths.is_empty() {
             true => Ok(None),
             false => rows::source(&self.db, &paths).map(Some),
@@ -404,6 +411,28 @@ impl Zoom {
     /// in it.
     pub fn rows_near(&self, window_ns: Range<i64>) -> u64 {
         rows_in(self.calls.parts(), (window_ns.start, window_ns.end))
+    }
+
+    /// The source after FROM for the waits that began in a window and took longer than `least_ns`,
+    /// and other waits; `None` when there is none. Waits without an end took 0.
+    ///
+    /// # Errors
+    /// When the path of a part cannot be given to the database.
+    pub fn waits_in(
+        &self,
+        window_ns: Range<i64>,
+        least_ns: Option<i64>,
+    ) -> Result<Option<String>, QueryError> {
+        let window = (window_ns.start, window_ns.end);
+        let paths = match least_ns {
+            Some(least) => self.waits.long_rows(window.0, window.1, least),
+            None => paths(inside(self.waits.parts(), window)),
+        };
+        if paths.is_empty() {
+            return Ok(None);
+        }
+        let rows = crate::tables::rows(&fathom_model::tables::WAITS, self.db.place(), &paths)?;
+        Ok(Some(format!("({rows})")))
     }
 
     /// The window and the shift of its buckets.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, BooleanArray, Int32Array, Int64Array, StringArray};
 use arrow::datatypes::{Int32Type, Int64Type};
 use arrow::record_batch::RecordBatch;
-use fathom_model::tables::SLICES;
+use fathom_model::tables::{SLICES, WAITS};
 use fathom_pyramid::{Key, Latency, Sum};
 use fathom_session::open_regular;
 use parquet::file::metadata::ParquetMetaDataReader;
@@ -215,7 +215,7 @@ fn key_columns(by: By) -> &'static str {
         By::Syscall | By::Class | By::Purpose => ", syscall",
         By::Thread | By::Process => ", pid, tid",
         By::File => ", file_id",
-        By::Nothing | By::Layer => "",
+        By::Nothing | By::Layer | By::Reason => "",
     }
 }
 
@@ -289,7 +289,7 @@ impl<'a> Keys<'a> {
             By::Syscall | By::Class | By::Purpose => Keys::Names(texts(batch, 6)?),
             By::Thread | By::Process => Keys::Pairs(narrow(batch, 6)?, narrow(batch, 7)?),
             By::File => Keys::Numbers(wide(batch, 6)?),
-            By::Nothing | By::Layer => Keys::None,
+            By::Nothing | By::Layer | By::Reason => Keys::None,
         })
     }
 
@@ -357,6 +357,56 @@ pub(super) fn visits(
                 layer: layer.unwrap_or_default(),
                 self_ns: value(own, row),
                 whole_ns: is_whole.then(|| value(took, row)),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A time off the CPU.
+pub(super) struct Wait<'a> {
+    /// Beginning, CLOCK_MONOTONIC nanoseconds.
+    pub(super) time: i64,
+    pub(super) reason: &'a str,
+    /// Until the thread ran again, nanoseconds.
+    pub(super) took_ns: i64,
+    /// Of which from its wake-up on.
+    pub(super) queue_ns: i64,
+}
+
+/// Passes the waits that begin in a window to `each`.
+pub(super) fn waits(
+    db: &Db,
+    parts: &[PathBuf],
+    window: (i64, i64),
+    condition: Option<&str>,
+    each: impl FnMut(&Wait<'_>),
+) -> Result<(), QueryError> {
+    let times = format!("ts_ns >= {} AND ts_ns < {}", window.0, window.1);
+    let more = condition.map_or(String::new(), |sql| format!(" AND {sql}"));
+    waits_where(db, parts, &format!("{times}{more}"), each)
+}
+
+/// Passes the waits that a condition holds for to `each`.
+pub(super) fn waits_where(
+    db: &Db,
+    parts: &[PathBuf],
+    condition: &str,
+    mut each: impl FnMut(&Wait<'_>),
+) -> Result<(), QueryError> {
+    let sql = format!(
+        "SELECT ts_ns, dur_ns, run_queue_ns, reason FROM ({}) WHERE {condition}",
+        tables::rows(&WAITS, db.place(), parts)?
+    );
+    let mut rows = db.run(&sql)?;
+    while let Some(batch) = rows.next_batch()? {
+        let (time, took, queue) = (wide(&batch, 0)?, wide(&batch, 1)?, wide(&batch, 2)?);
+        for (row, reason) in texts(&batch, 3)?.iter().enumerate() {
+            each(&Wait {
+                time: time.value(row),
+                reason: reason.unwrap_or_default(),
+                took_ns: value(took, row),
+                queue_ns: value(queue, row),
             });
         }
     }

@@ -4,11 +4,15 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fathom_pyramid::{Cover, Plan, Pyramid, Source};
+use fathom_pyramid::{Cover, Key, Plan, Pyramid, Source};
 use fathom_session::Session;
 
+use super::buckets::{Buckets, Numbers};
 use super::rows;
 use crate::QueryError;
+
+/// Number of all texts that have no cell of their own in a bucket of a pyramid.
+pub(super) const OTHERS: u32 = u32::MAX;
 
 /// A part of a table.
 pub(super) struct PartTimes {
@@ -68,6 +72,42 @@ impl Summed {
 
     pub(super) fn parts(&self) -> impl Iterator<Item = &PartTimes> {
         self.parts.iter().map(|part| &**part)
+    }
+
+    /// Where rows may be that begin from `begin` to before `end` and take longer than `longer_ns`.
+    pub(super) fn long_rows(&self, begin: i64, end: i64, longer_ns: i64) -> Vec<PathBuf> {
+        let holds = |g: &rows::Group| {
+            g.first_at_ns < end && g.last_at_ns >= begin && g.longest_ns > longer_ns
+        };
+        paths(self.parts().filter(|p| p.groups.iter().any(holds)))
+    }
+
+    /// Adds the pyramid's sums of a window to `to`, with the numbers of their texts. Texts that have
+    /// no cell of their own have number [`OTHERS`]. `None` if the pyramid is damaged, which was not
+    /// noticed until now.
+    pub(super) fn add_texts(
+        &self,
+        plan: &Plan,
+        window: (i64, i64),
+        texts: &mut Numbers<Arc<str>>,
+        to: &mut Buckets,
+    ) -> Option<()> {
+        let read = self.pyramid()?.read(plan, true, |cells| {
+            let numbers: Vec<u32> = cells
+                .keys()
+                .iter()
+                .map(|key| match key {
+                    Key::Text(name) => texts.of(&**name, |name| Arc::from(name)),
+                    _ => OTHERS,
+                })
+                .collect();
+            for (time, key, sum, latency) in cells.in_window(window) {
+                if let (Some(number), Some(latency)) = (numbers.get(key), latency) {
+                    to.merge(time, *number, sum, latency);
+                }
+            }
+        });
+        read.ok()
     }
 
     /// Parts that no pyramid covers.

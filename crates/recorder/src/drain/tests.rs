@@ -12,13 +12,13 @@ use fathom_model::abi::{
 use fathom_model::meta::{Hook, Records, Save, State};
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::Syscall;
-use fathom_probe::{Command, Conditions, Losses, ProbeError, Signals, system};
+use fathom_probe::{Command, Conditions, InFlight, Losses, ProbeError, Signals, system};
 use fathom_session::Session;
 
 use super::*;
 use crate::pipeline::Pipeline;
 use crate::plan::Plan;
-use crate::{Detail, KeepLimit, Options, SaveWhen, Target, meta};
+use crate::{Detail, KeepLimit, Options, SaveWhen, Stall, Target, meta};
 
 type Calls = (&'static str, usize);
 
@@ -37,6 +37,8 @@ struct Script {
     at: Option<(usize, Box<dyn FnMut()>)>,
     seen: u64,
     stopped: bool,
+    /// Calls that do not return.
+    hangs: Vec<InFlight>,
     hooks: Vec<Hook>,
 }
 
@@ -96,6 +98,10 @@ impl RecordSource for Script {
 
     fn live_tasks(&self) -> u64 {
         u64::from(self.endless || !self.calls.is_empty())
+    }
+
+    fn in_flight(&mut self) -> Result<Vec<InFlight>, ProbeError> {
+        Ok(self.hangs.clone())
     }
 
     fn counters(&self) -> KernelStats {
@@ -178,6 +184,7 @@ struct Reports {
     saves: Vec<Save>,
     progress: Vec<Progress>,
     ended: usize,
+    stalls: Vec<String>,
 }
 
 impl Observer for Reports {
@@ -195,6 +202,10 @@ impl Observer for Reports {
 
     fn ended(&mut self) {
         self.ended += 1;
+    }
+
+    fn stalled(&mut self, stall: &Stall) {
+        self.stalls.push(stall.to_string());
     }
 }
 
@@ -242,6 +253,7 @@ fn record_in(
         meta,
         (Instant::now(), options.duration),
         (plan.probe.counters, None),
+        (plan.stalls.take(), None),
     );
     let mut reports = Reports::default();
     Recorded {
@@ -472,6 +484,48 @@ fn rows_and_signals_make_copies() {
     assert!(4 <= first && first < second && second < 305, "{copies:?}");
     assert_eq!(done.session().rows("syscalls"), 305);
     assert!(!done.target.told_to_end());
+}
+
+/// A call that hangs is reported once, and saved because of, while it hangs.
+#[test]
+fn calls_in_flight_make_copies() {
+    let options = Options {
+        keep: vec![KeepLimit::Time(Duration::from_secs(60))],
+        save_when: Some(SaveWhen {
+            condition: "in_flight > 1s".into(),
+            max_saves: 5,
+            pause: Duration::from_millis(1),
+        }),
+        ..Options::default()
+    };
+    let call = |tid, ts_ns| InFlight {
+        ts_ns,
+        pid: u32::MAX,
+        tid,
+        syscall: "fsync",
+    };
+    let script = Script {
+        hangs: vec![
+            call(7, monotonic_ns() - 30_000_000_000),
+            call(8, monotonic_ns() + 3_600_000_000_000),
+        ],
+        ..Script::of(more_than_a_part())
+    };
+    let done = record(options, script, Arrivals::default());
+    let [stall] = &done.reports.stalls[..] else {
+        panic!("{:?}", done.reports.stalls);
+    };
+    assert!(
+        stall.contains("thread 7") && stall.contains("for 30"),
+        "{stall}"
+    );
+    let because: Vec<&str> = done
+        .reports
+        .saves
+        .iter()
+        .map(|s| s.because.as_str())
+        .collect();
+    assert_eq!(because, [format!("in_flight > 1s: {stall}")]);
 }
 
 #[test]

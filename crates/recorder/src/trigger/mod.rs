@@ -18,15 +18,45 @@ use fathom_model::tables::{SYSCALLS, Table};
 use crate::{RecordError, SaveWhen};
 use parse::ConditionError;
 
-/// Looks at rows for one that is worth saving what is kept.
+/// How many saves are made, and how soon after one another.
 #[derive(Debug)]
-pub(crate) struct Trigger {
-    condition: Condition,
+pub(crate) struct Pace {
     /// Saves that may still be made.
     left: u64,
     pause: Duration,
     /// When the last one was asked for.
     last: Option<Instant>,
+}
+
+impl Pace {
+    pub(crate) fn new(when: &SaveWhen) -> Self {
+        Self {
+            left: when.max_saves,
+            pause: when.pause,
+            last: None,
+        }
+    }
+
+    fn allows(&self) -> bool {
+        self.left > 0 && self.last.is_none_or(|at| at.elapsed() >= self.pause)
+    }
+
+    /// Whether to save now; counts the save.
+    pub(crate) fn take(&mut self) -> bool {
+        let allowed = self.allows();
+        if allowed {
+            self.left -= 1;
+            self.last = Some(Instant::now());
+        }
+        allowed
+    }
+}
+
+/// Looks at rows for one that is worth saving what is kept.
+#[derive(Debug)]
+pub(crate) struct Trigger {
+    condition: Condition,
+    pace: Pace,
     held: bool,
 }
 
@@ -37,17 +67,14 @@ impl Trigger {
             .map_err(|error| RecordError::Input(format!("--save-when \"{text}\": {error}")))?;
         Ok(Self {
             condition,
-            left: when.max_saves,
-            pause: when.pause,
-            last: None,
+            pace: Pace::new(when),
             held: false,
         })
     }
 
     /// Looks at a batch of any table.
     pub(crate) fn look(&mut self, batch: &Batch) {
-        let paused = self.last.is_some_and(|at| at.elapsed() < self.pause);
-        if self.held || self.left == 0 || paused {
+        if self.held || !self.pace.allows() {
             return;
         }
         self.held = self.condition.first(batch).is_some();
@@ -58,9 +85,7 @@ impl Trigger {
         if !std::mem::take(&mut self.held) {
             return None;
         }
-        self.left -= 1;
-        self.last = Some(Instant::now());
-        Some(self.condition.text.clone())
+        self.pace.take().then(|| self.condition.text.clone())
     }
 }
 

@@ -5,6 +5,7 @@ mod diff;
 mod findings;
 mod layers;
 mod mapped;
+mod path;
 mod screen;
 mod story;
 mod style;
@@ -12,6 +13,7 @@ mod table;
 
 pub use self::diagnosis::diagnosis_to_text;
 pub use self::diff::diff_to_text;
+pub use self::path::path_to_text;
 pub use self::story::story_to_text;
 use fathom_query::escape::{self, shell_words, shorten, wrap};
 

@@ -132,14 +132,14 @@ fn list(reader: &Reader, selection: &Selection) -> Result<Vec<Device>, ApiError>
     }
     let users = collect(reader.db().run(&format!(
         "SELECT device, comm, count(*) AS requests, sum(bytes)::DOUBLE AS bytes, \
-         coalesce(sum(completed_at_ns - issued_at_ns), 0)::DOUBLE AS device_ns \
+         coalesce(sum(completed_at_ns - issued_at_ns), 0)::DOUBLE AS served_ns \
          FROM block WHERE {chosen} GROUP BY device, comm \
-         QUALIFY row_number() OVER (PARTITION BY device ORDER BY device_ns DESC, comm) <= {WHO} \
-         ORDER BY device_ns DESC, comm"
+         QUALIFY row_number() OVER (PARTITION BY device ORDER BY served_ns DESC, comm) <= {WHO} \
+         ORDER BY served_ns DESC, comm"
     ))?)?;
     let (names, comm) = (texts(&users, "device")?, texts(&users, "comm")?);
     let (requests, bytes) = (numbers(&users, "requests")?, numbers(&users, "bytes")?);
-    let time = numbers(&users, "device_ns")?;
+    let time = numbers(&users, "served_ns")?;
     for i in 0..users.num_rows() {
         if let Some(device) = devices.iter_mut().find(|d| d.name == names.value(i)) {
             device.who.push(DeviceUser {

@@ -11,14 +11,17 @@ mod flame;
 mod glance;
 mod layers;
 mod live;
+mod machine;
 mod meanwhile;
 mod offsets;
 mod panels;
+mod path;
 mod place;
 mod request;
 mod schema;
 pub(crate) mod sessions;
 mod sql;
+mod states;
 mod summaries;
 mod threads;
 mod tiles;
@@ -77,6 +80,9 @@ pub(crate) fn routes(app: Shared) -> Router {
         .route("/tiles", get(tiles::tiles))
         .route("/timeline", get(timeline::timeline))
         .route("/visits", get(visits::visits))
+        .route("/states", get(states::states))
+        .route("/machine", get(machine::machine))
+        .route("/machine/devices", get(machine::devices))
         .route("/threads", get(threads::threads))
         .route("/top", get(top::top))
         .route("/errors", get(errors::errors))
@@ -86,6 +92,7 @@ pub(crate) fn routes(app: Shared) -> Router {
         .route("/glance", get(glance::glance))
         .route("/requests/{rid}", get(request::request))
         .route("/requests/{rid}/meanwhile", get(meanwhile::meanwhile))
+        .route("/requests/{rid}/path", get(path::path))
         .route("/offsets", get(offsets::offsets))
         .route("/layers", get(layers::layers))
         .route("/devices", get(devices::devices))
@@ -127,8 +134,9 @@ pub(crate) mod types {
     use ts_rs::TS;
 
     use super::{
-        cache, devices, difference, errors, events, flame, glance, layers, live, meanwhile,
-        offsets, panels, request, schema, sessions, sql, threads, tiles, timeline, top, visits,
+        cache, devices, difference, errors, events, flame, glance, layers, live, machine,
+        meanwhile, offsets, panels, path, request, schema, sessions, sql, states, threads, tiles,
+        timeline, top, visits,
     };
 
     pub(crate) fn declarations() -> Vec<String> {
@@ -151,6 +159,9 @@ pub(crate) mod types {
             timeline::TimelineMeta::decl(),
             visits::VisitsMode::decl(),
             visits::VisitsMeta::decl(),
+            states::StatesMode::decl(),
+            states::StatesMeta::decl(),
+            machine::MachineMeta::decl(),
             threads::ThreadRow::decl(),
             threads::Threads::decl(),
             top::TopMeta::decl(),
@@ -173,6 +184,12 @@ pub(crate) mod types {
             meanwhile::MeanwhileDevice::decl(),
             meanwhile::MeanwhileThread::decl(),
             meanwhile::Meanwhile::decl(),
+            path::PathKind::decl(),
+            path::PathSegment::decl(),
+            path::PathPart::decl(),
+            path::PathRest::decl(),
+            path::PathThread::decl(),
+            path::PathAnswer::decl(),
             offsets::OffsetsMode::decl(),
             offsets::OffsetsMeta::decl(),
             layers::LayersMode::decl(),

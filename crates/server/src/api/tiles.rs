@@ -71,8 +71,10 @@ pub(crate) fn by(name: Option<&str>) -> Result<By, ApiError> {
         "process" => By::Process,
         "file" => By::File,
         "layer" => By::Layer,
+        "reason" => By::Reason,
         _ => {
-            let takes = "it is one of none, syscall, class, purpose, thread, process, file, layer";
+            let takes =
+                "it is one of none, syscall, class, purpose, thread, process, file, layer, reason";
             return Err(ApiError::parameter("by", takes));
         }
     })
@@ -109,7 +111,7 @@ pub(crate) fn sums(
     let window = selection.window(reader.started_at_ns(), reader.span());
     // Visits of layers may belong to calls that started before the window.
     let calls_from = match by {
-        By::Layer => 0,
+        By::Layer | By::Reason => 0,
         _ => window.from,
     };
     let request = Request {
@@ -154,6 +156,7 @@ pub(crate) fn key_columns(by: By) -> Option<(&'static str, &'static str)> {
         By::Process => Some(("pid", "comm")),
         By::File => Some(("file_id", "path")),
         By::Layer => Some(("layer", "layer")),
+        By::Reason => Some(("reason", "reason")),
     }
 }
 

@@ -22,7 +22,7 @@ const MOST_LANES: usize = 500;
 const MAX_ROWS: u64 = 1 << 20;
 /// Calls that started this long before the window are searched only among calls that took at least
 /// this long, and so on: files contain the longest duration of each part.
-const LONGER_NS: [i64; 4] = [1_000_000, 100_000_000, 10_000_000_000, 1_000_000_000_000];
+pub(super) const LONGER_NS: [i64; 4] = [1_000_000, 100_000_000, 10_000_000_000, 1_000_000_000_000];
 
 /// Parameters besides the window and the filter.
 #[derive(Debug, Default, Deserialize)]

@@ -125,6 +125,7 @@ async fn make(app: &Arc<App>) -> Result<String, ApiError> {
     for rid in some(format!("{slowest} ORDER BY dur_ns DESC LIMIT {SLOWEST}")).await? {
         paths.push(format!("{own}/requests/{rid}"));
         paths.push(format!("{own}/requests/{rid}/meanwhile"));
+        paths.push(format!("{own}/requests/{rid}/path"));
         paths.push(format!("{own}/why?rid={rid}"));
     }
     let files = "SELECT file_id AS value FROM syscalls WHERE file_id IS NOT NULL AND bytes > 0";

@@ -42,7 +42,9 @@ fn prepare_in(dir: &Dir, force: bool) -> Result<RecorderLock, SessionError> {
     dir.claim()
         .and_then(|()| lock.claim(dir.access()))
         .map_err(SessionError::io("set the owner of", dir.path()))?;
-    clear(dir, &names)?;
+    if force {
+        clear_checked(dir)?;
+    }
     Ok(lock)
 }
 
@@ -58,11 +60,19 @@ pub fn discard(path: &Path) -> Result<(), SessionError> {
     check(&dir, &names)?;
     {
         let _lock = RecorderLock::acquire(&dir)?;
-        clear(&dir, &names)?;
+        clear_checked(&dir)?;
         dir.remove_if_there(LOCK_FILE)
             .map_err(SessionError::io("remove", &path.join(LOCK_FILE)))?;
     }
     std::fs::remove_dir(path).map_err(SessionError::io("remove", path))
+}
+
+/// Clears a directory whose lock is held: what was there before may have been of a recording that
+/// has ended since.
+fn clear_checked(dir: &Dir) -> Result<(), SessionError> {
+    let names = list(dir)?;
+    check(dir, &names)?;
+    clear(dir, &names)
 }
 
 fn list(dir: &Dir) -> Result<Vec<OsString>, SessionError> {
@@ -88,13 +98,16 @@ fn check(dir: &Dir, names: &[OsString]) -> Result<(), SessionError> {
             only_ours = false;
             continue;
         };
-        let kind = dir.kind(name).map_err(SessionError::io("read", &path))?;
+        // A recording replaces files of its own while they are listed.
+        let Some(kind) = dir.kind(name).map_err(SessionError::io("read", &path))? else {
+            continue;
+        };
         if is_top_file(name) {
-            if kind != Some(FileType::RegularFile) {
+            if kind != FileType::RegularFile {
                 return not(&path, "it is no regular file");
             }
             has_meta |= name == META_FILE;
-        } else if kind != Some(FileType::Directory) {
+        } else if kind != FileType::Directory {
             return not(&path, "it is not a directory");
         }
     }

@@ -119,6 +119,7 @@ fn a_request_has_everything_below_it() {
             assert!(got.is_some() || requests > 16 || request["row"]["queued_at_ns"].is_null());
         }
         meanwhile(&recording, &page, rid);
+        critical_path(&recording, &page, rid, at);
         let around = |order: &str, compare: &str| {
             let rows = recording.rows(&format!(
                 "SELECT rid FROM syscalls WHERE tid = {tid} AND ts_ns {compare} {at}
@@ -137,6 +138,35 @@ fn a_request_has_everything_below_it() {
         assert_eq!(ids("before"), around("DESC", "<"));
         assert_eq!(ids("after"), around("ASC", ">"));
     }
+}
+
+/// The segments that `fathom critical-path` has for the same request; they add up to its duration.
+fn critical_path(recording: &Recording, page: &Page, rid: i64, at: i64) {
+    let answer = page.json(&format!("/sessions/run.fathom/requests/{rid}/path"));
+    assert_eq!(answer["why_not"], Value::Null);
+    let path = fathom_tests::session::critical_path(&recording.session, rid);
+    let start = at - answer["from"].as_i64().unwrap();
+    let tuples = |segments: &Value, time: &str, start: i64| -> Vec<(i64, i64, i64)> {
+        let segments = segments.as_array().unwrap().iter();
+        segments
+            .map(|s| {
+                let int = |name: &str| s[name].as_i64().unwrap();
+                (int(time) + start, int("dur_ns"), int("tid"))
+            })
+            .collect()
+    };
+    let own = tuples(&answer["segments"], "t", start);
+    let all = tuples(&path["segments"], "ts_ns", 0);
+    assert!(!own.is_empty() && own.iter().all(|segment| all.contains(segment)));
+    let sum = |name: &str| -> i64 {
+        let all = answer[name].as_array().unwrap().iter();
+        all.map(|piece| piece["dur_ns"].as_i64().unwrap()).sum()
+    };
+    assert_eq!(sum("segments") + sum("rest"), answer["dur_ns"]);
+    assert_eq!(answer["dur_ns"], path["dur_ns"]);
+    let sql = format!("SELECT dur_ns FROM syscalls WHERE rid = {rid}");
+    assert_eq!(answer["dur_ns"], recording.number(&sql));
+    assert_eq!(answer["total"].as_u64(), Some(all.len() as u64));
 }
 
 /// The requests that its device had while a request was under way, whoever made them.

@@ -114,11 +114,11 @@ export function Waterfall({ answer, names, narrow }: Props) {
 	);
 }
 
-function axis(t: number, step: number): string {
+export function axis(t: number, step: number): string {
 	return t < 1e9 ? duration(t) : time(t, step);
 }
 
-function cut(text: string, most: number): string {
+export function cut(text: string, most: number): string {
 	return text.length <= most ? text : most < 2 ? "" : `${text.slice(0, most - 1)}…`;
 }
 

@@ -183,7 +183,7 @@ export function Waits({ rows, from }: { rows: readonly Row[]; from: number }) {
 				{rows.slice(0, MOST).map((row, i) => (
 					<tr key={i}>
 						<td className="number quiet">{duration((number(row, "ts_ns") ?? 0) - from)}</td>
-						<td>{text(row, "reason")}</td>
+						<td>{text(row, "reason")?.replaceAll("_", " ")}</td>
 						<td className="number" title={exactDuration(number(row, "dur_ns") ?? 0)}>
 							{duration(number(row, "dur_ns") ?? 0)}
 						</td>

@@ -3,6 +3,7 @@
 import type { Story } from "../../api/why";
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
+import { CriticalPath } from "../../components/request/CriticalPath";
 import { Meanwhile } from "../../components/request/Meanwhile";
 import { Blocks, Counters, Facts, Head, Neighbors, PageCache, usedCache, Waits } from "../../components/request/parts";
 import { spanOf } from "../../components/request/rows";
@@ -61,6 +62,7 @@ export default function Request() {
 								</Link>
 							</div>
 						</section>
+						<CriticalPath rid={rid} names={260} />
 						<Panel
 							title="Through the layers"
 							note={

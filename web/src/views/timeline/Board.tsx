@@ -21,6 +21,8 @@ import { type Hit, hitAt, longestInSight } from "./hit";
 import { Blocks, type Lane, type LaneSizes, laneSizes, RULER_HEIGHT, visibleLanes } from "./lanes";
 import { type Below, useBelow } from "./layers";
 import { type ColorBy, completeAt, isMissing, NAME_WIDTH, type Palette, Pictures, paint, type Scene } from "./paint";
+import { StatesKey } from "./StatesKey";
+import { type States, useStates } from "./states";
 import { levelFor, TILE_BUCKETS, TileCache, type TileId, tileSpan, tilesIn, wantedTiles } from "./tiles";
 
 /** Tiles and pictures that are kept: about 100 MB at most. */
@@ -56,12 +58,14 @@ interface Props {
 	rows: readonly Lane[];
 	/** The layers below the calls have rows of their own. */
 	layers: boolean;
+	/** The states of the threads have a strip below the calls. */
+	states: boolean;
 	by: ColorBy;
 	/** Several processes that share a lane get lanes of their own, or share one again. */
 	toggle: (group: string) => void;
 }
 
-export function Board({ rows, layers: withLayers, by, toggle }: Props) {
+export function Board({ rows, layers: withLayers, states: withStates, by, toggle }: Props) {
 	const page = usePage();
 	const session = useSession();
 	const theme = useTheme();
@@ -75,7 +79,8 @@ export function Board({ rows, layers: withLayers, by, toggle }: Props) {
 	const [inSight, setInSight] = useState("");
 	const { below, rows: layers, loading: belowLoading } = useBelow(withLayers, inSight);
 	const [missing, setMissing] = useState(true);
-	const busy = missing || belowLoading;
+	const { states, loading: statesLoading } = useStates(withStates, inSight);
+	const busy = missing || belowLoading || statesLoading;
 	const filter = filterText(page.filter);
 	const span = resolveWindow(page.window, session.bounds);
 
@@ -93,7 +98,8 @@ export function Board({ rows, layers: withLayers, by, toggle }: Props) {
 		size,
 		theme,
 		rid: page.rid,
-		sizes: laneSizes(rows.length, size.height, layers.length),
+		sizes: laneSizes(rows.length, size.height, layers.length, withStates),
+		states,
 		layers,
 		below,
 	};
@@ -105,6 +111,7 @@ export function Board({ rows, layers: withLayers, by, toggle }: Props) {
 		pointer: null as number | null,
 		marked: null as Span | null,
 		hovered: null as number | null,
+		pointed: null as number | null,
 		colors: null as Palette | null,
 		scene: null as Scene | null,
 	});
@@ -207,6 +214,7 @@ export function Board({ rows, layers: withLayers, by, toggle }: Props) {
 				view.current.pointer = x > NAME_WIDTH ? x : null;
 				const rid = hit?.kind === "call" || hit?.kind === "visit" ? hit.rid : null;
 				view.current.hovered = rid;
+				view.current.pointed = hit?.kind === "state" ? hit.row : null;
 				element.classList.toggle("on-call", rid !== null);
 				element.classList.toggle("leads-on", hit !== null && (hit.kind !== "lane" || hit.lane.group !== null));
 				const box = element.getBoundingClientRect();
@@ -216,6 +224,7 @@ export function Board({ rows, layers: withLayers, by, toggle }: Props) {
 			leave: () => {
 				view.current.pointer = null;
 				view.current.hovered = null;
+				view.current.pointed = null;
 				setHover(null);
 				draw.current();
 			},
@@ -224,7 +233,11 @@ export function Board({ rows, layers: withLayers, by, toggle }: Props) {
 				const hit = scene ? hitAt(scene, x, y) : null;
 				setHover(null);
 				if (hit?.kind === "call" || hit?.kind === "visit") store.go({ rid: hit.rid });
-				else if (hit?.kind === "lane" && hit.lane.group !== null) now.current.toggle(hit.lane.group);
+				else if (hit?.kind === "state" && hit.row !== null) leadOn(hit.states, hit.row, hit.thread.tid, start);
+				else if (hit?.kind === "state") {
+					const half = Math.max(hit.states.bucket * NEARER, (now.current.span.to - now.current.span.from) / 16);
+					store.go({ window: { kind: "range", from: Math.max(0, hit.t - half), to: hit.t + half } });
+				} else if (hit?.kind === "lane" && hit.lane.group !== null) now.current.toggle(hit.lane.group);
 				else if (hit?.kind === "sum" && hit.calls === 0) now.current.callAt(hit.thread.tid, hit.t);
 				else if (hit?.kind === "sum" || hit?.kind === "layer") {
 					// Nearer, until calls are drawn one by one.
@@ -236,7 +249,7 @@ export function Board({ rows, layers: withLayers, by, toggle }: Props) {
 			},
 			choose: (chosen) => store.go({ window: { kind: "range", ...chosen } }),
 		});
-	}, []);
+	}, [start]);
 
 	useShortcut(["Enter"], "Select the longest call in sight", "Timeline", () => {
 		const rid = view.current.scene ? longestInSight(view.current.scene) : null;
@@ -250,7 +263,7 @@ export function Board({ rows, layers: withLayers, by, toggle }: Props) {
 		<>
 			<Progress on={busy} />
 			<div
-				className="board"
+				className={withStates ? "board with-key" : "board"}
 				aria-busy={busy}
 				ref={holder}
 				onScroll={(event) => {
@@ -273,6 +286,7 @@ export function Board({ rows, layers: withLayers, by, toggle }: Props) {
 					</Tip>
 				) : null}
 			</div>
+			{withStates ? <StatesKey states={states} rows={rows} span={span} /> : null}
 			<button
 				type="button"
 				className="button plain board-png"
@@ -283,6 +297,20 @@ export function Board({ rows, layers: withLayers, by, toggle }: Props) {
 			</button>
 		</>
 	);
+}
+
+/** From a period to its request; without one, to its rows in SQL. */
+function leadOn(states: States, row: number, tid: number, start: number): void {
+	const rid = states.rid[row] ?? Number.NaN;
+	if (Number.isFinite(rid)) {
+		store.go({ rid });
+		return;
+	}
+	const began = states.began[row] ?? Number.NaN;
+	const sql = Number.isFinite(began)
+		? `SELECT * FROM waits WHERE tid = ${tid} AND ts_ns = ${BigInt(start) + BigInt(began)}`
+		: `SELECT * FROM thread_states WHERE tid = ${tid}`;
+	store.go({ view: "sql", params: { sql } });
 }
 
 /** All lanes below each other, with the ruler. */
@@ -304,9 +332,11 @@ interface State {
 	sizes: LaneSizes;
 	layers: readonly string[];
 	below: Below | null;
+	states: States | null;
 }
 
 interface View {
+	pointed: number | null;
 	scroll: number;
 	pointer: number | null;
 	marked: Span | null;
@@ -354,6 +384,8 @@ function makeScene(
 		marked: view.marked,
 		layers: state.layers,
 		below: state.below,
+		states: state.states,
+		pointed: view.pointed,
 	};
 }
 

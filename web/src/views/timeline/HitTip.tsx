@@ -1,6 +1,7 @@
 import { TipRows } from "../../components/tip";
 import { bytes, duration, exact, exactDuration, exactTime, percent, visible } from "../../lib/format";
 import type { Hit } from "./hit";
+import { StateTip } from "./StateTip";
 
 /** As it is read, and exactly. */
 function long(ns: number): string {
@@ -11,6 +12,7 @@ function long(ns: number): string {
 export function HitTip({ hit }: { hit: Hit }) {
 	const { thread } = hit;
 	const who = `${visible(thread.comm ?? "thread")} ${thread.tid}`;
+	if (hit.kind === "state") return <StateTip hit={hit} />;
 	if (hit.kind === "lane" && hit.lane.group !== null) {
 		const { members, group, open } = hit.lane;
 		const time = members.reduce((a, t) => a + t.time_ns, 0);

@@ -5,6 +5,7 @@ import { toPixel, toTime } from "../../lib/scale";
 import type { Calls, TileData } from "./decode";
 import { type Lane, RULER_HEIGHT } from "./lanes";
 import { callBox, laneTop, NAME_WIDTH, type Scene, shownTile } from "./paint";
+import { type States, shareAt } from "./states";
 import { tileSpan, tilesIn } from "./tiles";
 
 export interface CallHit {
@@ -60,7 +61,18 @@ export interface LayerHit {
 	time: number;
 }
 
-export type Hit = CallHit | SumHit | LaneHit | VisitHit | LayerHit;
+/** A period of a thread, or its time by state in a bucket. */
+export interface StateHit {
+	kind: "state";
+	thread: ThreadRow;
+	states: States;
+	/** A row of them; null of a bucket. */
+	row: number | null;
+	t: number;
+	parts: readonly (readonly [string, number])[];
+}
+
+export type Hit = CallHit | SumHit | LaneHit | VisitHit | LayerHit | StateHit;
 
 /** A call this far from the pointer is still meant: many are narrower than a pixel. */
 const REACH = 4;
@@ -85,7 +97,15 @@ export function hitAt(scene: Scene, x: number, y: number): Hit | null {
 function hitIn(scene: Scene, thread: ThreadRow, lane: number, x: number, y: number): Hit | null {
 	const width = scene.width - NAME_WIDTH;
 	const t = toTime(x - NAME_WIDTH, scene.span, width);
-	const under = y - laneTop(scene, lane) - scene.sizes.calls;
+	const below = y - laneTop(scene, lane) - scene.sizes.calls;
+	if (scene.sizes.states > 0 && below >= 0 && below < scene.sizes.states) {
+		// Several threads that share a lane share the height of its strip.
+		const known = scene.rows[lane]?.members.filter(({ tid }) => scene.states?.threads.has(tid)) ?? [];
+		const own = known[Math.min(known.length - 1, Math.floor((below / (scene.sizes.states - 3)) * known.length))];
+		const found = scene.states && own === thread ? shareAt(scene.states, thread.tid, t) : null;
+		return found && scene.states ? { kind: "state", thread, states: scene.states, t, ...found } : null;
+	}
+	const under = below - scene.sizes.states;
 	if (scene.layers.length > 0 && under >= 0) {
 		const layer = scene.layers[Math.floor(under / scene.sizes.row)];
 		return layer === undefined ? null : layerHit(scene, thread, layer, t);

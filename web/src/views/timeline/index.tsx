@@ -48,6 +48,9 @@ export default function Timeline() {
 	};
 	const [layersParam, setLayers] = useParam("layers", "");
 	const layers = layersParam === "1";
+	const [statesParam, setStates] = useParam("states", "1");
+	const hasWaits = session.about.tables.some((table) => table.name === "waits" && table.rows > 0);
+	const states = hasWaits && statesParam === "1";
 	// The order is that of the whole session, so that lanes keep their places in every window.
 	const answer = useJson<Threads>({ path: "threads", windowed: false });
 	const everything = who === "all" || page.window.kind === "all";
@@ -72,7 +75,7 @@ export default function Timeline() {
 		body = <Empty title="No thread has calls like these">Remove a filter.</Empty>;
 	} else if (rows.length === 0) {
 		body = <Empty title="No calls in this window">Widen the window (0), or show all threads.</Empty>;
-	} else body = <Board rows={rows} layers={layers} by={by} toggle={toggle} />;
+	} else body = <Board rows={rows} layers={layers} states={states} by={by} toggle={toggle} />;
 	return (
 		<div className={page.rid === null ? "timeline" : "timeline with-card"}>
 			<div className="timeline-bar">
@@ -94,6 +97,20 @@ export default function Timeline() {
 					onClick={switchLayers}
 				>
 					Layers
+				</button>
+				<button
+					type="button"
+					className={states ? "button on timeline-layers" : "button timeline-layers"}
+					aria-pressed={states}
+					disabled={!hasWaits}
+					title={
+						hasWaits
+							? "Below the calls of each thread: when it ran, waited for a CPU, and was blocked"
+							: "No waits of threads were recorded: record with --layers sched"
+					}
+					onClick={() => setStates(states ? "0" : "1")}
+				>
+					States
 				</button>
 				<Key layers={layers} by={by} />
 				{answer.data && answer.data.total > threads.length ? (

@@ -259,6 +259,8 @@ export function visibleLanes(
 export interface LaneSizes {
 	/** The calls, at the top. */
 	calls: number;
+	/** The states of the thread below them; 0 without. */
+	states: number;
 	/** A layer below them. */
 	row: number;
 	/** All of it. */
@@ -269,15 +271,18 @@ const LAYER_ROWS = [18, 16, 14, 12] as const;
 const CALLS_ABOVE_LAYERS = 32;
 /** Between the last layer and the next thread. */
 const GAP = 4;
+/** The strip with the states of a thread. */
+export const STATES_HEIGHT = 14;
 
 /** Lanes are as high as fits: few threads leave room for more text. */
-export function laneSizes(lanes: number, height: number, layers: number): LaneSizes {
+export function laneSizes(lanes: number, height: number, layers: number, withStates = false): LaneSizes {
+	const states = withStates ? STATES_HEIGHT : 0;
 	const fits = (high: number) => lanes * high + RULER_HEIGHT <= height;
 	if (layers === 0) {
-		const high = LANE_HEIGHTS.find(fits) ?? LANE_HEIGHTS[5];
-		return { calls: high, row: 0, high };
+		const high = LANE_HEIGHTS.find((calls) => fits(calls + states)) ?? LANE_HEIGHTS[5];
+		return { calls: high, states, row: 0, high: high + states };
 	}
-	const all = (row: number) => CALLS_ABOVE_LAYERS + layers * row + GAP;
+	const all = (row: number) => CALLS_ABOVE_LAYERS + states + layers * row + GAP;
 	const row = LAYER_ROWS.find((r) => fits(all(r))) ?? LAYER_ROWS[3];
-	return { calls: CALLS_ABOVE_LAYERS, row, high: all(row) };
+	return { calls: CALLS_ABOVE_LAYERS, states, row, high: all(row) };
 }

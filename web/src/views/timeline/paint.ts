@@ -7,6 +7,8 @@ import type { Calls, Density, LanePart, TileData } from "./decode";
 import { type Blocks, groupName, type Lane, type LaneSizes, RULER_HEIGHT } from "./lanes";
 import type { Below } from "./layers";
 import { paintLayerNames, paintLayers } from "./paintlayers";
+import { paintStates } from "./paintstates";
+import type { States } from "./states";
 import { ancestor, BLOCK_LANES, type Level, type TileCache, type TileId, tileKey, tileSpan, tilesIn } from "./tiles";
 
 /** Room for the names of threads. */
@@ -49,6 +51,10 @@ export interface Scene {
 	/** The layers that have a row below each thread's calls, and what is in those rows. */
 	layers: readonly string[];
 	below: Below | null;
+	/** The states of the threads; null while they are not there. */
+	states: States | null;
+	/** The wait below the pointer, as a row of them. */
+	pointed: number | null;
 	/** What the color of a call means. */
 	by: ColorBy;
 	/** What is being selected with the mouse. */
@@ -150,6 +156,7 @@ export function paint(scene: Scene): void {
 	context.clip();
 	paintGrid(scene, marks);
 	for (const block of scene.blocks) paintBlock(scene, block);
+	paintStates(scene);
 	paintLayers(scene);
 	paintOverlay(scene);
 	context.restore();

@@ -11,7 +11,7 @@ const CHARACTER = 5.8;
 
 /** Where the row of a layer begins. */
 export function layerTop(scene: Scene, lane: number, row: number): number {
-	return laneTop(scene, lane) + scene.sizes.calls + row * scene.sizes.row;
+	return laneTop(scene, lane) + scene.sizes.calls + scene.sizes.states + row * scene.sizes.row;
 }
 
 /** What was seen below the calls in sight. */

@@ -1,0 +1,140 @@
+//! Reads the rows that a walk needs, as far as it needs them.
+//!
+//! A walk names the threads and times whose rows it lacks. They are read, and the walk is repeated;
+//! each round follows the wake-ups one thread further, so there are few rounds.
+
+mod queries;
+mod waits;
+
+use std::collections::BTreeSet;
+
+use crate::PathError;
+use crate::critical_path::{CriticalPath, Scope};
+use crate::headline::headline;
+use crate::label::label;
+use crate::name::Names;
+use crate::rows::Rows;
+use crate::segment::totals;
+use crate::walk::{MAX_DEPTH, Walk, walk};
+use fathom_model::layers::Layer;
+use fathom_model::meta::{SessionMeta, State as SessionState};
+use fathom_model::units;
+use fathom_query::Db;
+use waits::{Coverage, Waits};
+
+impl CriticalPath {
+    /// The path of `scope` in the session that `db` was opened on.
+    ///
+    /// # Errors
+    /// When the session has no such request or thread, when it has no waits, and when a query fails.
+    pub fn gather(db: &Db, meta: &SessionMeta, scope: Scope) -> Result<Self, PathError> {
+        let recorded = |layer: &fathom_model::meta::RecordedLayer| {
+            layer.name == Layer::Sched && layer.recorded
+        };
+        if !meta.layers.iter().any(recorded) {
+            return Err(PathError::NoWaits);
+        }
+        let mut names = Names::default();
+        let (start_ns, end_ns) = queries::recording(db, meta)?;
+        let (tid, rid, from_ns, until_ns) = match scope {
+            Scope::Request(rid) => {
+                let request = queries::request(db, rid)?.ok_or(PathError::NoRequest(rid))?;
+                if request.asynchronous {
+                    return Err(PathError::Asynchronous(rid));
+                }
+                let dur_ns = request.dur_ns.ok_or(PathError::NoDuration(rid))?;
+                let until_ns = request.ts_ns.saturating_add(dur_ns);
+                (request.tid, Some(rid), request.ts_ns, until_ns)
+            }
+            Scope::Thread {
+                tid,
+                from_ns,
+                until_ns,
+            } => {
+                let life = queries::life(db, tid)?.ok_or(PathError::NoThread(tid))?;
+                let end_ns = end_ns.max(start_ns);
+                let from_ns = from_ns.or(life.0).unwrap_or(start_ns);
+                let until_ns = until_ns.or(life.1).unwrap_or(end_ns);
+                let clip = |ns: i64| ns.clamp(start_ns, end_ns);
+                (tid, None, clip(from_ns), clip(until_ns))
+            }
+        };
+        if from_ns >= until_ns && rid.is_none() {
+            return Err(PathError::Outside(units::duration(
+                end_ns.saturating_sub(start_ns),
+            )));
+        }
+        let coverage = Coverage {
+            older_ns: match meta.command.is_empty() {
+                true => start_ns,
+                false => queries::first_start(db)?.map_or(start_ns, |first| first.max(start_ns)),
+            },
+            complete: meta.state == SessionState::Complete,
+        };
+        let mut waits = Waits::default();
+        let mut rows = Rows::default();
+        let mut path = Walk::default();
+        // The first round reads the thread itself, the last one the block requests.
+        for _ in 0..MAX_DEPTH + 2 {
+            path = walk(&rows, tid, from_ns, until_ns);
+            if path.missing.is_empty() && path.missing_blocks.is_empty() {
+                break;
+            }
+            let lacking = std::mem::take(&mut path.missing);
+            waits.read(db, &lacking, tid, coverage, &mut rows, &mut names)?;
+            queries::blocks(db, &path.missing_blocks, &mut rows, &mut names)?;
+        }
+        let mut notes = Vec::new();
+        let all_periods = queries::has_all_periods(db)?;
+        if !all_periods {
+            notes.push(
+                "The recording contains waits in requests only: what threads did outside of them \
+                 is unknown."
+                    .to_owned(),
+            );
+        }
+        let lost = queries::lost(db)?;
+        if lost > 0 {
+            notes.push(format!(
+                "{} rows of layer sched were lost: time that is shown as running may contain waits.",
+                units::count(lost)
+            ));
+        }
+        let mut segments = path.segments;
+        let tids: BTreeSet<i64> = segments.iter().map(|segment| segment.tid).collect();
+        match queries::calls(db, &tids, from_ns, until_ns, &mut names)? {
+            Some(calls) => {
+                let none = Vec::new();
+                for tid in tids {
+                    let calls = calls.get(&tid).unwrap_or(&none);
+                    segments = label(segments, tid, calls, !all_periods);
+                }
+            }
+            None if all_periods => notes.push(format!(
+                "Running segments are not split by call: the window has more than {} calls.",
+                units::count(queries::MAX_CALLS)
+            )),
+            None => return Err(PathError::TooLong(queries::MAX_CALLS as usize)),
+        }
+        let totals = totals(&segments);
+        let life = rows
+            .threads
+            .get(&tid)
+            .and_then(|thread| thread.life_at(until_ns));
+        let mut path = Self {
+            headline: String::new(),
+            tid,
+            comm: life.and_then(|life| life.comm.clone()),
+            pid: life.and_then(|life| life.pid),
+            rid,
+            from_ns,
+            until_ns,
+            dur_ns: until_ns.saturating_sub(from_ns),
+            segments,
+            totals,
+            notes,
+        };
+        path.headline = headline(&path);
+        Ok(path)
+    }
+}
