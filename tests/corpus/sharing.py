@@ -1,5 +1,6 @@
 """Programs whose threads or processes get in each other's way, and such that do not."""
 
+import contextlib
 import ctypes
 import fcntl
 import mmap
@@ -157,6 +158,39 @@ def a_worker_that_waits_for_the_next_file():
             pass
 
     run(saver, uploader)
+
+
+@setup("lock-convoy/bad", "lock-convoy/good")
+def a_cold_table():
+    cold("table", 64 << 20)
+
+
+def reads(lock):
+    """Four threads read blocks of a table, each its own, and compute a little with them."""
+    fd = os.open("table", os.O_RDONLY)
+    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+
+    def reader(number):
+        def work():
+            name_thread("reader")
+            for i in range(150):
+                with lock:
+                    block = os.pread(fd, 64 << 10, (i * 4 + number) * 7919 % 1024 << 16)
+                sum(block[:2000])
+
+        return work
+
+    run(*[reader(number) for number in range(4)])
+
+
+@program("lock-convoy/bad")
+def reads_under_the_lock():
+    reads(threading.Lock())
+
+
+@program("lock-convoy/good")
+def reads_without_a_lock():
+    reads(contextlib.nullcontext())
 
 
 def store(checkpoint):

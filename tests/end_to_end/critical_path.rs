@@ -3,13 +3,17 @@
 use fathom_tests::{Record, Scratch, need_program, need_root, session};
 use serde_json::Value;
 
-/// One thread holds a lock while it syncs; the other one waits for the lock.
+/// One thread holds a lock while it syncs; the other one waits for the lock. The first begins to
+/// sync when the kernel says that the other one waits.
 const LOCKED: &str = "
 import fcntl, os, threading, time
 def own():
     fd = os.open('lock', os.O_CREAT | os.O_RDWR)
     fcntl.flock(fd, fcntl.LOCK_EX)
     locked.set()
+    inode = f':{os.fstat(fd).st_ino} '
+    while not any('->' in line and inode in line for line in open('/proc/locks')):
+        time.sleep(0.001)
     data = os.open('data', os.O_CREAT | os.O_RDWR)
     for i in range(30):
         os.pwrite(data, b'x' * 65536, i * 65536)

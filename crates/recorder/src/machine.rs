@@ -80,14 +80,12 @@ impl Look {
     }
 
     fn since(&self, before: &Self) -> MachineRow {
-        let ns = |ticks: &[usize]| {
-            let ticks = ticks.iter().map(|at| {
-                let [now, then] = [self, before].map(|look| look.stat.ticks.get(*at).copied());
-                // The kernel takes some waits for I/O back.
-                (now.unwrap_or(0) - then.unwrap_or(0)).max(0)
-            });
-            ticks.sum::<i64>() * TICK_NS
-        };
+        let ticks: [i64; 8] = std::array::from_fn(|at| self.stat.ticks[at] - before.stat.ticks[at]);
+        let [user, nice, system, idle, iowait, irq, softirq, steal] = ticks;
+        // Whether a processor slept for I/O is settled when it wakes up: the kernel may take time
+        // of one kind back then and add it to the other (tick_nohz_stop_idle).
+        let slept = (idle + iowait).max(0);
+        let idle = idle.clamp(0, slept);
         let [cpu, memory, io] = std::array::from_fn(|at| {
             let [now, then] = [self, before].map(|look| look.stalled_ns.get(at).copied().flatten());
             now.zip(then).map_or(NULL_I64, |(now, then)| now - then)
@@ -96,12 +94,12 @@ impl Look {
         MachineRow {
             ts_ns: before.at_ns,
             ended_at_ns: self.at_ns,
-            user_ns: ns(&[0, 1]),
-            system_ns: ns(&[2]),
-            interrupt_ns: ns(&[5, 6]),
-            iowait_ns: ns(&[4]),
-            idle_ns: ns(&[3]),
-            steal_ns: ns(&[7]),
+            user_ns: (user + nice).max(0) * TICK_NS,
+            system_ns: system.max(0) * TICK_NS,
+            interrupt_ns: (irq + softirq).max(0) * TICK_NS,
+            iowait_ns: (slept - idle) * TICK_NS,
+            idle_ns: idle * TICK_NS,
+            steal_ns: steal.max(0) * TICK_NS,
             running_threads: or_null(self.stat.running),
             blocked_threads: or_null(self.stat.blocked),
             cpu_stalled_ns: cpu,
@@ -203,7 +201,7 @@ mod tests {
         let look = |at_ns, ticks, io| Look {
             at_ns,
             stat: Stat {
-                ticks: [ticks, 1, 0, 10 - ticks, 0, 0, 0, 0],
+                ticks: [ticks, 1, 0, 10 - ticks, 2 * ticks, 0, 0, 0],
                 running: Some(2),
                 ..Stat::default()
             },
@@ -213,7 +211,8 @@ mod tests {
         let row = look(2_000, 7, Some(9)).since(&look(1_000, 4, None));
         assert_eq!((row.ts_ns, row.ended_at_ns), (1_000, 2_000));
         assert_eq!(row.user_ns, 3 * TICK_NS);
-        assert_eq!(row.idle_ns, 0, "what was taken back");
+        // Three ticks of idle time have become time of waits for I/O, of which six are reported.
+        assert_eq!((row.idle_ns, row.iowait_ns), (0, 3 * TICK_NS));
         assert_eq!((row.running_threads, row.blocked_threads), (2, NULL_I64));
         assert_eq!((row.memory_stalled_ns, row.io_stalled_ns), (0, NULL_I64));
         assert_eq!(row.dirty_bytes, NULL_I64);

@@ -20,6 +20,7 @@ pub(super) const COLUMNS: &[&str] = &[
     "run_queue_ns",
     "cause",
     "cause_id",
+    "address",
 ];
 
 /// A period in which a thread was off the CPU.
@@ -43,6 +44,8 @@ pub struct Wait<'a> {
     pub run_queue_ns: i64,
     /// The thread that ended it, if one did: also by data that it sent over a socket of this host.
     pub ended_by: Option<i32>,
+    /// Address of the futex; `None` for other waits and in requests.
+    pub address: Option<i64>,
 }
 
 impl Wait<'_> {
@@ -101,6 +104,7 @@ impl Layers {
                 woken_at_ns: columns.i64(11, i),
                 run_queue_ns,
                 ended_by,
+                address: columns.i64(15, i),
             }));
         }
     }

@@ -22,6 +22,7 @@ rules! {
     sync_storm::SyncStorm,
     sync_all::SyncAll,
     waits_for_anothers_sync::WaitsForAnothersSync,
+    lock_convoy::LockConvoy,
     cpu_starvation::CpuStarvation,
     redundant_write::RedundantWrite,
     redundant_read::RedundantRead,

@@ -255,8 +255,16 @@ impl Scenario {
             waker_tid: waker,
             cause: strings.intern(b"thread"),
             cause_id: waker.into(),
+            address: NULL_I64,
             ..Default::default()
         });
+    }
+
+    /// The latest sleep was on the futex at this address.
+    pub(crate) fn on_futex(&mut self, address: i64) {
+        if let Some(last) = self.layers.waits.0.address.last_mut() {
+            *last = address;
+        }
     }
 
     /// All sleeps so far were in writes to pipes.
