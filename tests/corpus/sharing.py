@@ -9,8 +9,8 @@ import queue
 import threading
 import time
 
-from corpus import cold, create, helper, in_child, name_thread, program, setup, touch
-from corpus import until, wait
+from corpus import cold, create, helper, in_child, name_thread, program, scattered, setup
+from corpus import touch, until, wait
 
 
 def run(*functions):
@@ -169,13 +169,14 @@ def reads(lock):
     """Four threads read blocks of a table, each its own, and compute a little with them."""
     fd = os.open("table", os.O_RDONLY)
     os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+    blocks = list(scattered(600, 1024))
 
     def reader(number):
         def work():
             name_thread("reader")
-            for i in range(150):
+            for at in blocks[number::4]:
                 with lock:
-                    block = os.pread(fd, 64 << 10, (i * 4 + number) * 7919 % 1024 << 16)
+                    block = os.pread(fd, 64 << 10, at << 16)
                 sum(block[:2000])
 
         return work

@@ -86,7 +86,8 @@ fn the_readme_counts_the_rules() {
         .split(' ')
         .filter_map(|word| word.parse().ok())
         .collect();
-    assert_eq!(numbers.iter().sum::<usize>(), rules, "{line}");
+    // One of them compares contents, which a recording has when it is asked for.
+    assert_eq!(numbers, [1, rules - 1], "{line}");
 }
 
 /// Anchors of a document, as code hosts make them of its headings.

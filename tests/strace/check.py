@@ -116,17 +116,19 @@ def exported(path, wanted):
     calls, begun = collections.defaultdict(list), {}
     for number, line in enumerate(open(path, errors="surrogateescape")):
         tid, _, text = line.rstrip("\n").split(None, 2)
-        # What a program prints is no part of what it writes about.
-        if tid not in wanted or re.match(r"write\(\d+<[^>]*\.out>", text):
+        if tid not in wanted:
             continue
         resumed = re.match(r"<\.\.\. \w+ resumed>(.*)", text)
         if resumed:
             number, start = begun.pop(tid)
             text = start + resumed[1]
+        # What a program prints is no part of what it writes about.
+        prints = re.match(r"write\(\d+<[^>]*\.out>", text)
         if text.endswith("<unfinished ...>"):
             begun[tid] = number, text[: -len("<unfinished ...>")]
             continue
-        calls[tid].append((number, parse(text)))
+        if not prints:
+            calls[tid].append((number, parse(text)))
     return calls
 
 

@@ -139,6 +139,9 @@ impl Recorder {
         let cpus = self.meta.host.cpus;
         let tailing = Tailing::start(tail, self.plan.rows, cpus, &self.probe)?;
         let started = Instant::now();
+        // Its rows begin before the first call.
+        let with_states = self.plan.probe.layers.has(Layer::Sched);
+        let machine = with_states.then(Machine::new);
         let mut first = Vec::new();
         let target = match self.target {
             Target::Command {
@@ -163,8 +166,6 @@ impl Recorder {
             }
         };
         let counts = self.plan.probe.counters || self.plan.probe.tail;
-        let with_states = self.plan.probe.layers.has(Layer::Sched);
-        let machine = with_states.then(Machine::new);
         let drain = Drain::new(
             self.probe,
             self.pipeline.start()?,

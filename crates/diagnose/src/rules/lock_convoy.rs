@@ -49,7 +49,8 @@ static INFO: RuleInfo = RuleInfo {
     advice: "Take the lock for what is in memory only: note under the lock what to read or write, \
              release it, make the call, take it again to publish the result. Where the lock guards \
              the position of a shared descriptor, use pread and pwrite, which have none. Divide one \
-             lock into one for each file, shard or page. Let readers share the lock. Where others \
+             lock into one for each file, shard or page; of SQLite, open a connection for each \
+             thread. Let readers share the lock. Where others \
              need the same block, let them wait for that block only (a future or condition for each \
              block in flight).",
     not_when: "Not when the calls must follow one another, as of a log with one writer at a time; then \
@@ -299,7 +300,6 @@ impl LockConvoy {
                 number("waited_ns", waited_ns),
                 evidence("share_of_threads", part.min(1.0)),
                 number("held_in_calls_ns", cost),
-                number("address", address),
             ],
             examples: lock.examples.list(),
             query: format!(
