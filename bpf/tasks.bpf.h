@@ -411,7 +411,7 @@ int in_flight(struct bpf_iter__task *ctx)
 	struct task_state *state = task ? task_state_of(task) : NULL;
 	if (!is_recorded(state))
 		return 0;
-	struct in_flight_record record = { .ts_ns = state->enter_ns };
+	struct in_flight_record record = { .ts_ns = state->enter_ns, .fd = -1 };
 	if (!record.ts_ns)
 		return 0;
 	bool compat = COMPAT_CALLS && state->call_flags & STASH_COMPAT;
@@ -421,6 +421,30 @@ int in_flight(struct bpf_iter__task *ctx)
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
 	return 0;
 }
+
+#if HAVE_OPERATIONS
+/* Writes the operations that have not completed. */
+SEC("iter/bpf_map_elem")
+int operations_in_flight(struct bpf_iter__bpf_map_elem *ctx)
+{
+	const struct operation *op = ctx->value;
+	if (!op || op->claimed || op->left)
+		return 0;
+	struct in_flight_record record = {
+		.ts_ns = op->ts_ns,
+		.pid = op->pid,
+		.tid = op->tid,
+		.flags = IN_FLIGHT_OPERATION | (op->seekable ? IN_FLIGHT_SEEKABLE : 0),
+		.fd = -1,
+	};
+	const volatile struct call_desc *desc = op_desc(op->number);
+	record.syscall = desc->syscall;
+	if (desc->fd != NO_ARG && !(op->flags & OP_FIXED_FILE))
+		record.fd = op->args[ARG_FD];
+	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
+	return 0;
+}
+#endif
 
 /* At the end: records the calls that have not returned, and the operations
  * that have not ended. */

@@ -558,6 +558,11 @@ struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
 } CORE;
+struct bpf_iter__bpf_map_elem {
+	struct bpf_iter_meta *meta;
+	void *key;
+	void *value;
+} CORE;
 
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {

@@ -658,13 +658,22 @@ struct wait_record {
 	__u8 comm[16]; /* name of the waker; of a softirq of the network: who sent, in 32 bits */
 };
 
-/* A call that has not returned: what the iterator `in_flight` writes, one for each. In no
- * ring. */
+enum in_flight_flag {
+	/* An operation of io_uring or AIO. */
+	IN_FLIGHT_OPERATION = 1,
+	/* Of a file that has positions. */
+	IN_FLIGHT_SEEKABLE = 2,
+};
+
+/* A call that has not returned, or an operation that has not completed: what the iterators
+ * `in_flight` and `operations_in_flight` write, one for each. In no ring. */
 struct in_flight_record {
-	__u64 ts_ns; /* entry */
+	__u64 ts_ns; /* entry; submission */
 	__u32 pid; /* thread group */
 	__u32 tid; /* thread */
-	__u32 syscall; /* row in bpf/syscalls.def */
+	__u32 syscall; /* row in bpf/syscalls.def or bpf/operations.def */
+	__u32 flags; /* enum in_flight_flag */
+	__s32 fd; /* of an operation; -1: none, or the file is registered with the ring */
 	__u32 reserved; /* 0 */
 };
 

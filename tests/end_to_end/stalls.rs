@@ -81,6 +81,55 @@ fn a_frozen_file_system() {
     );
 }
 
+/// Writes that wait in a ring while their file system is frozen; fio itself goes on.
+const FROZEN_RING: &str = r#"
+    set -e
+    truncate -s 64m image
+    mkfs.ext4 -q image
+    mkdir mounted
+    mount -o loop image mounted
+    fio --name=ring --filename=mounted/data --size=8m --rw=randwrite --bs=4k --ioengine=io_uring         --iodepth=4 --rate_iops=200 --time_based --runtime=4 --output=/dev/null &
+    sleep 1
+    fsfreeze -f mounted
+    sleep 2
+    fsfreeze -u mounted
+    wait $!
+    umount mounted
+"#;
+
+#[test]
+fn operations_of_io_uring() {
+    need_root!();
+    need_program!("mkfs.ext4", "unshare", "mount", "fsfreeze", "fio");
+    let scratch = Scratch::new();
+    let recording = Record::new(&scratch)
+        .options(["--keep", "1h", "--save-when", "in_flight > 1s"])
+        .command(["unshare", "-m", "sh", "-c"])
+        .command([format!("cd {}; {FROZEN_RING}", scratch.work().display())])
+        .run()
+        .must_exit(0);
+    recording.complete();
+    let told = recording.stderr.lines();
+    let told: Vec<&str> = told.filter(|line| line.contains("in flight: ")).collect();
+    let writes = told.iter().filter(|line| {
+        line.contains("IORING_OP_WRITE on ") && line.contains("/mounted/data by fio ")
+    });
+    let writes: Vec<_> = writes.collect();
+    assert!(!writes.is_empty(), "{told:?}");
+    for line in &writes {
+        assert!(line.contains(" has not completed for "), "{line}");
+    }
+    // As many as hung, each once.
+    let hung = recording.number(
+        "SELECT count(*) FROM syscalls WHERE syscall LIKE 'IORING_OP_WRITE%' AND dur_ns > 1300000000",
+    );
+    let all = recording.number(
+        "SELECT count(*) FROM syscalls WHERE syscall LIKE 'IORING_OP_WRITE%' AND dur_ns > 1000000000",
+    );
+    let told = writes.len() as i64;
+    assert!((hung..=all).contains(&told), "{hung} {told} {all}");
+}
+
 /// Mounts a file system at `argv[1]` whose server does not answer for three seconds, and looks a
 /// file up in it.
 const SILENT: &str = r#"

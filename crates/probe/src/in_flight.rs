@@ -1,4 +1,4 @@
-//! Calls that have not returned.
+//! Calls that have not returned, and operations of io_uring and AIO that have not completed.
 
 use std::ffi::OsString;
 use std::fs;
@@ -6,20 +6,31 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use fathom_model::abi::InFlightRecord;
+use fathom_model::abi::{IN_FLIGHT_OPERATION, IN_FLIGHT_SEEKABLE, InFlightRecord};
 use fathom_model::syscalls::{Arg, SYSCALLS, Syscall};
 
-/// A call that has not returned.
+/// A call that has not returned, or an operation that has not completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InFlight {
-    /// When it began, CLOCK_MONOTONIC nanoseconds.
+    /// When it began or was submitted, CLOCK_MONOTONIC nanoseconds.
     pub ts_ns: u64,
     /// Process.
     pub pid: u32,
-    /// Thread.
+    /// Thread that is in the call, or that submitted the operation.
     pub tid: u32,
-    /// Name of the call.
+    /// Name of the call or operation.
     pub syscall: &'static str,
+    /// What an operation is for.
+    pub operation: Option<Operation>,
+}
+
+/// The file of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// Descriptor; `None` if it has none, or its file is registered with the ring.
+    pub fd: Option<i32>,
+    /// Whether the file has positions: it is no socket and no pipe.
+    pub seekable: bool,
 }
 
 /// Where a thread is, as /proc shows it. Empty if it cannot be read: the thread may have
@@ -56,28 +67,42 @@ impl InFlight {
         records
             .filter_map(InFlightRecord::parse)
             .filter_map(|record| {
+                let has = |flag| record.flags & flag != 0;
                 Some(Self {
                     ts_ns: record.ts_ns,
                     pid: record.pid,
                     tid: record.tid,
                     syscall: SYSCALLS.get(record.syscall as usize)?.name,
+                    operation: has(IN_FLIGHT_OPERATION).then(|| Operation {
+                        fd: (record.fd >= 0).then_some(record.fd),
+                        seekable: has(IN_FLIGHT_SEEKABLE),
+                    }),
                 })
             })
             .collect()
     }
 
-    /// Where its thread is now.
+    /// Where its thread is now. Of an operation only the file and the name of the thread: the
+    /// thread that submitted it does something else.
     pub fn whereabouts(&self) -> Whereabouts {
         let task = format!("/proc/{}/task/{}", self.pid, self.tid);
         let text = |name: &str| fs::read(format!("{task}/{name}")).unwrap_or_default();
         let comm = text("comm");
+        let comm = fathom_model::bytes::escape_invalid_utf8(comm.trim_ascii_end()).into_owned();
+        let link = |fd: i32| fs::read_link(format!("{task}/fd/{fd}")).ok();
+        if let Some(operation) = self.operation {
+            return Whereabouts {
+                comm,
+                file: operation.fd.and_then(link),
+                stack: vec![],
+            };
+        }
         let syscall = text("syscall");
         let syscall = String::from_utf8_lossy(&syscall);
-        let link = |fd: u64| fs::read_link(format!("{task}/fd/{}", fd as u32)).ok();
         Whereabouts {
-            comm: fathom_model::bytes::escape_invalid_utf8(comm.trim_ascii_end()).into_owned(),
+            comm,
             file: match self.argument(&syscall, Arg::Fd) {
-                Some(fd) => link(fd),
+                Some(fd) => link(fd as i32),
                 None => {
                     let address = self.argument(&syscall, Arg::Path);
                     address.and_then(|at| text_at(&format!("{task}/mem"), at))
@@ -145,6 +170,7 @@ mod tests {
                 pid: 2,
                 tid: 3,
                 syscall,
+                operation: None,
             };
             let file = file.replace(
                 "NUMBER",

@@ -37,7 +37,7 @@ pub use command::{Command, CommandExit, Conditions};
 pub use error::{ProbeError, SpawnError};
 pub use filter::{FilterArgs, FilterError, Filters};
 pub use hooks::LAYER_VFS;
-pub use in_flight::{InFlight, Whereabouts};
+pub use in_flight::{InFlight, Operation, Whereabouts};
 pub use layers::usual_layers;
 pub use options::ProbeOptions;
 pub use perf_counters::{PerfCounters, PerfCountersError, perf_counters_here};

@@ -8,7 +8,7 @@ use fathom_model::abi::{
 use fathom_model::layers::LayerSet;
 use fathom_model::meta::{Hook, PerfCounter, RecordedLayer};
 use fathom_model::raw::RawChunk;
-use libbpf_rs::{IterOpts, Link, MapCore, MapFlags, MapType, Object};
+use libbpf_rs::{IterOpts, Link, MapCore, MapFlags, MapIterOpts, MapType, Object};
 
 use crate::call_counters::CallCounters;
 use crate::error::ProbeError;
@@ -184,18 +184,39 @@ impl Probe {
         adopt::descriptions(chosen, self.paths)
     }
 
-    /// The calls in which recorded threads are now.
+    /// The calls in which recorded threads are now, and the operations that have not completed.
     ///
     /// # Errors
-    /// When the kernel refuses the iterator.
+    /// When the kernel refuses an iterator.
     pub fn in_flight(&mut self) -> Result<Vec<InFlight>, ProbeError> {
-        Ok(InFlight::parse(&self.iterate("in_flight")?))
+        let mut written = self.iterate("in_flight")?;
+        let operations = "operations_in_flight";
+        // Not without the programs that record operations.
+        if self.object.progs().any(|program| program.name() == operations) {
+            written.extend(self.iterate_map(operations, "operations")?);
+        }
+        Ok(InFlight::parse(&written))
     }
 
     /// Runs a program for each task of the machine, and gives what it writes.
     fn iterate(&mut self, name: &str) -> Result<Vec<u8>, ProbeError> {
+        self.run_iterator(name, IterOpts::None)
+    }
+
+    /// Runs a program for each element of a map, and gives what it writes.
+    fn iterate_map(&mut self, name: &str, of: &'static str) -> Result<Vec<u8>, ProbeError> {
+        // A descriptor of its own, as the object is borrowed.
+        let elements = map(&self.object, of)?.as_fd().try_clone_to_owned();
+        let elements = elements.map_err(|source| ProbeError::Refused {
+            what: format!("the map {of}"),
+            source: libbpf_rs::Error::from(source),
+        })?;
+        self.run_iterator(name, IterOpts::Map(MapIterOpts::from_fd(elements.as_fd())))
+    }
+
+    fn run_iterator(&mut self, name: &str, over: IterOpts<'_>) -> Result<Vec<u8>, ProbeError> {
         let refused = |source| ProbeError::Refused {
-            what: format!("the task iterator {name}"),
+            what: format!("the iterator {name}"),
             source,
         };
         let program = self
@@ -203,9 +224,7 @@ impl Probe {
             .progs_mut()
             .find(|program| program.name() == name)
             .ok_or(ProbeError::Object("iterator"))?;
-        let link = program
-            .attach_iter_with_opts(IterOpts::None)
-            .map_err(refused)?;
+        let link = program.attach_iter_with_opts(over).map_err(refused)?;
         let mut iter = libbpf_rs::Iter::new(&link).map_err(refused)?;
         // Reading runs it.
         let mut written = Vec::new();

@@ -76,15 +76,23 @@ impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = i64::try_from(self.elapsed.as_nanos()).unwrap_or(i64::MAX);
         let InFlight {
-            pid, tid, syscall, ..
+            pid,
+            tid,
+            syscall,
+            operation,
+            ..
         } = self.call;
+        let lacks = match operation {
+            Some(_) => "completed",
+            None => "returned",
+        };
         write!(f, "{syscall}")?;
         if let Some(file) = &self.at.file {
             write!(f, " on {}", escape::bytes(file.as_os_str().as_bytes()))?;
         }
         write!(
             f,
-            " by {} (process {pid}, thread {tid}) has not returned for {}",
+            " by {} (process {pid}, thread {tid}) has not {lacks} for {}",
             escape::text(&self.at.comm),
             units::duration(ns)
         )?;

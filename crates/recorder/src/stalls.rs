@@ -1,4 +1,5 @@
-//! Calls that hang: looked for while they last, because their rows come when they return.
+//! Calls and operations that hang: looked for while they last, because their rows come when they
+//! return or complete.
 
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
@@ -71,7 +72,7 @@ impl Stalls {
                 continue;
             }
             let at = call.whereabouts();
-            if self.saves.is_none() && may_take_long(call.syscall, at.file.as_deref()) {
+            if self.saves.is_none() && may_take_long(&call, at.file.as_deref()) {
                 continue;
             }
             let stall = Stall { call, elapsed, at };
@@ -101,13 +102,13 @@ fn older(in_flight: Vec<InFlight>, limit: Duration) -> impl Iterator<Item = (InF
 pub(crate) fn hanging(in_flight: Vec<InFlight>) -> Vec<Stall> {
     let mut stalls: Vec<Stall> = older(in_flight, LONG)
         // Without a look at /proc, which many idle threads would make dear.
-        .filter(|(call, _)| !may_take_long(call.syscall, None))
+        .filter(|(call, _)| !may_take_long(call, None))
         .map(|(call, elapsed)| Stall {
             at: call.whereabouts(),
             call,
             elapsed,
         })
-        .filter(|stall| !may_take_long(stall.call.syscall, stall.at.file.as_deref()))
+        .filter(|stall| !may_take_long(&stall.call, stall.at.file.as_deref()))
         .collect();
     stalls.sort_by_key(|stall| stall.call.ts_ns);
     stalls
@@ -115,8 +116,8 @@ pub(crate) fn hanging(in_flight: Vec<InFlight>) -> Vec<Stall> {
 
 /// Whether a call is likely to take long: it waits for another program, or for input.
 /// `file`: the link of its descriptor, or its path.
-fn may_take_long(syscall: &str, file: Option<&Path>) -> bool {
-    let waits = Syscall::named(syscall.as_bytes()).is_none_or(|call| {
+fn may_take_long(call: &InFlight, file: Option<&Path>) -> bool {
+    let waits = Syscall::named(call.syscall.as_bytes()).is_none_or(|call| {
         matches!(call.class, Class::Socket | Class::Wait | Class::Async)
             || matches!(call.kind, Kind::Flock | Kind::Fcntl)
     });
@@ -128,7 +129,11 @@ fn may_take_long(syscall: &str, file: Option<&Path>) -> bool {
         terminal.iter().any(|name| link.starts_with(name))
             || !link.starts_with(b"/") && link.contains(&b':')
     });
-    waits || special
+    // Of a file that is registered with a ring no more is known.
+    let stream = call
+        .operation
+        .is_some_and(|operation| !operation.seekable && operation.fd.is_none());
+    waits || special || stream
 }
 
 /// The time of the condition `in_flight > TIME`, which takes no other condition; `None` for another condition.
@@ -148,7 +153,40 @@ pub(crate) fn limit(condition: &str) -> Result<Option<Duration>, RecordError> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_probe::Operation;
+
     use super::*;
+
+    fn in_flight(syscall: &'static str, operation: Option<Operation>) -> InFlight {
+        InFlight {
+            ts_ns: 1,
+            pid: 2,
+            tid: 3,
+            syscall,
+            operation,
+        }
+    }
+
+    /// Of operations on registered files only the type of the file is known.
+    #[test]
+    fn operations_on_streams_may_take_long() {
+        let may = |fd, seekable, file: Option<&str>| {
+            let read = in_flight("IORING_OP_READ", Some(Operation { fd, seekable }));
+            super::may_take_long(&read, file.map(Path::new))
+        };
+        assert!(!may(Some(4), true, Some("/data/file")) && !may(None, true, None));
+        assert!(may(None, false, None) && may(Some(4), false, Some("socket:[17]")));
+        let poll = Operation {
+            fd: Some(4),
+            seekable: true,
+        };
+        let poll = in_flight("IORING_OP_POLL_ADD", Some(poll));
+        assert!(super::may_take_long(&poll, None));
+    }
+
+    fn may_take_long(syscall: &'static str, file: Option<&Path>) -> bool {
+        super::may_take_long(&in_flight(syscall, None), file)
+    }
 
     #[test]
     fn calls_that_wait_for_others_may_take_long() {

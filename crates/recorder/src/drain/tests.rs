@@ -503,6 +503,7 @@ fn calls_in_flight_make_copies() {
         pid: u32::MAX,
         tid,
         syscall: "fsync",
+        operation: None,
     };
     let script = Script {
         hangs: vec![
