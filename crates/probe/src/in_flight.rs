@@ -20,7 +20,7 @@ pub struct InFlight {
     pub tid: u32,
     /// Name of the call or operation.
     pub syscall: &'static str,
-    /// What an operation is for.
+    /// Of an operation: its file.
     pub operation: Option<Operation>,
 }
 

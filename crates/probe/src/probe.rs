@@ -192,7 +192,11 @@ impl Probe {
         let mut written = self.iterate("in_flight")?;
         let operations = "operations_in_flight";
         // Not without the programs that record operations.
-        if self.object.progs().any(|program| program.name() == operations) {
+        if self
+            .object
+            .progs()
+            .any(|program| program.name() == operations)
+        {
             written.extend(self.iterate_map(operations, "operations")?);
         }
         Ok(InFlight::parse(&written))

@@ -3,7 +3,8 @@
 use fathom_diagnose::{Activity, Finding};
 use fathom_model::syscalls::Syscall;
 
-use crate::facts::{Ahead, Cause, Group};
+use crate::causes::Cause;
+use crate::facts::{Ahead, Group};
 use crate::sentence::{Link, Sentence};
 
 /// A finding with this share of the time explains it.
@@ -146,7 +147,7 @@ pub(crate) fn advice(
         Cause::Fuse => {
             sentence.push("Look at the server of the FUSE file system: it had the requests.");
         }
-        Cause::Sleep { .. } | Cause::Interrupts => return None,
+        Cause::Sleep { .. } | Cause::Interrupts | Cause::Unseen => return None,
     }
     Some(sentence)
 }

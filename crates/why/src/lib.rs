@@ -6,12 +6,14 @@
 //! fire, and the layer with most of the time is always named.
 
 mod advice;
+mod causes;
 mod facts;
 mod scope;
 mod sentence;
 mod story;
 
-pub use facts::{Ahead, Block, Cause, Facts, Group, Share, Single};
+pub use causes::{Cause, Share};
+pub use facts::{Ahead, Block, Facts, Group, Single};
 pub use scope::{File, Named, Scope};
 pub use sentence::{Link, Piece, Sentence};
 pub use story::{Story, tell, why};

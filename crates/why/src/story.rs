@@ -8,7 +8,8 @@ use fathom_query::{Db, QueryError};
 use serde::Serialize;
 
 use crate::advice::{advice, is_write_back};
-use crate::facts::{Ahead, Block, Cause, Facts, Group, Share};
+use crate::causes::{Cause, Share};
+use crate::facts::{Ahead, Block, Facts, Group};
 use crate::scope::Scope;
 use crate::sentence::{Link, Sentence};
 
@@ -535,6 +536,12 @@ fn explain(
         }
         Cause::Interrupts => {
             sentence.push("went to interrupts that took the CPU");
+        }
+        Cause::Unseen => {
+            sentence.push(
+                "passed between submission and completion without a device at work: the kernel or a \
+                 worker thread of it had the operations, or they waited to be begun",
+            );
         }
     }
 }

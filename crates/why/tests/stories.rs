@@ -268,6 +268,34 @@ fn waiting_for_a_cpu_is_no_slow_disk() {
     assert!(text.contains("The storage is not the cause"), "{text}");
 }
 
+/// No thread is in an operation of io_uring: what was not seen of it is no work of a processor.
+#[test]
+fn operations_are_not_on_the_cpu() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let write = Call::new("IORING_OP_WRITE", 0, 1000 * MS);
+    files
+        .add(&sample::syscalls(1, &[write.on(1).moves(4096)]))
+        .add(&sample::files(&[(1, "/srv/log")]))
+        .add(&sample::slices(&[(1, "device", "vda", 10, 100 * MS, 1)]));
+    let story = story(&files, &Scope::default());
+    let causes = story.facts.causes.iter();
+    let causes: Vec<_> = causes
+        .map(|share| (share.cause.clone(), share.self_ns))
+        .collect();
+    let device = "vda".to_owned();
+    assert_eq!(
+        causes,
+        [
+            (Cause::Unseen, 900 * MS),
+            (Cause::Device { device }, 100 * MS)
+        ]
+    );
+    let text = text(&story);
+    assert!(text.contains("between submission and completion"), "{text}");
+    assert!(!text.contains("fewer and larger calls"), "{text}");
+}
+
 #[test]
 fn a_busy_machine_is_not_the_cause_of_everything() {
     let dir = tempfile::tempdir().unwrap();

@@ -54,7 +54,7 @@ static INFO: RuleInfo = RuleInfo {
              need the same block, let them wait for that block only (a future or condition for each \
              block in flight).",
     not_when: "Not when the calls must follow one another, as of a log with one writer at a time; then \
-               collect the work of those that wait into one call.",
+               collect the work of the threads that wait into one call.",
     bad: "lock(&cache);\nif (!find(&cache, n)) {\n  pread(fd, page, 16384, n * 16384);  /* all others sleep in lock() */\n  insert(&cache, n, page);\n}\nunlock(&cache);",
     good: "lock(&cache);\nfound = find(&cache, n);\nunlock(&cache);\nif (!found) {\n  pread(fd, page, 16384, n * 16384);\n  lock(&cache); insert(&cache, n, page); unlock(&cache);\n}",
     reference: "M. Blasgen, J. Gray, M. Mitoma, T. Price: The convoy phenomenon, 1979; futex(2)",
@@ -73,7 +73,7 @@ struct Held {
     counted: bool,
 }
 
-/// What a thread has to do with a lock.
+/// A thread that waits for a lock or holds it.
 #[derive(Debug, Default)]
 struct Member {
     comm: Text,

@@ -31,7 +31,7 @@ fn fires_on_reads_under_a_lock() {
         let title = "4 threads of reader wait 39";
         assert!(found[0].title.starts_with(title), "{found:?}");
         assert!(found[0].title.contains("holder is in calls on /data/table"), "{found:?}");
-        // The reads that somebody waited for, once each, however many waited.
+        // The reads that a thread waited for, once each, however many waited.
         let reads = 400 - waiting as i64;
         let cost = found[0].cost_ns.unwrap();
         assert!((reads * 299_000..=reads * 311_000).contains(&cost), "{cost}");
