@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use fathom_tests::environment::{fathom, must_run};
-use fathom_tests::session::query;
+use fathom_tests::session::{Row, query};
 use fathom_tests::tools::{self, export};
 use fathom_tests::{
     Record, Recording, Scratch, need_program, need_python, need_root, strace, workload,
@@ -364,6 +364,99 @@ fn sum_of_rate(counter: &Value) -> f64 {
             w[0][1].as_f64().unwrap() * seconds
         })
         .sum()
+}
+
+/// Table machine and the time in which devices were busy are counters, whichever calls are exported.
+#[test]
+fn perfetto_has_the_machine_as_counters() {
+    need_root!();
+    let python = need_python!();
+    let scratch = Scratch::new();
+    let script = "dd if=/dev/zero of=$0/a bs=64k count=100 conv=fsync 2>/dev/null; sleep 2.2";
+    let recording = Record::new(&scratch)
+        .command(["sh", "-c", script])
+        .command([scratch.work()])
+        .run()
+        .must_exit(0);
+    let none = ["--where", "false"];
+    let trace = check_perfetto(&python, &scratch, &recording.session, &none);
+    let points = |name: &str| -> Vec<(i64, f64)> {
+        let counter = &trace["counters"][format!("machine: {name}")];
+        let points = counter.as_array().map(Vec::as_slice).unwrap_or_default();
+        let point = |p: &Value| (p[0].as_i64().unwrap(), p[1].as_f64().unwrap());
+        points.iter().map(point).collect()
+    };
+    let all = "(user_ns + system_ns + interrupt_ns + iowait_ns + idle_ns + steal_ns)";
+    let passed = "(ended_at_ns - ts_ns)";
+    for (name, at, value) in [
+        (
+            "processors in programs",
+            "ts_ns",
+            format!("user_ns / {all} * 100"),
+        ),
+        (
+            "processors in the kernel",
+            "ts_ns",
+            format!("system_ns / {all} * 100"),
+        ),
+        (
+            "processors idle with I/O pending",
+            "ts_ns",
+            format!("iowait_ns / {all} * 100"),
+        ),
+        (
+            "stalled for I/O",
+            "ts_ns",
+            format!("io_stalled_ns / {passed} * 100"),
+        ),
+        (
+            "threads that run or want a processor",
+            "ended_at_ns",
+            "running_threads".into(),
+        ),
+        ("available memory", "ended_at_ns", "available_bytes".into()),
+        ("dirty page cache", "ended_at_ns", "dirty_bytes".into()),
+    ] {
+        let rows = recording.rows(&format!(
+            "SELECT {at} AS since, ({value})::DOUBLE AS value FROM machine
+             WHERE value IS NOT NULL ORDER BY since"
+        ));
+        let value = |row: &Row| {
+            (
+                row.int("since").unwrap(),
+                row.value("value").as_f64().unwrap(),
+            )
+        };
+        assert_eq!(
+            points(name),
+            rows.iter().map(value).collect::<Vec<_>>(),
+            "{name}"
+        );
+    }
+    assert!(points("available memory").len() >= 3);
+    // Shares times time are the time with a request in the device.
+    let devices = recording.rows(
+        "SELECT device, max(z - a)::BIGINT AS longest, sum(z - a)::BIGINT AS all_ns
+         FROM (SELECT device, issued_at_ns AS a, completed_at_ns AS z FROM block)
+         WHERE a < z GROUP BY device",
+    );
+    for row in &devices {
+        let points = points(&format!("busy share of {}", row.text("device").unwrap()));
+        let busy: f64 = points
+            .windows(2)
+            .map(|w| w[0].1 / 100.0 * (w[1].0 - w[0].0) as f64)
+            .sum();
+        let (longest, all) = (row.int("longest").unwrap(), row.int("all_ns").unwrap());
+        assert!(
+            points
+                .iter()
+                .all(|(_, share)| (0.0..=100.0).contains(share))
+        );
+        assert!(
+            busy >= longest as f64 - 1.0 && busy <= all as f64 + 1.0,
+            "{row:?} {busy}"
+        );
+    }
 }
 
 /// Operations that overlap lie on tracks of their own, as many as there were at

@@ -64,6 +64,7 @@ enum Make {
 struct Export<'a> {
     db: &'a Db,
     meta: &'a SessionMeta,
+    selection: &'a Selection,
     text: Text,
 }
 
@@ -75,7 +76,7 @@ impl Format {
             binary: true,
             make: Make::Exporter(|e| {
                 let flows = !e.db.columns("block")?.is_empty();
-                Ok(Box::new(perfetto::Perfetto::new(e.meta, flows)))
+                Ok(Box::new(perfetto::Perfetto::new(e, flows)))
             }),
         },
         Format {
@@ -243,7 +244,12 @@ pub fn export(
 ) -> Result<Outcome> {
     let mut exporter = match format.make {
         Make::Table(format) => return table::write(db, format, selection, text, out, progress),
-        Make::Exporter(make) => make(&Export { db, meta, text })?,
+        Make::Exporter(make) => make(&Export {
+            db,
+            meta,
+            selection,
+            text,
+        })?,
         Make::Profile(kind) => return profile::write(db, meta, kind, selection, out, progress),
         Make::Page => return Err(ExportError::Page),
     };

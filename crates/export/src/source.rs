@@ -70,7 +70,10 @@ impl<'db> SessionRows<'db> {
             .iter()
             .map(|part| format!("SELECT ts_ns FROM ({part})"))
             .collect();
-        let times = times.join("\nUNION ALL\n");
+        Self::of(db, rows, times.join("\nUNION ALL\n"))
+    }
+
+    fn of(db: &'db Db, rows: String, times: String) -> Result<Self> {
         let mut total = 0;
         integers(db, &format!("SELECT count(*) FROM ({times})"), |row| {
             total = row.first().copied().flatten().unwrap_or(0);
@@ -175,7 +178,21 @@ impl<'db> SessionRows<'db> {
     }
 }
 
+/// Ranges of time with about [`WINDOW_ROWS`] rows each, in order; `times` is a query of one column,
+/// `ts_ns`.
+pub(crate) fn windows(db: &Db, times: &str) -> Result<Vec<Range<i64>>> {
+    SessionRows::of(db, String::new(), times.to_owned())?.windows()
+}
+
 impl Selection {
+    /// The window: from its first nanosecond to the one behind its last.
+    pub(crate) fn range(&self) -> (i64, i64) {
+        (
+            self.from_ns.unwrap_or(i64::MIN),
+            self.until_ns.unwrap_or(i64::MAX),
+        )
+    }
+
     /// The condition on times, for any table.
     pub(crate) fn window(&self) -> String {
         let mut parts = Vec::new();

@@ -69,6 +69,11 @@ impl Counters {
         }
     }
 
+    /// Length of a slice of time.
+    pub fn slice_ns(&self) -> i64 {
+        self.slice_ns
+    }
+
     /// Changes a counter at `ns`; returns the values of the slices of time that
     /// are over, with their beginnings.
     pub fn change(&mut self, ns: i64, counter: &Counter, change: i64) -> Vec<(i64, f64)> {

@@ -3,29 +3,31 @@
 //! Each thread is a track with its calls as slices and its page faults within them. Operations of
 //! io_uring and AIO overlap, so each process has one track per slot in flight, and each device one
 //! per request in its queue. Flows lead from a call to its block requests. Counters show bytes per
-//! second and requests in flight.
+//! second and requests in flight, and in a group of their own the machine as a whole.
 //!
 //! Strings are interned and packets compressed; what is interned is forgotten
 //! from time to time, so that memory does not grow with the session.
 
 mod counters;
+mod machine;
 mod packets;
 mod proto;
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 
-use fathom_model::meta::SessionMeta;
+use fathom_query::Db;
 
 use self::counters::{Counter, Counters};
+use self::machine::Sample;
 use self::packets::Packets;
 use self::proto::*;
-use crate::Exporter;
 use crate::chrome::{numbers, texts};
 use crate::error::Result;
 use crate::lanes::{Ends, Lanes};
 use crate::row::{Layer, Row};
-use crate::source::Tables;
+use crate::source::{Selection, Tables};
+use crate::{Export, Exporter};
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Group {
@@ -45,7 +47,9 @@ struct Running {
     counted: bool,
 }
 
-pub(crate) struct Perfetto {
+pub(crate) struct Perfetto<'a> {
+    db: &'a Db,
+    selection: &'a Selection,
     packets: Packets,
     lanes: Lanes<Group>,
     ends: Ends<Running>,
@@ -59,17 +63,19 @@ pub(crate) struct Perfetto {
     flows: bool,
 }
 
-impl Perfetto {
+impl<'a> Perfetto<'a> {
     /// `flows`: whether the session has requests to devices.
-    pub fn new(meta: &SessionMeta, flows: bool) -> Self {
+    pub fn new(export: &Export<'a>, flows: bool) -> Self {
         Perfetto {
-            packets: Packets::new(meta),
+            db: export.db,
+            selection: export.selection,
+            packets: Packets::new(export.meta),
             lanes: Lanes::default(),
             ends: Ends::default(),
             told: HashSet::new(),
             running: HashMap::new(),
             astray: 0,
-            counters: Counters::new(meta),
+            counters: Counters::new(export.meta),
             flows,
         }
     }
@@ -269,18 +275,27 @@ impl Perfetto {
             return;
         }
         for (at, value) in self.counters.change(ns, &counter, change) {
-            self.value(&counter, at, value);
+            self.value(counter.name(), None, at, value);
         }
     }
 
-    fn value(&mut self, counter: &Counter, at: i64, value: f64) {
-        let (name, unit) = counter.name();
+    /// A counter of the machine, in their group.
+    fn machine(&mut self, sample: Sample, out: &mut dyn Write) -> Result<()> {
+        let group = uuid(&[b"machine"]);
+        self.track(group, || named("machine".into(), None));
+        let name = (sample.name, sample.unit);
+        self.value(name, Some(group), sample.at, sample.value);
+        self.packets.write_full(out)
+    }
+
+    fn value(&mut self, (name, unit): (String, i32), group: Option<u64>, at: i64, value: f64) {
         let track = uuid(&[b"counter", name.as_bytes()]);
         self.track(track, || TrackDescriptor {
             name: Some(name),
+            parent_uuid: group,
             counter: Some(CounterDescriptor {
                 unit: Some(unit),
-                unit_name: None,
+                unit_name: (unit == UNIT_PERCENT).then(|| "%".into()),
             }),
             ..TrackDescriptor::default()
         });
@@ -322,14 +337,16 @@ fn uuid(parts: &[&[u8]]) -> u64 {
     hash.max(1)
 }
 
-impl Exporter for Perfetto {
+impl Exporter for Perfetto<'_> {
     fn tables(&self) -> Tables {
         Tables::All
     }
 
-    fn begin(&mut self, _: &mut dyn Write) -> Result<()> {
+    fn begin(&mut self, out: &mut dyn Write) -> Result<()> {
         self.packets.begin();
-        Ok(())
+        let (db, selection, slice_ns) = (self.db, self.selection, self.counters.slice_ns());
+        machine::levels(db, selection, |sample| self.machine(sample, out))?;
+        machine::busy(db, selection, slice_ns, |sample| self.machine(sample, out))
     }
 
     fn row(&mut self, row: &Row<'_>, out: &mut dyn Write) -> Result<()> {
@@ -380,7 +397,7 @@ impl Exporter for Perfetto {
     fn end(&mut self, out: &mut dyn Write) -> Result<()> {
         self.end_until(i64::MAX);
         for (counter, at, value) in self.counters.finish() {
-            self.value(&counter, at, value);
+            self.value(counter.name(), None, at, value);
         }
         self.packets.finish(out)?;
         Ok(())

@@ -18,6 +18,8 @@ pub(super) const NEEDS_STATE: u32 = 2;
 
 pub(super) const UNIT_COUNT: i32 = 2;
 pub(super) const UNIT_BYTES: i32 = 3;
+/// Of no unit that the format knows: `unit_name` has it.
+pub(super) const UNIT_PERCENT: i32 = 0;
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct TracePacket {
