@@ -15,13 +15,16 @@ use crate::view::Reader;
 const MOST_READ: f64 = 2e6;
 
 /// Columns that are added up, and columns of which rows that are shown as one have the mean.
-const TIMES: [&str; 6] = [
+const TIMES: [&str; 9] = [
     "user_ns",
     "system_ns",
     "interrupt_ns",
     "iowait_ns",
     "idle_ns",
     "steal_ns",
+    "cpu_stalled_ns",
+    "memory_stalled_ns",
+    "io_stalled_ns",
 ];
 const LEVELS: [&str; 7] = [
     "running_threads",

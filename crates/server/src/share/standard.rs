@@ -30,7 +30,7 @@ const VIEWS: [&str; 8] = [
 ];
 
 /// The requests of these views, independent of the session.
-const ALWAYS: [&str; 26] = [
+const ALWAYS: [&str; 28] = [
     "",
     "/why",
     "/why?findings=1",
@@ -50,6 +50,8 @@ const ALWAYS: [&str; 26] = [
     "/top?by=file&sort=bytes&limit=300",
     "/threads",
     "/timeline?pixels=2048",
+    "/machine?pixels=500",
+    "/machine/devices?pixels=500",
     "/tiles?by=thread&top=200&latency=1&busy=1&pixels=400",
     "/layers?mode=windows&pixels=500",
     "/layers?mode=requests&limit=4000&sort=-dur_ns",

@@ -1,6 +1,7 @@
 //! Every address's numbers beside those of `fathom query` on the same session.
 
 mod below;
+mod history;
 
 use std::collections::BTreeMap;
 use std::path::Path;
