@@ -10,7 +10,7 @@ const LINE = 18;
 const SWATCH = 9;
 
 /** Words that stand between the plots of a panel: what each of them shows. */
-const WORDS = ".subplot, .devices-sub, .thread-lane-name";
+const WORDS = ".subplot, .devices-sub, .thread-lane-name, .machine-name";
 
 /** Draws all canvases below an element where they stand, and offers the picture for download. */
 export function savePng(element: HTMLElement, title: string, name: string): void {

@@ -122,10 +122,10 @@ onStage(
 				await open(tab, server, { ...session, view: "timeline", from, to, who: "all", f });
 				const words = String(wait?.["reason"]).replaceAll("_", " ");
 				await expect.poll(() => tab.page.locator(".states-key").innerText()).toContain(`blocked: ${words} 100 %`);
-				await tab.page.mouse.move(900, 250);
+				const board = await tab.page.locator(".board").boundingBox();
 				// The strip is below the calls of the only lane.
-				for (let y = 215; y < 300; y += 3) {
-					await tab.page.mouse.move(900, y);
+				for (let y = 26; y < 140; y += 3) {
+					await tab.page.mouse.move(900, (board?.y ?? 0) + y);
 					if ((await tab.page.locator(".tip", { hasText: `blocked: ${words}` }).count()) > 0) break;
 				}
 				await expect.poll(() => tab.page.locator(".tip").innerText()).toContain(`blocked: ${words}`);

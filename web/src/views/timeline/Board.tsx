@@ -13,14 +13,24 @@ import { client } from "../../state/server";
 import { resolveWindow, useSession } from "../../state/session";
 import { useCallAt } from "../../state/slowest";
 import { store, usePage } from "../../state/store";
-import { token, useTheme } from "../../state/theme";
+import { useTheme } from "../../state/theme";
 import { decodeTile, type TileData } from "./decode";
 import { listen } from "./gestures";
 import { HitTip } from "./HitTip";
 import { type Hit, hitAt, longestInSight } from "./hit";
 import { Blocks, type Lane, type LaneSizes, laneSizes, RULER_HEIGHT, visibleLanes } from "./lanes";
 import { type Below, useBelow } from "./layers";
-import { type ColorBy, completeAt, isMissing, NAME_WIDTH, type Palette, Pictures, paint, type Scene } from "./paint";
+import {
+	type ColorBy,
+	completeAt,
+	isMissing,
+	NAME_WIDTH,
+	type Palette,
+	Pictures,
+	paint,
+	palette,
+	type Scene,
+} from "./paint";
 import { StatesKey } from "./StatesKey";
 import { type States, useStates } from "./states";
 import { levelFor, TILE_BUCKETS, TileCache, type TileId, tileSpan, tilesIn, wantedTiles } from "./tiles";
@@ -34,20 +44,6 @@ const NEARER = 8;
 /** After a failed request the next one waits. */
 const REST_MS = 1500;
 
-function palette(): Palette {
-	return {
-		ground: token("--ground"),
-		surface: token("--surface"),
-		line: token("--grid"),
-		lineStrong: token("--line-strong"),
-		ink: token("--ink"),
-		ink2: token("--ink-2"),
-		ink3: token("--ink-3"),
-		accent: token("--accent"),
-		font: token("--font"),
-	};
-}
-
 interface Hover {
 	hit: Hit;
 	x: number;
@@ -60,12 +56,14 @@ interface Props {
 	layers: boolean;
 	/** The states of the threads have a strip below the calls. */
 	states: boolean;
+	/** Says that no thread has calls in the window; null where some have. */
+	quiet: string | null;
 	by: ColorBy;
 	/** Several processes that share a lane get lanes of their own, or share one again. */
 	toggle: (group: string) => void;
 }
 
-export function Board({ rows, layers: withLayers, states: withStates, by, toggle }: Props) {
+export function Board({ rows, layers: withLayers, states: withStates, quiet, by, toggle }: Props) {
 	const page = usePage();
 	const session = useSession();
 	const theme = useTheme();
@@ -108,7 +106,6 @@ export function Board({ rows, layers: withLayers, states: withStates, by, toggle
 	const view = useRef({
 		scroll: 0,
 		frame: 0,
-		pointer: null as number | null,
 		marked: null as Span | null,
 		hovered: null as number | null,
 		pointed: null as number | null,
@@ -190,6 +187,8 @@ export function Board({ rows, layers: withLayers, states: withStates, by, toggle
 		if (!element) return;
 		return listen({
 			element,
+			ruler: RULER_HEIGHT,
+			keys: true,
 			span: () => now.current.span,
 			bounds: () => now.current.bounds,
 			width: () => now.current.size.width,
@@ -211,7 +210,6 @@ export function Board({ rows, layers: withLayers, states: withStates, by, toggle
 				const scene = view.current.scene;
 				if (!scene) return;
 				const hit = hitAt(scene, x, y);
-				view.current.pointer = x > NAME_WIDTH ? x : null;
 				const rid = hit?.kind === "call" || hit?.kind === "visit" ? hit.rid : null;
 				view.current.hovered = rid;
 				view.current.pointed = hit?.kind === "state" ? hit.row : null;
@@ -222,7 +220,6 @@ export function Board({ rows, layers: withLayers, states: withStates, by, toggle
 				draw.current();
 			},
 			leave: () => {
-				view.current.pointer = null;
 				view.current.hovered = null;
 				view.current.pointed = null;
 				setHover(null);
@@ -259,11 +256,12 @@ export function Board({ rows, layers: withLayers, states: withStates, by, toggle
 	useShortcut(["a", "d"], "Earlier and later", "Timeline", () => {});
 	useShortcut(["ArrowUp", "ArrowDown"], "Scroll the lanes", "Timeline", () => {});
 
+	const threads = rows.reduce((a, row) => a + row.members.length, 0);
 	return (
 		<>
 			<Progress on={busy} />
 			<div
-				className={withStates ? "board with-key" : "board"}
+				className="board"
 				aria-busy={busy}
 				ref={holder}
 				onScroll={(event) => {
@@ -271,12 +269,21 @@ export function Board({ rows, layers: withLayers, states: withStates, by, toggle
 					draw.current();
 				}}
 				role="img"
-				aria-label={`Calls of ${rows.reduce((a, row) => a + row.members.length, 0)} threads over time. The table view has the same calls as text.`}
+				aria-label={
+					quiet
+						? `${quiet}. States of ${threads} threads over time.`
+						: `Calls of ${threads} threads over time. The table view has the same calls as text.`
+				}
 			>
 				<div className="board-lanes" style={{ height: allLanes(newest) }}>
 					<canvas ref={canvas} style={{ width: size.width, height: size.height }} />
 				</div>
 				{failed ? <div className="board-failed">Parts could not be loaded; they are asked for again.</div> : null}
+				{quiet ? (
+					<div className="board-note" role="status">
+						{quiet}. The strips show what the threads did meanwhile.
+					</div>
+				) : null}
 				{below?.mode === "many" ? (
 					<div className="board-note">Too many calls to look below each of them: zoom in to see their layers.</div>
 				) : null}
@@ -291,7 +298,9 @@ export function Board({ rows, layers: withLayers, states: withStates, by, toggle
 				type="button"
 				className="button plain board-png"
 				title="Save this as a PNG picture"
-				onClick={() => holder.current && savePng(holder.current, "Timeline", `timeline-${session.id}`)}
+				onClick={() =>
+					holder.current?.parentElement && savePng(holder.current.parentElement, "Timeline", `timeline-${session.id}`)
+				}
 			>
 				PNG
 			</button>
@@ -338,7 +347,6 @@ interface State {
 interface View {
 	pointed: number | null;
 	scroll: number;
-	pointer: number | null;
 	marked: Span | null;
 	hovered: number | null;
 	colors: Palette | null;
@@ -380,7 +388,6 @@ function makeScene(
 		pictures,
 		selected: state.rid,
 		hovered: view.hovered,
-		pointer: view.pointer,
 		marked: view.marked,
 		layers: state.layers,
 		below: state.below,

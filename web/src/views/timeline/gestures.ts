@@ -1,11 +1,14 @@
 // Wheel, drag and held keys, as Perfetto has them: what they do to the window and the scroll position.
 
 import { clampSpan, panSpan, type Span, toTime, zoomSpan } from "../../lib/scale";
-import { RULER_HEIGHT } from "./lanes";
 import { NAME_WIDTH } from "./paint";
 
 export interface Surface {
 	element: HTMLElement;
+	/** A drag that begins above this height selects. */
+	ruler: number;
+	/** Held keys move the window: of one surface of a view only. */
+	keys: boolean;
 	span: () => Span;
 	bounds: () => Span;
 	width: () => number;
@@ -86,7 +89,7 @@ export function listen(surface: Surface): () => void {
 				y,
 				span: surface.span(),
 				scroll: surface.scroll(),
-				select: event.shiftKey || y < RULER_HEIGHT,
+				select: event.shiftKey || y < surface.ruler,
 				moved: false,
 			};
 		},
@@ -168,6 +171,7 @@ export function listen(surface: Surface): () => void {
 		surface.show(span);
 		frame = down.size > 0 ? requestAnimationFrame(turn) : 0;
 	};
+	if (!surface.keys) return () => stop.abort();
 	window.addEventListener(
 		"keydown",
 		(event) => {

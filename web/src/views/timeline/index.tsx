@@ -1,17 +1,19 @@
 // A lane per thread, from hours to nanoseconds.
 
-import { useMemo, useState } from "react";
+import { type RefObject, useEffect, useMemo, useRef, useState } from "react";
+import { filterText } from "../../api/session";
 import type { ThreadRow, Threads } from "../../api/types";
 import { RequestCard } from "../../components/request/card";
 import { Segmented } from "../../components/segmented";
 import { Empty, ErrorState, Loading } from "../../components/states";
 import { useShortcut } from "../../state/keys";
-import { useJson, useSession } from "../../state/session";
+import { resolveWindow, useJson, useSession } from "../../state/session";
 import { store, useParam, useRestedPage } from "../../state/store";
 import { Board } from "./Board";
 import { Key } from "./Key";
 import { keepPlaces, lanesOf, type Order, orderThreads } from "./lanes";
-import type { ColorBy } from "./paint";
+import { Machine } from "./Machine";
+import { type ColorBy, NAME_WIDTH } from "./paint";
 import "./style.css";
 
 const ORDERS: readonly (readonly [Order, string])[] = [
@@ -57,10 +59,19 @@ export default function Timeline() {
 	const active = useJson<Threads>(everything ? null : { path: "threads", params: { under_way: 1 } });
 	const threads = useThreads(answer.data?.threads, order, session.live);
 	const here = useMemo(() => new Set(active.data?.threads.map((t) => t.tid) ?? []), [active.data]);
+	const span = resolveWindow(page.window, session.bounds);
+	const noCalls = filterText(page.filter) === "" ? "No calls in this window" : "No calls like these in this window";
+	const quiet = active.data !== undefined && !threads.some((thread) => here.has(thread.tid));
+	const existing = useMemo(
+		() => new Set(threads.filter((thread) => existed(thread, span.from, span.to)).map((thread) => thread.tid)),
+		[threads, span.from, span.to],
+	);
 	const rows = useMemo(() => {
-		const shown = (tid: number) => everything || active.data === undefined || here.has(tid);
+		// Where no thread has calls, the strips have something to say of all that existed.
+		const chosen = quiet && states ? existing : here;
+		const shown = (tid: number) => everything || active.data === undefined || chosen.has(tid);
 		return lanesOf(threads, shown, open, order === "tree");
-	}, [threads, everything, active.data, here, open, order]);
+	}, [threads, everything, active.data, here, existing, quiet, states, open, order]);
 	const switchLayers = () => setLayers(layers ? "" : "1");
 	// Nothing below the calls was recorded: there is nothing to switch on.
 	const recorded = session.about.layers.some((layer) => layer.name !== "syscall" && layer.recorded);
@@ -68,14 +79,24 @@ export default function Timeline() {
 	useShortcut(["Escape"], "Close the selected call", "Timeline", () => {
 		if (store.get().rid !== null) store.go({ rid: null });
 	});
+	const board = useRef<HTMLDivElement>(null);
+	usePointerLine(board);
 	let body: React.ReactNode;
 	if (answer.error && !answer.data) body = <ErrorState error={answer.error} />;
 	else if (!answer.data) body = <Loading />;
 	else if (threads.length === 0) {
 		body = <Empty title="No thread has calls like these">Remove a filter.</Empty>;
 	} else if (rows.length === 0) {
-		body = <Empty title="No calls in this window">Widen the window (0), or show all threads.</Empty>;
-	} else body = <Board rows={rows} layers={layers} states={states} by={by} toggle={toggle} />;
+		body = (
+			<Empty title={states ? "No thread existed in this window" : noCalls}>
+				{hasWaits && !states
+					? "Switch on States to see what the threads did meanwhile, widen the window (0), or show all threads."
+					: "Widen the window (0), or show all threads."}
+			</Empty>
+		);
+	} else {
+		body = <Board rows={rows} layers={layers} states={states} quiet={quiet ? noCalls : null} by={by} toggle={toggle} />;
+	}
 	return (
 		<div className={page.rid === null ? "timeline" : "timeline with-card"}>
 			<div className="timeline-bar">
@@ -119,7 +140,11 @@ export default function Timeline() {
 					</span>
 				) : null}
 			</div>
-			<div className="timeline-board">{body}</div>
+			<div className="timeline-board" ref={board}>
+				<Machine />
+				{body}
+				<div className="timeline-pointer" aria-hidden="true" />
+			</div>
 			{page.rid === null ? null : (
 				<aside className="timeline-card" aria-label="Selected call">
 					<RequestCard rid={page.rid} />
@@ -127,6 +152,34 @@ export default function Timeline() {
 			)}
 		</div>
 	);
+}
+
+/** Whether a thread existed at some time of a window, as far as is known. */
+function existed({ start, end }: ThreadRow, from: number, to: number): boolean {
+	return (start ?? from) <= to && (end ?? to) >= from;
+}
+
+/** A line at the time below the pointer, across the machine's plots and the lanes. */
+function usePointerLine(board: RefObject<HTMLDivElement | null>): void {
+	useEffect(() => {
+		const element = board.current;
+		const line = element?.querySelector<HTMLElement>(":scope > .timeline-pointer");
+		if (!element || !line) return;
+		const stop = new AbortController();
+		const move = (event: PointerEvent) => {
+			const x = event.clientX - element.getBoundingClientRect().left;
+			const over = event.target instanceof Element && event.target.closest(".board, .machine-plots") !== null;
+			line.hidden = !over || x < NAME_WIDTH || event.buttons !== 0;
+			line.style.transform = `translateX(${Math.round(x)}px)`;
+		};
+		const leave = () => {
+			line.hidden = true;
+		};
+		leave();
+		element.addEventListener("pointermove", move, { signal: stop.signal });
+		element.addEventListener("pointerleave", leave, { signal: stop.signal });
+		return () => stop.abort();
+	}, [board]);
 }
 
 /** The threads in their order; in a running recording they keep their places. */

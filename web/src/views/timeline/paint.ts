@@ -3,6 +3,7 @@
 import { colorOf, durationShare, rampRgb, type Theme } from "../../lib/color";
 import { duration, shortPath, time, visible } from "../../lib/format";
 import { type Span, ticks, timeStep, toPixel } from "../../lib/scale";
+import { token } from "../../state/theme";
 import type { Calls, Density, LanePart, TileData } from "./decode";
 import { type Blocks, groupName, type Lane, type LaneSizes, RULER_HEIGHT } from "./lanes";
 import type { Below } from "./layers";
@@ -46,8 +47,6 @@ export interface Scene {
 	pictures: Pictures;
 	selected: number | null;
 	hovered: number | null;
-	/** Where the pointer is, for the line across all lanes. */
-	pointer: number | null;
 	/** The layers that have a row below each thread's calls, and what is in those rows. */
 	layers: readonly string[];
 	below: Below | null;
@@ -72,6 +71,20 @@ export interface Palette {
 	ink3: string;
 	accent: string;
 	font: string;
+}
+
+export function palette(): Palette {
+	return {
+		ground: token("--ground"),
+		surface: token("--surface"),
+		line: token("--grid"),
+		lineStrong: token("--line-strong"),
+		ink: token("--ink"),
+		ink2: token("--ink-2"),
+		ink3: token("--ink-3"),
+		accent: token("--accent"),
+		font: token("--font"),
+	};
 }
 
 /** The tile that is shown at a place: the wanted one, or the nearest that is there. */
@@ -461,10 +474,6 @@ function paintOverlay(scene: Scene): void {
 		context.globalAlpha = 1;
 		context.fillRect(left, 0, 1, scene.height);
 		context.fillRect(right, 0, 1, scene.height);
-	}
-	if (scene.pointer !== null) {
-		context.fillStyle = colors.lineStrong;
-		context.fillRect(Math.round(scene.pointer), RULER_HEIGHT, 1, scene.height);
 	}
 }
 
