@@ -46,8 +46,18 @@ function drawSheet(element: HTMLElement, title: string): HTMLCanvasElement {
 		const { x, y } = place(at);
 		context.drawImage(canvas, x, y, at.width, at.height);
 	}
-	for (const words of element.querySelectorAll(WORDS)) drawWords(context, words, place);
+	for (const words of element.querySelectorAll(WORDS)) if (inSight(words, element)) drawWords(context, words, place);
 	return sheet;
+}
+
+/** Whether nothing of an element is scrolled out of sight in those around it. */
+function inSight(words: Element, within: Element): boolean {
+	const { top, bottom } = words.getBoundingClientRect();
+	for (let at = words.parentElement; at && at !== within; at = at.parentElement) {
+		const around = at.getBoundingClientRect();
+		if (top < around.top - 1 || bottom > around.bottom + 1) return false;
+	}
+	return true;
 }
 
 /** What the plots show, and of which session. */

@@ -95,6 +95,8 @@ onStage(
 					return (box?.x ?? 0) + (box?.width ?? 0);
 				};
 				expect(await right(".machine-plot canvas")).toBe(await right(".board canvas"));
+				// Keys reach plots that are scrolled out of sight.
+				expect(await tab.page.locator(".machine-plots").getAttribute("tabindex")).toBe("0");
 			});
 			it("can be folded up by keyboard, and a link keeps that", async () => {
 				await open(tab, server, session);

@@ -11,14 +11,20 @@ import { useColumns, useSession, useShown } from "../../state/session";
 import { store, useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
 import { listen } from "./gestures";
-import { devicePlots, devicesOf, type MachineLine, type MachinePlot, machinePlots, rowAt } from "./machine";
+import {
+	devicePlots,
+	devicesOf,
+	expectedHeight,
+	type MachineLine,
+	type MachinePlot,
+	machinePlots,
+	plotAt,
+	rowAt,
+} from "./machine";
 import { NAME_WIDTH, type Palette, palette } from "./paint";
 import { paintMachine } from "./paintmachine";
 
 const BUCKETS = 500;
-/** Heights of the first plot, which has most to show, and of the others. */
-const FIRST = 44;
-const HIGH = 32;
 
 interface Hover {
 	plot: MachinePlot;
@@ -56,7 +62,7 @@ function Group({ recorded }: { recorded: boolean }) {
 	const [first, second, ...rest] = own;
 	const plots = [first, second, ...shares, ...rest].flatMap((plot) => (plot ? [plot] : []));
 	// As high as it will be, so that nothing moves when it is there.
-	const least = plots.length > 0 && (busy.data || !hasDevices) ? 0 : FIRST + HIGH * (hasDevices ? 5 : 4);
+	const least = plots.length > 0 && (busy.data || !hasDevices) ? 0 : expectedHeight(hasDevices);
 	return (
 		<section className="machine" aria-label="Machine" aria-busy={open && (machine.loading || busy.loading)}>
 			<div className="machine-head">
@@ -91,8 +97,9 @@ function Plots({ plots, least }: { plots: readonly MachinePlot[]; least: number 
 	const theme = useTheme();
 	// biome-ignore lint/correctness/useExhaustiveDependencies: the colors are those of the theme
 	const colors = useMemo(palette, [theme]);
-	const holder = useRef<HTMLDivElement>(null);
-	const { width } = useSize(holder);
+	const holder = useRef<HTMLElement>(null);
+	const { width, height } = useSize(holder);
+	const scrolls = plots.reduce((sum, plot) => sum + plot.high, 0) > height;
 	const [hover, setHover] = useState<Hover | null>(null);
 	const [marked, setMarked] = useState<Span | null>(null);
 	const now = useRef({ span, bounds: session.bounds, width, plots });
@@ -119,8 +126,7 @@ function Plots({ plots, least }: { plots: readonly MachinePlot[]; least: number 
 			mark: setMarked,
 			hover: (x, y) => {
 				const { plots: shown, width: wide } = now.current;
-				const below = y + element.scrollTop;
-				const plot = shown[below < FIRST ? 0 : 1 + Math.floor((below - FIRST) / HIGH)];
+				const plot = plotAt(shown, y + element.scrollTop);
 				const t = toTime(x - NAME_WIDTH, now.current.span, wide - NAME_WIDTH);
 				const row = plot && x >= NAME_WIDTH ? rowAt(plot, t) : -1;
 				const box = element.getBoundingClientRect();
@@ -132,13 +138,18 @@ function Plots({ plots, least }: { plots: readonly MachinePlot[]; least: number 
 		});
 	}, []);
 	return (
-		<div className="machine-plots" ref={holder} style={least > 0 ? { height: least } : undefined}>
-			{plots.map((plot, i) => (
+		<section
+			className="machine-plots"
+			ref={holder}
+			style={least > 0 ? { height: least } : undefined}
+			aria-label="Plots of the machine"
+			tabIndex={scrolls ? 0 : undefined}
+		>
+			{plots.map((plot) => (
 				<PlotRow
 					key={plot.title}
 					plot={plot}
 					width={width - NAME_WIDTH}
-					height={i === 0 ? FIRST : HIGH}
 					span={span}
 					bounds={session.bounds}
 					marked={marked}
@@ -150,7 +161,7 @@ function Plots({ plots, least }: { plots: readonly MachinePlot[]; least: number 
 					<PlotTip plot={hover.plot} row={hover.row} />
 				</Tip>
 			) : null}
-		</div>
+		</section>
 	);
 }
 
@@ -175,18 +186,17 @@ function PlotTip({ plot, row }: { plot: MachinePlot; row: number }) {
 interface PlotProps {
 	plot: MachinePlot;
 	width: number;
-	height: number;
 	span: Span;
 	bounds: Span;
 	marked: Span | null;
 	colors: Palette;
 }
 
-function PlotRow({ plot, width, height, span, bounds, marked, colors }: PlotProps) {
+function PlotRow({ plot, width, span, bounds, marked, colors }: PlotProps) {
 	const canvas = useRef<HTMLCanvasElement>(null);
 	const words = useMemo(() => said(plot.lines, plot.from, plot.format, duration), [plot]);
 	// Without the line above it.
-	const high = height - 1;
+	const high = plot.high - 1;
 	useLayoutEffect(() => {
 		const element = canvas.current;
 		const context = element?.getContext("2d", { alpha: false });
@@ -200,7 +210,7 @@ function PlotRow({ plot, width, height, span, bounds, marked, colors }: PlotProp
 	return (
 		<div
 			className="machine-plot"
-			style={{ height }}
+			style={{ height: plot.high }}
 			role="img"
 			aria-label={`${plot.title}, ${plot.what}, over time. ${words}`}
 		>

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { devicePlots, devicesOf, type MachineColumns, machinePlots, rowAt } from "./machine";
+import { devicePlots, devicesOf, type MachineColumns, machinePlots, plotAt, rowAt } from "./machine";
 
 const NAN = Number.NaN;
 
@@ -81,6 +81,14 @@ it("finds the row at a time, and none before the first or behind the last", () =
 	const [plot] = machinePlots(answer(2, TIMES), 2, 8192, "dark");
 	const at = (t: number) => plot && rowAt(plot, t);
 	expect([at(-1), at(0), at(0.999e9), at(1e9), at(1.5e9)]).toEqual([-1, 0, 0, 1, -1]);
+});
+
+it("finds the plot at a height, and none below the last", () => {
+	const plots = [
+		{ high: 44, name: "a" },
+		{ high: 20, name: "b" },
+	];
+	expect([0, 43, 44, 63, 64].map((y) => plotAt(plots, y)?.name)).toEqual(["a", "a", "b", "b", undefined]);
 });
 
 it("has devices by their busy time, together or each by itself", () => {

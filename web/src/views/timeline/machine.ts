@@ -27,6 +27,8 @@ export interface MachinePlot {
 	lines: MachineLine[];
 	/** The value at the upper edge. */
 	top: number;
+	/** In pixels. */
+	high: number;
 	format: (value: number) => string;
 }
 
@@ -34,6 +36,14 @@ export type MachineColumns = Pick<Columns, "rows" | "f64" | "texts" | "metaNumbe
 
 /** What a limit is drawn in. */
 const LIMIT = "var(--ink)";
+/** Room for a title and two lines below it, for one line, and for the title alone. */
+const HIGHEST = 44;
+const HIGH = 32;
+const LOW = 20;
+/** How high the plots will be, before they are there. */
+export function expectedHeight(devices: boolean): number {
+	return HIGHEST + (devices ? 5 : 4) * HIGH;
+}
 /** Devices in one plot. */
 const TOGETHER = 4;
 
@@ -87,6 +97,7 @@ export function machinePlots(answer: MachineColumns, cpus: number, memory: numbe
 			share("steal", "steal", colorOf("state", "runnable", theme)),
 		],
 		top: 1,
+		high: HIGHEST,
 		format: percent,
 	});
 	const running = answer.f64("running_threads");
@@ -112,6 +123,7 @@ export function machinePlots(answer: MachineColumns, cpus: number, memory: numbe
 			...level,
 			lines: [threads, limit],
 			top: Math.max(cpus * 1.5, highest([threads], true)),
+			high: HIGH,
 			format: show,
 		});
 	}
@@ -125,7 +137,15 @@ export function machinePlots(answer: MachineColumns, cpus: number, memory: numbe
 	const stacked = (title: string, what: string, lines: MachineLine[], least: number) => {
 		const shown = lines.filter((line) => known(line.values));
 		if (shown.length === 0) return;
-		plots.push({ title, what, ...level, lines: shown, top: Math.max(least, highest(shown, true)), format: bytes });
+		plots.push({
+			title,
+			what,
+			...level,
+			lines: shown,
+			top: Math.max(least, highest(shown, true)),
+			high: HIGH,
+			format: bytes,
+		});
 	};
 	stacked(
 		"Available memory",
@@ -166,6 +186,7 @@ export function machinePlots(answer: MachineColumns, cpus: number, memory: numbe
 			from: t,
 			lines: stalls,
 			top: Math.max(0.1, highest(stalls, false)),
+			high: HIGH,
 			format: percent,
 		});
 	}
@@ -215,10 +236,20 @@ export function devicePlots(answer: MachineColumns, each: boolean, theme: Theme)
 		from: t,
 		lines,
 		top: 1,
+		high: each ? LOW : HIGH,
 		format: percent,
 	});
 	if (each || devices.length === 1) return devices.map((device) => plot(`${visible(device)} busy`, [lineOf(device)]));
 	return [plot("Devices busy", devices.slice(0, TOGETHER).map(lineOf))];
+}
+
+/** The plot at a height, with all of them below each other. */
+export function plotAt<P extends Pick<MachinePlot, "high">>(plots: readonly P[], y: number): P | undefined {
+	let bottom = 0;
+	return plots.find(({ high }) => {
+		bottom += high;
+		return y < bottom;
+	});
 }
 
 /** The row of a plot at a time; -1 where there is none. */

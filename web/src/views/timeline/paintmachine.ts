@@ -28,10 +28,9 @@ export function paintMachine(on: Canvas, plot: MachinePlot): void {
 	for (const t of ticks(span, timeStep(span, width / MARK)))
 		context.fillRect(Math.round(toPixel(t, span, width)), 0, 1, height);
 	const bottoms = new Float64Array(plot.t.length);
-	for (const line of plot.lines) {
-		if (line.style === "stack") paintStack(on, plot, line, bottoms);
-		else paintLine(on, plot, line);
-	}
+	for (const line of plot.lines) if (line.style === "stack") paintStack(on, plot, line, bottoms);
+	// The first one on top of the others.
+	for (const line of plot.lines.toReversed()) if (line.style !== "stack") paintLine(on, plot, line);
 	// What lies beyond the session is no idle time.
 	context.fillStyle = colors.ground;
 	const begin = toPixel(on.bounds.from, span, width);
