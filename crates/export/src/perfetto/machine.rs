@@ -85,7 +85,7 @@ pub(super) fn levels(
     failed
 }
 
-/// The values of a row, whose columns are those of the query above.
+/// The values of a row of the query above.
 fn of_row(row: &[Option<i64>], from: i64, until: i64) -> Vec<Sample> {
     let [Some(begin), Some(end), columns @ ..] = row else {
         return Vec::new();
@@ -242,7 +242,7 @@ impl Busy {
         over
     }
 
-    /// What is left at the end.
+    /// Ends the last slice.
     fn finish(&mut self) -> Vec<(i64, f64)> {
         self.close(i64::MAX)
     }
@@ -305,7 +305,7 @@ mod tests {
         assert!(all.contains(&("processors idle with I/O pending".into(), 100, 10.0)));
         assert!(all.contains(&("stalled for a processor".into(), 100, 50.0)));
         assert!(all.contains(&("threads that run or want a processor".into(), 200, 3.0)));
-        // Not known, so not told.
+        // Nothing is exported for a null.
         assert_eq!(all.len(), 7);
         // Within a window from its begin on; the level after its end is none of it.
         let part = tell(150, 200);

@@ -224,7 +224,7 @@ fn the_machine_over_time_is_that_of_sql() {
     need_program!("python3");
     let scratch = Scratch::new();
     let (recording, page) = record(&scratch, 200);
-    let (start, windows) = windows(&recording, 30);
+    let (start, windows) = windows(&recording, 15);
     let mut buckets = 0;
     for (from, to) in windows {
         for pixels in [1, 1000] {
@@ -304,7 +304,7 @@ fn busy_shares_of_devices_are_those_of_sql() {
     need_program!("python3");
     let scratch = Scratch::new();
     let (recording, page) = record(&scratch, 200);
-    let (start, windows) = windows(&recording, 30);
+    let (start, windows) = windows(&recording, 15);
     let mut compared = 0;
     for (from, to) in windows {
         let path = format!("/sessions/run.fathom/machine/devices?from={from}&to={to}&pixels=50");
