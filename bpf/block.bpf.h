@@ -427,6 +427,46 @@ SCRATCH_STEP(take_bio)
 	return 0;
 }
 
+/* How a request ended, as a blk_status_t. Older kernels tell the tracepoint an errno instead,
+ * which is negative; each of those stands for one status (blk_errors in block/blk-core.c). */
+static __always_inline __u8 status_of(int error)
+{
+	if (error >= 0)
+		return error;
+	switch (-error) {
+	case 95: /* EOPNOTSUPP */
+		return 1; /* BLK_STS_NOTSUPP */
+	case 110: /* ETIMEDOUT */
+		return 2; /* BLK_STS_TIMEOUT */
+	case 28: /* ENOSPC */
+		return 3; /* BLK_STS_NOSPC */
+	case 67: /* ENOLINK */
+		return 4; /* BLK_STS_TRANSPORT */
+	case 121: /* EREMOTEIO */
+		return 5; /* BLK_STS_TARGET */
+	case 52: /* EBADE */
+		return 6; /* BLK_STS_NEXUS */
+	case 61: /* ENODATA */
+		return 7; /* BLK_STS_MEDIUM */
+	case 84: /* EILSEQ */
+		return 8; /* BLK_STS_PROTECTION */
+	case 12: /* ENOMEM */
+		return 9; /* BLK_STS_RESOURCE */
+	case 78: /* EREMCHG */
+		return 11; /* BLK_STS_DM_REQUEUE */
+	case 11: /* EAGAIN */
+		return 12; /* BLK_STS_AGAIN */
+	case 16: /* EBUSY */
+		return 13; /* BLK_STS_DEV_RESOURCE */
+	case 109: /* ETOOMANYREFS */
+		return 15; /* BLK_STS_ZONE_OPEN_RESOURCE */
+	case 75: /* EOVERFLOW */
+		return 16; /* BLK_STS_ZONE_ACTIVE_RESOURCE */
+	default:
+		return 10; /* BLK_STS_IOERR */
+	}
+}
+
 /* Completions so far, counted for layer_config.miss_completions only. */
 __u64 completions;
 
@@ -476,7 +516,7 @@ int BPF_PROG(layer_rq_complete, struct request *rq, int error, unsigned int byte
 	__builtin_memset(record, 0, sizeof(*record));
 	struct gendisk *disk = disk_of(rq);
 	record->kind = RECORD_BLOCK;
-	record->error = error;
+	record->error = status_of(error);
 	record->dev = disk_device(disk);
 	record->completed_at_ns = now;
 	record->sector = sector_of(rq);
