@@ -36,6 +36,8 @@ pub struct EnrichOptions {
     pub max_threads: usize,
     /// Whether filters left calls out that may have moved positions.
     pub calls_left_out: bool,
+    /// Whether filters left faults on files out.
+    pub faults_left_out: bool,
     /// Rows of files and threads that are older are written again when a request
     /// refers to them, in the time of the requests, nanoseconds: for sessions that
     /// keep their latest rows only. `None`: rows are written when they change.
@@ -49,6 +51,7 @@ impl Default for EnrichOptions {
             max_file_bytes: MAX_FILE_BYTES,
             max_threads: 1 << 18,
             calls_left_out: false,
+            faults_left_out: false,
             refresh_ns: None,
         }
     }
@@ -87,7 +90,7 @@ impl Enricher {
                 tasks: Tasks::new(options.max_threads).refreshed_after(options.refresh_ns),
             },
             calls: Calls::new(options.calls_left_out),
-            layers: Layers::new(options.calls_left_out),
+            layers: Layers::new(options.calls_left_out, options.faults_left_out),
             faults: Faults::default(),
             stacks: Stacks::default(),
             perf_counters: PerfCounters::default(),

@@ -41,7 +41,7 @@ impl RowStream {
         probe.attach()?;
         let filters = &plan.probe.filters;
         let tasks = probe.adopt(filters.pids())?;
-        let mut decoder = Decoder::new(false, false);
+        let mut decoder = Decoder::new(false, false, false);
         decoder.push(vec![tasks], 0, |_| Ok::<(), RecordError>(()))?;
         Ok(Self {
             probe,

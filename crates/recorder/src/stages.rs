@@ -52,10 +52,12 @@ pub(crate) struct Decoder {
 
 impl Decoder {
     /// `keeps_all`: no row is dropped as long as the recording goes on. `calls_left_out`: filters
-    /// leave out some of the calls that moved the position of a descriptor.
-    pub(crate) fn new(keeps_all: bool, calls_left_out: bool) -> Self {
+    /// leave out some of the calls that moved the position of a descriptor. `faults_left_out`:
+    /// they may leave out some of the faults on files.
+    pub(crate) fn new(keeps_all: bool, calls_left_out: bool, faults_left_out: bool) -> Self {
         let options = EnrichOptions {
             calls_left_out,
+            faults_left_out,
             ..EnrichOptions::default()
         };
         let options = match keeps_all {
@@ -158,8 +160,12 @@ impl Stages {
         rules: Option<RulesFeed>,
     ) -> Self {
         let keeps_all = meta.history.keep.is_none();
+        let calls_left_out = meta.options.leave_calls_out();
+        // A filter by process leaves out no fault of a recorded process.
+        let mut filters = meta.options.filters.iter();
+        let faults_left_out = calls_left_out || filters.any(|filter| !filter.starts_with("--pid "));
         Self {
-            decoder: Decoder::new(keeps_all, meta.options.leave_calls_out()),
+            decoder: Decoder::new(keeps_all, calls_left_out, faults_left_out),
             sink: Sink {
                 writer,
                 trigger,

@@ -101,6 +101,7 @@ impl Target for Captures {
             max_file_bytes: *mutate::one(rng, &[1 << 14, 1 << 24]),
             max_threads: *mutate::one(rng, &[8, 1 << 10]),
             calls_left_out: rng.bool(),
+            faults_left_out: rng.bool(),
             refresh_ns: rng.bool().then_some(1_000_000),
         };
         let Ok(mut reader) = Reader::new(self.input.as_slice()) else {

@@ -22,7 +22,7 @@ use crate::{id, signed};
 use block::Blocks;
 use requests::{Key, Kind, Requests};
 use slices::{Label, Parts, Slicer, Whole};
-use waits::Wait;
+use waits::{During, Wait};
 
 /// Rows that were not taken yet, and what they wait for.
 #[derive(Debug, Default)]
@@ -33,6 +33,7 @@ pub(crate) struct Layers {
     irqs: (IrqRows, Strings),
     slices: (SliceRows, Strings),
     slicer: Slicer,
+    faults_left_out: bool,
 }
 
 /// A request that has ended.
@@ -47,10 +48,12 @@ pub(crate) struct Ended {
 }
 
 impl Layers {
-    /// `calls_left_out`: not every call has a record of its own.
-    pub(crate) fn new(calls_left_out: bool) -> Self {
+    /// `calls_left_out`: not every call has a record of its own. `faults_left_out`: nor has every
+    /// fault on a file.
+    pub(crate) fn new(calls_left_out: bool, faults_left_out: bool) -> Self {
         Self {
             requests: Requests::new(calls_left_out),
+            faults_left_out,
             ..Self::default()
         }
     }
@@ -74,7 +77,7 @@ impl Layers {
             },
         };
         let (rows, strings) = &mut self.waits;
-        wait.push((rows, strings), rid, cpu, &[], known);
+        wait.push((rows, strings), During::Request(rid), cpu, &[], known);
     }
 
     pub(crate) fn irq(&mut self, cpu: u32, record: &IrqRecord, known: &mut Known) {
@@ -131,7 +134,14 @@ impl Layers {
         let rid = request.map_or(NULL_I64, |(rid, _)| rid);
         for (cpu, record) in &parts.waits {
             let (rows, strings) = &mut self.waits;
-            Wait::new(record).push((rows, strings), rid, *cpu, &parts.blocks, known);
+            let wait = Wait::new(record);
+            let during = match request {
+                Some((rid, _)) => During::Request(rid),
+                None if self.faults_left_out || wait.goes_on() => During::LeftOut,
+                // One on a file has a record.
+                None => During::AnonymousFault,
+            };
+            wait.push((rows, strings), during, *cpu, &parts.blocks, known);
         }
         for (cpu, record) in &parts.irqs {
             self.push_irq(rid, *cpu, record, known);

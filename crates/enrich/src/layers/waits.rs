@@ -35,6 +35,17 @@ enum In {
     None,
 }
 
+/// The request in which a thread waited.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum During {
+    /// Its id, null for none.
+    Request(i64),
+    /// It has no row: filters left it out, or the recording ended first.
+    LeftOut,
+    /// A fault on memory without a file, which has no row.
+    AnonymousFault,
+}
+
 /// A wait, taken apart.
 #[derive(Clone, Copy)]
 pub(crate) struct Wait<'a> {
@@ -63,6 +74,11 @@ impl<'a> Wait<'a> {
 
     fn file_type(self) -> u32 {
         u32::from(self.record.place) >> WAIT_TYPE_SHIFT
+    }
+
+    /// Whether it had not ended when the recording did.
+    pub(crate) fn goes_on(self) -> bool {
+        self.has(WAIT_PENDING)
     }
 
     fn is_in(self) -> In {
@@ -112,7 +128,7 @@ impl<'a> Wait<'a> {
     }
 
     /// Its reason: a value of column `reason` of table `waits`.
-    fn reason(self) -> &'static str {
+    fn reason(self, during: During) -> &'static str {
         if self.has(WAIT_PREEMPTED) {
             return "cpu";
         }
@@ -130,7 +146,9 @@ impl<'a> Wait<'a> {
                 return reason.or(io).unwrap_or("other");
             }
             // Faults on mapped files are requests.
-            In::None if self.request_ns() != 0 => return "page_fault",
+            In::None if self.request_ns() != 0 && during != During::AnonymousFault => {
+                return "page_fault";
+            }
             In::None if self.has(WAIT_IO) => return "swap",
             In::None => return "other",
         };
@@ -207,7 +225,7 @@ impl<'a> Wait<'a> {
     pub(crate) fn push(
         self,
         to: (&mut WaitRows, &mut Strings),
-        rid: i64,
+        during: During,
         cpu: u32,
         blocks: &[Block],
         known: &mut Known,
@@ -215,7 +233,7 @@ impl<'a> Wait<'a> {
         let (rows, strings) = to;
         let r = self.record;
         let seen = !self.has(WAIT_UNSEEN);
-        let ran = seen && !self.has(WAIT_PENDING);
+        let ran = seen && !self.goes_on();
         let woken = self.has(WAIT_WOKEN) && !self.has(WAIT_PREEMPTED);
         let end = r.ts_ns.saturating_add(r.dur_ns);
         let (waker, waker_tid) = names::waker(r, strings);
@@ -229,7 +247,10 @@ impl<'a> Wait<'a> {
             _ => (StrId::NULL, false),
         };
         rows.push(WaitRow {
-            rid,
+            rid: match during {
+                During::Request(rid) => rid,
+                During::LeftOut | During::AnonymousFault => NULL_I64,
+            },
             ts_ns: signed(r.ts_ns),
             dur_ns: signed(r.dur_ns).when(seen),
             pid: id(r.pid),
@@ -237,7 +258,7 @@ impl<'a> Wait<'a> {
             comm: strings.comm(r.tid, r.ts_ns, known),
             cpu: id(cpu).when(ran),
             state: strings.word(self.state()),
-            reason: strings.word(self.reason()),
+            reason: strings.word(self.reason(during)),
             in_syscall: syscall,
             woken_at_ns: signed(r.wake_ns).when(woken),
             run_queue_ns: signed(end.saturating_sub(r.wake_ns)).when(woken && seen),
@@ -307,7 +328,8 @@ mod tests {
 
     #[test]
     fn reasons() {
-        let reason = |record: &WaitRecord| Wait::new(record).reason();
+        let during = |record: &WaitRecord, during| Wait::new(record).reason(during);
+        let reason = |record: &WaitRecord| during(record, During::Request(1));
         let preempted = record("write", REGULAR, 0, WAIT_PREEMPTED | WAIT_IO);
         assert_eq!(reason(&preempted), "cpu");
         let of = |name: &str, file_type| reason(&record(name, file_type, SLEEPS, 0));
@@ -347,6 +369,10 @@ mod tests {
         assert_eq!(reason(&fault), "swap");
         fault.request_ns = 900;
         assert_eq!(reason(&fault), "page_fault");
+        assert_eq!(during(&fault, During::LeftOut), "page_fault");
+        assert_eq!(during(&fault, During::AnonymousFault), "swap");
+        fault.flags = 0;
+        assert_eq!(during(&fault, During::AnonymousFault), "other");
     }
 
     #[test]
