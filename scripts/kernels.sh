@@ -25,7 +25,8 @@ many_processors='^(.+)-smp([0-9]+)$'
 # Tests of exactness, for these: that every call is recorded as it was made or counted as lost.
 many_filters=(ground_truth:: losses:: uring::every_storage_operation aio::every_storage_operation)
 # Modules for what the emulated machine has.
-kernel_modules='virtio_pci virtio_blk virtio_rng 9pnet_virtio 9p ext4 loop null_blk xfs btrfs'
+kernel_modules='virtio_pci virtio_blk virtio_rng 9pnet_virtio 9p ext4 loop null_blk xfs btrfs
+	dm-mod dm-delay dm-flakey raid0 raid1 nvme sd_mod scsi_debug'
 # Tests that run there with all others: that programs load, and that calls, operations,
 # content and filters are right.
 kernel_basics=(aio::every_storage_operation content::hashes_of_few filters::outcomes::only_slow_calls
@@ -38,9 +39,10 @@ kernel_filters=(kernel:: ground_truth::every_storage_call uring::every_storage_o
 	processes::a_daemon waiting::killed_in_a_read content::hashes_of_few
 	filters::outcomes::only_slow_calls filters::files::relative_paths layers::waits_have
 	tail::calls_beyond tail::calls_slower)
-# Besides, on one kernel: the layers below the calls, and devices whose times are known.
+# Besides, on one kernel: the layers below the calls, devices whose times are known, and devices
+# that fail, do not answer, or lie on others.
 layer_kernel=6.1
-layer_filters=(devices:: layers::requests_to_a_device_under_ext4)
+layer_filters=(devices:: guest_devices:: layers::requests_to_a_device_under_ext4)
 # What running them needs (wants_test in versions.sh).
 kernel_tools='qemu-system-x86_64 busybox depmod modprobe cpio xz'
 # A kernel whose tests take longer than this many seconds is counted as failed; twice as many
@@ -171,7 +173,7 @@ emulator_options=()
 # boot_kernel DIR SHARE [PROCESSORS]: runs scripts/guest-tests on $architecture, with SHARE as
 # /run/share, until the machine ends. The exit status is the emulator's.
 boot_kernel() {
-	local dir=$1 share=$2 disk=$2.disk limited=$2.limited status=0 system=/ machine options
+	local dir=$1 share=$2 disk=$2.disk limited=$2.limited nvme=$2.nvme status=0 system=/ machine options
 	local patience=$kernel_patience processors=${3:-1}
 	case $architecture in
 	amd64)
@@ -198,6 +200,7 @@ boot_kernel() {
 	truncate -s 6G "$disk"
 	# Its serial number says how many requests a second it takes.
 	truncate -s 64M "$limited"
+	truncate -s 256M "$nvme"
 	mkfs.ext4 -q -F "$disk"
 	install -m 755 scripts/guest-tests "$share/guest-tests"
 	# One processor unless more are asked for (many_processors says why one thread).
@@ -213,6 +216,8 @@ boot_kernel() {
 		-device virtio-blk-pci,drive=disk -device virtio-rng-pci \
 		-drive "file=$limited,if=none,id=limited,format=raw,cache=unsafe,throttling.iops-total=50" \
 		-device virtio-blk-pci,drive=limited,serial=fathom-iops-50 \
+		-drive "file=$nvme,if=none,id=nvme,format=raw,cache=unsafe" \
+		-device nvme,drive=nvme,serial=fathom-nvme \
 		-fsdev "local,id=host,path=$system,readonly=on,security_model=none,multidevs=remap" \
 		-device virtio-9p-pci,fsdev=host,mount_tag=host \
 		-fsdev "local,id=share,path=$share,security_model=none" \
@@ -220,7 +225,7 @@ boot_kernel() {
 		-fsdev "local,id=tree,path=$root,readonly=on,security_model=none,multidevs=remap" \
 		-device virtio-9p-pci,fsdev=tree,mount_tag=tree \
 		</dev/null >"$share/console" 2>&1 || status=$?
-	rm -f -- "$disk" "$limited"
+	rm -f -- "$disk" "$limited" "$nvme"
 	return "$status"
 }
 

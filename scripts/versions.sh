@@ -98,6 +98,7 @@ command busybox               busybox-static
 command depmod                kmod
 command cpio                  cpio
 command xz                    xz-utils
+command dmsetup               dmsetup
 python  pygtail               python3-pygtail
 command logtail2              logtail
 command db_bench              rocksdb-tools

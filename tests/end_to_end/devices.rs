@@ -131,15 +131,15 @@ impl BlkTracer {
 }
 
 /// What was recorded of requests to `device`.
-struct Measured {
-    recording: Recording,
+pub(crate) struct Measured {
+    pub(crate) recording: Recording,
     /// From issue to completion of each, in the order of completion.
     device_ns: Vec<i64>,
 }
 
 /// Records reads and writes on `device`; counts are those of the device, and so is the
 /// time, as far as its counters tell.
-fn measure(scratch: &Scratch, device: &str, threads: i64) -> Measured {
+pub(crate) fn measure(scratch: &Scratch, device: &str, threads: i64) -> Measured {
     let recording = Record::new(scratch)
         .command(["sh", "-c", READS_AND_WRITES, "script"])
         .command([format!("/dev/{device}"), threads.to_string()])

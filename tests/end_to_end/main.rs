@@ -28,6 +28,7 @@ mod filters;
 mod fio;
 mod fio_engines;
 mod ground_truth;
+mod guest_devices;
 mod imports;
 mod kept_findings;
 mod kernel;

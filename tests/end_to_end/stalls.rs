@@ -4,8 +4,8 @@ use std::fs;
 use std::process::Command;
 
 use fathom_tests::environment::fathom;
-use fathom_tests::session::{meta, query};
-use fathom_tests::{Record, Scratch, need_program, need_root};
+use fathom_tests::session::{Row, meta, query};
+use fathom_tests::{Record, Recording, Scratch, need_program, need_root};
 
 /// Nothing opens a file for writing on a file system that is frozen.
 const FROZEN: &str = r#"
@@ -52,19 +52,23 @@ fn a_frozen_file_system() {
     )[0];
     let (began, returned) = (call.int("ts_ns").unwrap(), call.int("end_ns").unwrap());
     assert!(returned - began > 2_000_000_000, "{call:?}");
-    // The copy was made while the call hung, within a second after the limit.
+    saved_while_it_hung(&recording, "openat on mounted/file by sh", call);
+}
+
+/// The one copy that was saved because of `call` was made while the call hung, of which `row` has
+/// the begin and the end.
+pub(crate) fn saved_while_it_hung(recording: &Recording, call: &str, row: &Row) {
+    let (began, returned) = (row.int("ts_ns").unwrap(), row.int("end_ns").unwrap());
     let copies = fs::read_dir(recording.session.parent().unwrap()).unwrap();
     let copies = copies.map(|entry| entry.unwrap().path());
     let name = recording.session.file_name().unwrap();
+    let because = format!("in_flight > 1s: {call}");
     let copies: Vec<_> = copies
         .filter(|path| path.extension().is_some_and(|e| e == "fathom"))
         .filter(|path| path.file_name() != Some(name))
         .filter(|path| {
-            let because = &meta(path)["history"]["saved_because"];
-            because
-                .as_str()
-                .unwrap()
-                .starts_with("in_flight > 1s: openat on mounted/file by sh")
+            let reason = &meta(path)["history"]["saved_because"];
+            reason.as_str().unwrap().starts_with(&because)
         })
         .collect();
     let [copy] = &copies[..] else {
@@ -73,11 +77,11 @@ fn a_frozen_file_system() {
     let last = query(copy, "SELECT max(ts_ns + dur_ns) AS last FROM syscalls")[0]
         .int("last")
         .unwrap();
-    assert!(last < returned, "{last} {call:?}");
+    assert!(last < returned, "{last} {row:?}");
     let saved = meta(copy)["clock"]["end_monotonic_ns"].as_i64().unwrap();
     assert!(
         began + 1_000_000_000 <= saved && saved < returned,
-        "{saved} {call:?}"
+        "{saved} {row:?}"
     );
 }
 
