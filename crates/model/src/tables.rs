@@ -254,7 +254,8 @@ tables! {
         /// Id of this row, unique in the session; table bios refers to it.
         block_id: I64 set,
         /// Request of a program that caused the first of its bios; null if no recorded request did,
-        /// or the cause is unknown. Table bios has all causes.
+        /// or the cause is unknown, as of bios that a limit of a cgroup or the device mapper held
+        /// back. A fault on memory without a file (swap) has no row. Table bios has all causes.
         rid: I64 null,
         /// The first of the times below, CLOCK_MONOTONIC nanoseconds.
         ts_ns: I64 set,
@@ -279,8 +280,9 @@ tables! {
         error: I32 null,
         /// When the file system submitted the first of its bios.
         queued_at_ns: I64 null less "queued_after_ns" [Term::plus("ts_ns")],
-        /// When the block layer had allocated a request; the wait before is for a free request or a
-        /// throttling limit.
+        /// When the block layer had allocated a request; the wait before is for a free request. A
+        /// limit of the cgroup (io.max) holds bios back before all of these times; the wait of the
+        /// thread has that time.
         started_at_ns: I64 null less "started_after_ns" [Term::plus("ts_ns")],
         /// When it entered the queue of the I/O scheduler; null if it bypassed the scheduler.
         inserted_at_ns: I64 null less "inserted_after_ns" [Term::plus("ts_ns")],

@@ -428,6 +428,8 @@ onStage(
 				const refused = view.page.locator(".refused");
 				await expect.poll(() => refused.innerText(), { timeout: 20_000 }).toContain("was restarted");
 				expect(await view.page.locator(".u-over").count()).toBeGreaterThan(0);
+				// The key has changed the window, which the address has a moment later.
+				await expect.poll(() => view.page.url()).toContain("from=");
 				const where = view.page.url();
 				// Its address in another tab is enough.
 				const other = await view.context.newPage();
