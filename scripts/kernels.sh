@@ -30,7 +30,7 @@ kernel_modules='virtio_pci virtio_blk virtio_rng 9pnet_virtio 9p ext4 loop null_
 # Tests that run there with all others: that programs load, and that calls, operations,
 # content and filters are right.
 kernel_basics=(aio::every_storage_operation content::hashes_of_few filters::outcomes::only_slow_calls
-	ground_truth::every_storage_call)
+	filters::files::relative_paths ground_truth::every_storage_call)
 # Tests that run there when asked for: what fathom chooses, and what it sees of calls, of operations
 # of io_uring and AIO, of page faults, files and tasks, of content and of waits, and
 # what filters leave. The others are left to the host, as emulation is slow.

@@ -409,6 +409,16 @@ __noinline int op_give_up(struct op_key *key, struct operation *op, __u32 flags)
 	return 0;
 }
 
+/* Positions in a stream are not known after an operation on it. A function of its own, as the frame
+ * of op_begin() has no room. */
+__noinline int op_on_stream(__u64 address)
+{
+	struct file *file = KERNEL_OBJECT(file, address);
+	struct inode *inode = READ(file, f_inode);
+	lose_stream(inode_address(file), READ(inode, i_ino), STREAM_IN | STREAM_OUT);
+	return 0;
+}
+
 /* An operation begins, made by the present task: beginning_of() has its arguments,
  * number, flags, files and what it is known by. Returns whether it is recorded; then
  * op_judge_paths() and op_read_names(), if it may have some, and op_keep() are due, in the
@@ -437,16 +447,10 @@ __noinline int op_begin(void)
 			storage |= type_passes(READ(file2, f_inode), file_mode(file2));
 		if (!storage)
 			return 0;
-		if (config.streams && op->file_ptr) {
-			struct inode *inode = READ(file, f_inode);
-			lose_stream(inode_address(file), READ(inode, i_ino),
-				    STREAM_IN | STREAM_OUT);
-		}
-		if (config.streams && op->file2_ptr) {
-			struct inode *inode = READ(file2, f_inode);
-			lose_stream(inode_address(file2), READ(inode, i_ino),
-				    STREAM_IN | STREAM_OUT);
-		}
+		if (config.streams && op->file_ptr)
+			op_on_stream(op->file_ptr);
+		if (config.streams && op->file2_ptr)
+			op_on_stream(op->file2_ptr);
 		if (filters(1 << RULE_PATH)) {
 			bool pass = op->file_ptr
 					    ? files_pass(state, file, op->file2_ptr ? file2 : NULL,

@@ -81,7 +81,7 @@ fn relative_paths_start_from_the_working_directory() {
         .current_dir(&work)
         .output()
         .unwrap();
-    assert!(output.status.success());
+    assert!(output.status.success(), "{output:?}");
     let log = logged(std::str::from_utf8(&output.stdout).unwrap());
     let found = query(
         &scratch.session("relative"),
