@@ -57,7 +57,7 @@ Environment
   FATHOM_DUCKDB_LIB  use this libduckdb.so instead of downloading one
   CLANG              the clang that compiles the BPF programs
   FATHOM_KERNEL_PATIENCE
-                     seconds that the tests on another kernel may take (900)
+                     seconds that the tests on another kernel may take (1800)
 END
 }
 

@@ -47,7 +47,7 @@ layer_filters=(devices:: guest_devices:: layers::requests_to_a_device_under_ext4
 kernel_tools='qemu-system-x86_64 busybox depmod modprobe cpio xz'
 # A kernel whose tests take longer than this many seconds is counted as failed; twice as many
 # for arm64.
-kernel_patience=${FATHOM_KERNEL_PATIENCE:-900}
+kernel_patience=${FATHOM_KERNEL_PATIENCE:-1800}
 # Machines at a time: each has one processor and 3 GiB of memory.
 kernel_machines=2
 
