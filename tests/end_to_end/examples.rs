@@ -42,7 +42,15 @@ fn below<'a>(lines: &'a [String], title: &str) -> Vec<&'a str> {
     lines[place + 2].split_whitespace().collect()
 }
 
-/// The rules that the table of findings below a heading names.
+/// Rules whose findings come from what else the machine does: other tests run at the same time.
+const OF_THE_MACHINE: [&str; 4] = [
+    "background-io-interference",
+    "cpu-starvation",
+    "noisy-neighbor",
+    "waits-for-anothers-sync",
+];
+
+/// The rules that the table of findings below a heading names, without those of the machine.
 fn rules(lines: &[String]) -> Vec<&str> {
     assert!(
         lines.iter().any(|line| line.starts_with("rule ")),
@@ -53,7 +61,8 @@ fn rules(lines: &[String]) -> Vec<&str> {
         .filter_map(|line| {
             let mut words = line.split_whitespace();
             let rule = words.next()?;
-            matches!(words.next()?, "low" | "medium" | "high").then_some(rule)
+            let found = matches!(words.next()?, "low" | "medium" | "high");
+            (found && !OF_THE_MACHINE.contains(&rule)).then_some(rule)
         })
         .collect()
 }
@@ -327,8 +336,10 @@ fn sqlite_journals() {
     assert_eq!(cell(modes, "mode", "delete", "unlinks"), "41", "{modes:?}");
     assert_eq!(cell(modes, "mode", "truncate", "unlinks"), "0", "{modes:?}");
     assert!(rules(&sections["delete"]).contains(&"sync-storm"));
-    assert!(rules(&sections["wal-normal"]).is_empty());
-    assert!(rules(&sections["One transaction around all rows"]).is_empty());
+    for healthy in ["wal-normal", "One transaction around all rows"] {
+        let lines = &sections[healthy];
+        assert!(rules(lines).is_empty(), "{healthy}: {lines:?}");
+    }
 }
 
 #[test]
