@@ -3,6 +3,7 @@
 use crate::prelude::*;
 use crate::state::descriptors::Description;
 use crate::state::files::FileState;
+use crate::state::intervals::Intervals;
 
 /// Bytes without blocks, from which on they count.
 const MIN_BYTES: i64 = 16 << 20;
@@ -27,7 +28,8 @@ static INFO: RuleInfo = RuleInfo {
            evict others. The program then copies, sends, or parses zeros.",
     when: "16 MiB or more, and a quarter or more of the bytes that a process read from a regular \
            file on ext4, xfs, or f2fs, entered the page cache during the reads, while the reads \
-           neither made a device read anything nor waited for I/O. The rule is silent if kernel \
+           neither made a device read anything nor waited for I/O. Pages that were read ahead count \
+           when the process reads them. The rule is silent if kernel \
            workers read more than a sixteenth of that from devices for an unknown cause, as they do \
            under dm-crypt.",
     cost: "the time of the process's reads of the file, times the fraction of bytes without data",
@@ -48,14 +50,35 @@ struct Reader {
     comm: Text,
     bytes: i64,
     time_ns: i64,
-    /// Bytes that came into the page cache without a device.
-    filled: i64,
+    /// Where the pages end that the last call brought which brought any.
+    ahead_to: i64,
+    /// Ranges that came into the page cache without a device.
+    filled: Intervals,
+    /// The ranges of them that the process read.
+    read: Intervals,
     examples: Examples,
+}
+
+impl Reader {
+    /// Where the pages lie that a call of this range brought. They are counted, not located: the
+    /// kernel reads ahead from the end of what it read ahead before, if the call reads up to there.
+    fn brought(&mut self, (start, end): (i64, i64), pages: i64, missed: bool) -> (i64, i64) {
+        let (start, end) = (start / PAGE * PAGE, end.saturating_add(PAGE - 1) / PAGE * PAGE);
+        let window = pages.saturating_mul(PAGE);
+        let reach = if missed { end } else { end.saturating_add(window) };
+        let begin = match self.ahead_to {
+            to if (start..=reach).contains(&to) => to,
+            _ if missed => start,
+            _ => end,
+        };
+        self.ahead_to = begin.saturating_add(window);
+        (begin, self.ahead_to)
+    }
 }
 
 rule! {
     pub struct HoleReads {
-        readers: Bounded<(i32, FileId), Reader> = Bounded::new(|reader| reader.filled.unsigned_abs()),
+        readers: Bounded<(i32, FileId), Reader> = Bounded::new(|reader| reader.read.len().unsigned_abs()),
         /// Bytes that devices read for workers of the kernel, and no known file or program.
         unexplained: i64,
     }
@@ -68,6 +91,18 @@ impl Rule for HoleReads {
 
     fn row(&mut self, row: &Row, _: &State) {
         let Row::Device(request) = row else { return };
+        if request.op == "read" {
+            for bio in request.bios {
+                let pid = bio.cause_pid.or(request.pid);
+                let (Some(pid), Some(file), Some(at)) = (pid, bio.file, bio.offset) else { continue };
+                // Bytes that a call reads ahead may arrive after it.
+                if let Some(reader) = self.readers.get_mut(&(pid, file)) {
+                    let end = at.saturating_add(bio.bytes);
+                    reader.filled.remove(at, end);
+                    reader.read.remove(at, end);
+                }
+            }
+        }
         let worker = WORKERS.iter().any(|name| request.comm.starts_with(name));
         if request.op == "read" && (worker || request.pid.is_none()) {
             let known = request.bios.iter().filter(|bio| bio.file.is_some() || bio.submit_rid.is_some());
@@ -94,15 +129,21 @@ impl Rule for HoleReads {
         reader.time_ns = reader.time_ns.saturating_add(call.dur_ns);
         let below = &context.below;
         let pages = below.misses.saturating_add(below.ahead);
-        if pages > 0 && below.reads == 0 && below.read_bytes == 0 && below.io_wait_ns == 0 {
-            reader.filled = reader.filled.saturating_add(pages.saturating_mul(PAGE));
+        if pages > 0 {
+            let (from, to) = reader.brought((start, end), pages, below.misses > 0);
+            if below.reads == 0 && below.read_bytes == 0 && below.io_wait_ns == 0 {
+                reader.filled.insert(from, to);
+            }
+        }
+        if reader.filled.overlap(start, end) == end - start {
+            reader.read.insert(start, end);
             reader.examples.add(call);
         }
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((pid, id), reader) in self.readers.iter() {
-            let filled = reader.filled.min(reader.bytes);
+            let filled = reader.read.len();
             let part = filled as f64 / reader.bytes.max(1) as f64;
             let cost = (reader.time_ns as f64 * part) as i64;
             let elsewhere = self.unexplained > filled / MAX_UNEXPLAINED;
@@ -169,6 +210,56 @@ mod tests {
             s.off_cpu(90_000);
         };
         silent("hole-reads", scan(Scenario::new(), wait));
+    }
+
+    /// Data in pieces of 6 MiB that the program looks up, with nothing behind them that the kernel
+    /// reads ahead, in the course of the calls or after them.
+    #[test]
+    fn silent_on_ranges_that_are_read_ahead_and_never_by_the_program() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/image", "O_RDONLY", 4 << 30);
+        s.slow(50_000);
+        for piece in (0..40).map(|n| n * (100 << 20)) {
+            for part in 0..6 {
+                match part {
+                    0 => {
+                        s.cached(256, 256);
+                        s.missed_ahead(2 << 20, 90_000);
+                    }
+                    1 => s.cached(0, 1024),
+                    2 => s.cached(0, 2048),
+                    _ => {}
+                }
+                s.pread(fd, 1 << 20, piece + part * (1 << 20));
+                if part == 1 {
+                    s.arrives("/data/image", piece + (2 << 20), 4 << 20);
+                }
+            }
+        }
+        silent("hole-reads", s);
+    }
+
+    /// Of such a file, a program that does not look the pieces up reads 8 MiB more of each.
+    #[test]
+    fn counts_what_the_program_reads_of_the_ranges_that_were_read_ahead() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/image", "O_RDONLY", 4 << 30);
+        s.slow(50_000);
+        for piece in (0..40).map(|n| n * (100 << 20)) {
+            for part in 0..10 {
+                match part {
+                    0 => {
+                        s.cached(256, 256);
+                        s.missed_ahead(2 << 20, 90_000);
+                    }
+                    1 => s.cached(0, 2048),
+                    _ => {}
+                }
+                s.pread(fd, 1 << 20, piece + part * (1 << 20));
+            }
+        }
+        let found = fires("hole-reads", s);
+        assert_eq!(found[0].evidence[0].value, f64::from(320 << 20));
     }
 
     #[test]

@@ -198,6 +198,22 @@ impl Scenario {
         });
     }
 
+    /// Bytes of a file that the last call read ahead arrive after it.
+    pub(crate) fn arrives(&mut self, path: &str, offset: i64, bytes: i64) {
+        self.layers.device(&Device {
+            rid: Some(self.next_rid() - 1),
+            op: "read",
+            origin: "readahead",
+            bytes,
+            queued_at_ns: self.now - 100,
+            completed_at_ns: self.now,
+            pid: self.pid,
+            comm: "test",
+            file: self.ids.get(path).copied(),
+            offset: Some(offset),
+        });
+    }
+
     /// The next call is off the CPU for so long, for I/O.
     pub(crate) fn off_cpu(&mut self, wait_ns: i64) {
         let (rid, now, pid) = (self.next_rid(), self.now, self.pid);
