@@ -213,15 +213,19 @@ fn one_thread_and_all_but_one_process() {
     let mut narrowed = Record::named(&scratch, "narrowed")
         .options(["-p", &one.0.id().to_string(), "--tid", &format!("!{tid}")])
         .spawn();
-    for running in [&mut by_tid, &mut all, &mut narrowed] {
+    for (running, writers) in [
+        (&mut by_tid, 1),
+        (&mut all, others.len()),
+        (&mut narrowed, 1),
+    ] {
         let session = running.session();
-        running.until("rows", || {
+        let sql = format!(
+            "SELECT 1 AS one FROM syscalls WHERE syscall = 'write' HAVING count(DISTINCT tid) >= {writers}"
+        );
+        running.until("rows of each thread", || {
             session.join("session.json").exists()
-                && fathom_tests::session::try_query(
-                    &session,
-                    "SELECT 1 AS one FROM syscalls WHERE syscall = 'write' LIMIT 1",
-                )
-                .is_ok_and(|rows| !rows.is_empty())
+                && fathom_tests::session::try_query(&session, &sql)
+                    .is_ok_and(|rows| !rows.is_empty())
         });
     }
     for dir in ["one", "other"] {
