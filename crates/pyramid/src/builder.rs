@@ -212,9 +212,10 @@ impl Builder {
                     sum.errors += u64::from(*error != StrId::NULL);
                 }
                 if let Some(bytes) = bytes.and_then(|b| b.get(row)) {
-                    sum.bytes += (*bytes).max(0) as u64;
+                    sum.bytes = sum.bytes.saturating_add((*bytes).max(0) as u64);
                 }
-                sum.time_ns += ns;
+                // Rows of a damaged capture have any duration.
+                sum.time_ns = sum.time_ns.saturating_add(ns);
                 sum.max_ns = sum.max_ns.max(ns);
                 if let Some(n) = cell.latency.get_mut(*latency as usize) {
                     *n = n.saturating_add(1);

@@ -1,5 +1,4 @@
 //! The sums.
-//!
 
 /// Buckets of a latency histogram.
 pub const LATENCY_BUCKETS: usize = 40;
@@ -25,8 +24,8 @@ impl Sum {
     pub fn merge(&mut self, other: &Sum) {
         self.count += other.count;
         self.errors += other.errors;
-        self.bytes += other.bytes;
-        self.time_ns += other.time_ns;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.time_ns = self.time_ns.saturating_add(other.time_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 }
@@ -35,4 +34,27 @@ impl Sum {
 pub fn latency_bucket(dur_ns: i64) -> usize {
     let ns = u64::try_from(dur_ns).unwrap_or(0).max(1);
     (ns.ilog2() as usize).min(LATENCY_BUCKETS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Durations and sizes in a damaged capture can be anything.
+    #[test]
+    fn sums_that_do_not_fit_stay_at_the_largest() {
+        let large = Sum {
+            count: 1,
+            errors: 0,
+            bytes: u64::MAX - 1,
+            time_ns: i64::MAX as u64,
+            max_ns: i64::MAX as u64,
+        };
+        let mut sum = large;
+        for _ in 0..2 {
+            sum.merge(&large);
+        }
+        assert_eq!((sum.count, sum.bytes, sum.time_ns), (3, u64::MAX, u64::MAX));
+        assert_eq!(sum.max_ns, large.max_ns);
+    }
 }
