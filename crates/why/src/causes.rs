@@ -103,7 +103,7 @@ pub(crate) fn causes(db: &Db, focus: &str, total_ns: [i64; 2]) -> Result<Vec<Sha
         let sum = shares.entry(cause).or_default();
         *sum = sum.saturating_add(ns);
     };
-    let mut asleep_ns = 0i64;
+    let (mut asleep_ns, mut served) = (0i64, false);
     let [mut of_calls, mut of_operations] = total_ns;
     for (layer, name, operations, self_ns) in layers {
         let rest = if operations {
@@ -118,7 +118,10 @@ pub(crate) fn causes(db: &Db, focus: &str, total_ns: [i64; 2]) -> Result<Vec<Sha
             "block" if name == "submit_bio" => add(Cause::Kernel { layer }, self_ns),
             "block" => add(Cause::Queue { device: name }, self_ns),
             "sched" => asleep_ns = asleep_ns.saturating_add(self_ns),
-            "fuse" => add(Cause::Fuse, self_ns),
+            "fuse" => {
+                served = true;
+                add(Cause::Fuse, self_ns);
+            }
             "irq" => add(Cause::Interrupts, self_ns),
             _ => add(Cause::Kernel { layer }, self_ns),
         }
@@ -126,8 +129,13 @@ pub(crate) fn causes(db: &Db, focus: &str, total_ns: [i64; 2]) -> Result<Vec<Sha
     let layer = "syscall".to_owned();
     add(Cause::Kernel { layer }, of_calls.max(0));
     add(Cause::Unseen, of_operations.max(0));
+    if served && asleep_ns > 0 {
+        let ns = served_ns(db, focus)?.min(asleep_ns);
+        asleep_ns -= ns;
+        add(Cause::Fuse, ns);
+    }
     if asleep_ns > 0 {
-        let (cpu_ns, waker) = sleeps(db, focus, asleep_ns)?;
+        let (cpu_ns, waker) = sleeps(db, focus, asleep_ns, served)?;
         add(Cause::Cpu, cpu_ns);
         add(Cause::Sleep { waker }, asleep_ns.saturating_sub(cpu_ns));
     }
@@ -140,16 +148,50 @@ pub(crate) fn causes(db: &Db, focus: &str, total_ns: [i64; 2]) -> Result<Vec<Sha
     Ok(shares)
 }
 
+/// Time in which threads slept until a server of FUSE answered. Time after the answer, in which
+/// they could run, is not the server's.
+fn served_ns(db: &Db, focus: &str) -> Result<i64, QueryError> {
+    let sums = rows(
+        db,
+        &format!(
+            "{focus}
+             SELECT bounded(coalesce(sum(self_ns), 0)) AS served_ns
+             FROM slices AS asleep SEMI JOIN focus USING (rid)
+             WHERE layer = 'sched' AND name <> 'run queue' AND {}",
+            in_a_server("asleep")
+        ),
+        |row: Row<'_>| row.int("served_ns"),
+    )?;
+    Ok(sums.into_iter().next().unwrap_or(0))
+}
+
+/// Condition in SQL: a row of `table` is within a request to a server of FUSE.
+fn in_a_server(table: &str) -> String {
+    format!(
+        "EXISTS (SELECT 1 FROM slices AS request WHERE request.layer = 'fuse' AND request.rid = {table}.rid
+             AND {table}.ts_ns BETWEEN request.ts_ns AND request.ts_ns + request.dur_ns)"
+    )
+}
+
 /// How much of the time off the CPU, of which nothing below has `asleep_ns`, threads could have
-/// run, and who mostly ended the rest.
-fn sleeps(db: &Db, focus: &str, asleep_ns: i64) -> Result<(i64, Option<String>), QueryError> {
+/// run, and who mostly ended the rest. With `served`, what servers of FUSE ended is not in it.
+fn sleeps(
+    db: &Db,
+    focus: &str,
+    asleep_ns: i64,
+    served: bool,
+) -> Result<(i64, Option<String>), QueryError> {
+    let elsewhere = match served {
+        true => in_a_server("waits"),
+        false => "false".to_owned(),
+    };
     let waits = rows(
         db,
         &format!(
             "{focus}
              SELECT coalesce(waker, '') AS waker,
                  bounded(coalesce(sum(if(reason = 'cpu', dur_ns, run_queue_ns)), 0)) AS cpu_ns,
-                 bounded(coalesce(sum(if(reason = 'cpu', 0,
+                 bounded(coalesce(sum(if(reason = 'cpu' OR {elsewhere}, 0,
                      dur_ns - coalesce(run_queue_ns, 0))), 0)) AS slept_ns
              FROM waits SEMI JOIN focus USING (rid) GROUP BY ALL"
         ),

@@ -3,7 +3,9 @@
 
 use fathom_model::layers::Layer;
 use fathom_model::meta::{RecordedLayer, SessionMeta};
-use fathom_model::tables::{BioRow, BioRows, BlockRow, BlockRows, WaitRow, WaitRows};
+use fathom_model::tables::{
+    BioRow, BioRows, BlockRow, BlockRows, SliceRow, SliceRows, WaitRow, WaitRows,
+};
 use fathom_model::{Batch, StringTable};
 use fathom_query::{Db, Limits};
 use fathom_testkit::sample::{self, Call, Files, START};
@@ -294,6 +296,79 @@ fn operations_are_not_on_the_cpu() {
     let text = text(&story);
     assert!(text.contains("between submission and completion"), "{text}");
     assert!(!text.contains("fewer and larger calls"), "{text}");
+}
+
+/// A thread sleeps while a server of FUSE has its request: the time is the server's, not a lock's.
+/// Sleep outside of the request, and the wait for a processor after the answer, are not.
+#[test]
+fn sleep_in_a_request_to_a_fuse_server_is_the_servers() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let mut strings = StringTable::new();
+    let mut slices = SliceRows::default();
+    for (layer, name, at_ns, dur_ns, self_ns, depth) in [
+        ("fuse", "FUSE_READ", 100 * MS, 800 * MS, 30 * MS, 1),
+        ("sched", "interruptible", 110 * MS, 700 * MS, 700 * MS, 2),
+        ("sched", "run queue", 810 * MS, 70 * MS, 70 * MS, 2),
+        ("sched", "interruptible", 910 * MS, 50 * MS, 50 * MS, 1),
+    ] {
+        slices.push(SliceRow {
+            rid: 1,
+            layer: strings.intern(layer.as_bytes()),
+            name: strings.intern(name.as_bytes()),
+            ts_ns: START + at_ns,
+            dur_ns,
+            self_ns,
+            depth,
+        });
+    }
+    let mut of_threads = WaitRows::default();
+    let mut wakers = StringTable::new();
+    for (at_ns, dur_ns, run_queue_ns, waker) in [
+        (110 * MS, 770 * MS, 70 * MS, "sshfs"),
+        (910 * MS, 50 * MS, 0, "neighbour"),
+    ] {
+        of_threads.push(WaitRow {
+            rid: 1,
+            ts_ns: START + at_ns,
+            dur_ns,
+            pid: 100,
+            tid: 100,
+            reason: wakers.intern(b"file_system"),
+            run_queue_ns,
+            waker: wakers.intern(waker.as_bytes()),
+            ..Default::default()
+        });
+    }
+    files
+        .add(&sample::syscalls(
+            1,
+            &[Call::new("read", 0, 1000 * MS).on(1).moves(4096)],
+        ))
+        .add(&sample::files(&[(1, "/srv/log")]))
+        .add(&slices.into_batch(strings))
+        .add(&of_threads.into_batch(wakers));
+    let story = story(&files, &Scope::default());
+    let causes = story.facts.causes.iter();
+    let causes: Vec<_> = causes
+        .map(|share| (share.cause.clone(), share.self_ns))
+        .collect();
+    let layer = "syscall".to_owned();
+    let waker = Some("neighbour".to_owned());
+    assert_eq!(
+        causes,
+        [
+            (Cause::Fuse, 730 * MS),
+            (Cause::Kernel { layer }, 150 * MS),
+            (Cause::Cpu, 70 * MS),
+            (Cause::Sleep { waker }, 50 * MS),
+        ]
+    );
+    let text = text(&story);
+    assert!(
+        text.contains("73 % of that time passed in the server of a FUSE"),
+        "{text}"
+    );
 }
 
 #[test]
