@@ -107,7 +107,7 @@ impl Rule for LseekBeforeIo {
             stream.pairs_ns += ns;
             stream.examples.add(call);
         }
-        stream.position = call.offset.map(|offset| offset + call.moved());
+        stream.position = call.offset.map(|offset| offset.saturating_add(call.moved()));
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {

@@ -124,7 +124,7 @@ impl Rule for RotationOffset {
         if reader.own {
             return;
         }
-        reader.end = reader.end.max(offset + call.moved());
+        reader.end = reader.end.max(offset.saturating_add(call.moved()));
         reader.all = context.file(call).and_then(|file| file.size) == Some(reader.end);
         let Some((_, old_end)) = reader.before else { return };
         reader.reads += 1;

@@ -168,7 +168,7 @@ impl Rule for UserspaceCopy {
         }
         let copy = self.copies.entry((call.pid, last.file, file));
         let goes_on = copy.pairs == 0 || call.offset.is_none() || copy.end == call.offset;
-        copy.end = call.offset.map(|offset| offset + last.bytes);
+        copy.end = call.offset.map(|offset| offset.saturating_add(last.bytes));
         if !goes_on {
             return;
         }
