@@ -105,8 +105,8 @@ struct Ids {
     path2: StrId,
 }
 
-/// A duration of 104 days, or 8 PiB: what is longer or more is damage, and rules add up many.
-pub(crate) const MOST: i64 = 1 << 53;
+/// The largest duration, 104 days, and size, 8 PiB. Anything larger is damage, and rules add up many.
+pub(crate) const LARGEST: i64 = 1 << 53;
 
 impl<'a> Call<'a> {
     pub fn ended_at_ns(&self) -> i64 {
@@ -125,7 +125,7 @@ impl<'a> Call<'a> {
 
     /// Bytes that were moved; 0 for a failure.
     pub fn moved(&self) -> i64 {
-        self.bytes.unwrap_or(0).clamp(0, MOST)
+        self.bytes.unwrap_or(0).clamp(0, LARGEST)
     }
 
     /// Where the bytes that were moved lie in the file; `None` when that is not
@@ -360,7 +360,7 @@ impl<'a> Calls<'a> {
 
     fn span(&self, row: usize) -> (i64, i64) {
         let began = i64_at(self.ts_ns, row).unwrap_or(0);
-        let lasted = i64_at(self.dur_ns, row).unwrap_or(0).clamp(0, MOST);
+        let lasted = i64_at(self.dur_ns, row).unwrap_or(0).clamp(0, LARGEST);
         (began, began.saturating_add(lasted))
     }
 
@@ -400,7 +400,7 @@ impl<'a> Calls<'a> {
         Call {
             rid: i64_at(self.rid, row).unwrap_or(0),
             ts_ns: i64_at(self.ts_ns, row).unwrap_or(0),
-            dur_ns: i64_at(self.dur_ns, row).unwrap_or(0).clamp(0, MOST),
+            dur_ns: i64_at(self.dur_ns, row).unwrap_or(0).clamp(0, LARGEST),
             pid: i32_at(self.pid, row).unwrap_or(0),
             tid: i32_at(self.tid, row).unwrap_or(0),
             comm: self.columns.text_of(ids.comm),

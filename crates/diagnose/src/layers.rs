@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use fathom_model::Batch;
 use fathom_model::tables::{BIOS, BLOCK, FAULTS, IRQS, Table, WAITS};
 
-use crate::call::{FileId, MOST};
+use crate::call::{FileId, LARGEST};
 use crate::columns::Columns;
 pub use waits::Wait;
 
@@ -265,7 +265,7 @@ fn only_bio(columns: &Columns, i: usize) -> Option<Bio> {
     Some(Bio {
         rid,
         submit_rid: other(columns.i64(12, i), rid),
-        bytes: columns.i64(2, i).unwrap_or(0).clamp(0, MOST),
+        bytes: columns.i64(2, i).unwrap_or(0).clamp(0, LARGEST),
         origin: origin(name),
         cause_pid: other(columns.i32(13, i), columns.i32(7, i)),
         cause_tid: other(columns.i32(14, i), columns.i32(8, i)),
@@ -351,7 +351,7 @@ impl Layers {
             self.bios.entry(block).or_default().push(Bio {
                 rid: columns.i64(1, i),
                 submit_rid: columns.i64(2, i),
-                bytes: columns.i64(3, i).unwrap_or(0).clamp(0, MOST),
+                bytes: columns.i64(3, i).unwrap_or(0).clamp(0, LARGEST),
                 origin: origin(columns.text(4, i).unwrap_or("")),
                 cause_pid: columns.i32(5, i),
                 cause_tid: columns.i32(6, i),
@@ -390,7 +390,7 @@ impl Layers {
             row(&Row::Device(Request {
                 device: columns.text(1, i).unwrap_or(""),
                 op,
-                bytes: columns.i64(2, i).unwrap_or(0).clamp(0, MOST),
+                bytes: columns.i64(2, i).unwrap_or(0).clamp(0, LARGEST),
                 queued_at_ns: columns.i64(4, i),
                 issued_at_ns: columns.i64(5, i),
                 completed_at_ns,
@@ -408,7 +408,7 @@ impl Layers {
             row(&Row::Fault(Fault {
                 rid,
                 ts_ns: columns.i64(1, i).unwrap_or(0),
-                dur_ns: columns.i64(2, i).unwrap_or(0).clamp(0, MOST),
+                dur_ns: columns.i64(2, i).unwrap_or(0).clamp(0, LARGEST),
                 pid: columns.i32(3, i).unwrap_or(0),
                 tid: columns.i32(4, i).unwrap_or(0),
                 comm: columns.text(5, i).unwrap_or(""),
@@ -425,7 +425,7 @@ impl Layers {
 fn interrupts(columns: &Columns, mut row: impl FnMut(&Row)) {
     for i in 0..columns.rows() {
         row(&Row::Interrupt(Interrupt {
-            dur_ns: columns.i64(1, i).unwrap_or(0).clamp(0, MOST),
+            dur_ns: columns.i64(1, i).unwrap_or(0).clamp(0, LARGEST),
             pid: columns.i32(2, i).unwrap_or(0),
             tid: columns.i32(3, i).unwrap_or(0),
             name: columns.text(4, i).unwrap_or(""),

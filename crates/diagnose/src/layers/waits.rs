@@ -1,7 +1,7 @@
 //! Rows of table `waits`.
 
 use super::{Layers, Row};
-use crate::call::MOST;
+use crate::call::LARGEST;
 use crate::columns::Columns;
 
 /// The columns to read, by their numbers below.
@@ -58,7 +58,7 @@ impl Wait<'_> {
 impl Layers {
     pub(super) fn waits(&mut self, columns: &Columns, mut row: impl FnMut(&Row)) {
         for i in 0..columns.rows() {
-            let Some(dur) = columns.i64(2, i).map(|ns| ns.clamp(0, MOST)) else {
+            let Some(dur) = columns.i64(2, i).map(|ns| ns.clamp(0, LARGEST)) else {
                 continue;
             };
             let reason = columns.text(9, i).unwrap_or("");

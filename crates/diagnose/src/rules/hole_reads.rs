@@ -29,9 +29,8 @@ static INFO: RuleInfo = RuleInfo {
     when: "16 MiB or more, and a quarter or more of the bytes that a process read from a regular \
            file on ext4, xfs, or f2fs, entered the page cache during the reads, while the reads \
            neither made a device read anything nor waited for I/O. Pages that were read ahead count \
-           when the process reads them. The rule is silent if kernel \
-           workers read more than a sixteenth of that from devices for an unknown cause, as they do \
-           under dm-crypt.",
+           when the process reads them. The rule is silent if kernel workers read more than a \
+           sixteenth of that from devices for an unknown cause, as they do under dm-crypt.",
     cost: "the time of the process's reads of the file, times the fraction of bytes without data",
     advice: "Find the ranges with data before reading: lseek(fd, offset, SEEK_DATA) and SEEK_HOLE \
            (C, Python os.SEEK_DATA, Go syscall.Seek with whence 3, Java only through JNA), or the \
@@ -91,20 +90,21 @@ impl Rule for HoleReads {
 
     fn row(&mut self, row: &Row, _: &State) {
         let Row::Device(request) = row else { return };
-        if request.op == "read" {
-            for bio in request.bios {
-                let pid = bio.cause_pid.or(request.pid);
-                let (Some(pid), Some(file), Some(at)) = (pid, bio.file, bio.offset) else { continue };
-                // Bytes that a call reads ahead may arrive after it.
-                if let Some(reader) = self.readers.get_mut(&(pid, file)) {
-                    let end = at.saturating_add(bio.bytes);
-                    reader.filled.remove(at, end);
-                    reader.read.remove(at, end);
-                }
+        if request.op != "read" {
+            return;
+        }
+        for bio in request.bios {
+            let pid = bio.cause_pid.or(request.pid);
+            let (Some(pid), Some(file), Some(at)) = (pid, bio.file, bio.offset) else { continue };
+            // Bytes that a call reads ahead may arrive after it.
+            if let Some(reader) = self.readers.get_mut(&(pid, file)) {
+                let end = at.saturating_add(bio.bytes);
+                reader.filled.remove(at, end);
+                reader.read.remove(at, end);
             }
         }
         let worker = WORKERS.iter().any(|name| request.comm.starts_with(name));
-        if request.op == "read" && (worker || request.pid.is_none()) {
+        if worker || request.pid.is_none() {
             let known = request.bios.iter().filter(|bio| bio.file.is_some() || bio.submit_rid.is_some());
             let known: i64 = known.map(|bio| bio.bytes).sum();
             self.unexplained = self.unexplained.saturating_add((request.bytes - known).max(0));
@@ -212,53 +212,52 @@ mod tests {
         silent("hole-reads", scan(Scenario::new(), wait));
     }
 
+    /// A file with data every 100 MiB, read for so many MiB from each of these places on; `read`
+    /// reads one of them, after the first, at this offset.
+    fn scan_of_pieces(mib: i64, read: impl Fn(&mut Scenario, i32, i64, i64)) -> Scenario {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/image", "O_RDONLY", 4 << 30);
+        s.slow(50_000);
+        for piece in (0..40).map(|n| n * (100 << 20)) {
+            s.cached(256, 256);
+            s.missed_ahead(2 << 20, 90_000);
+            s.pread(fd, 1 << 20, piece);
+            for part in 1..mib {
+                read(&mut s, fd, part, piece + (part << 20));
+            }
+        }
+        s
+    }
+
     /// Data in pieces of 6 MiB that the program looks up, with nothing behind them that the kernel
     /// reads ahead, in the course of the calls or after them.
     #[test]
     fn silent_on_ranges_that_are_read_ahead_and_never_by_the_program() {
-        let mut s = Scenario::new();
-        let fd = s.open_existing("/data/image", "O_RDONLY", 4 << 30);
-        s.slow(50_000);
-        for piece in (0..40).map(|n| n * (100 << 20)) {
-            for part in 0..6 {
-                match part {
-                    0 => {
-                        s.cached(256, 256);
-                        s.missed_ahead(2 << 20, 90_000);
-                    }
-                    1 => s.cached(0, 1024),
-                    2 => s.cached(0, 2048),
-                    _ => {}
-                }
-                s.pread(fd, 1 << 20, piece + part * (1 << 20));
-                if part == 1 {
-                    s.arrives("/data/image", piece + (2 << 20), 4 << 20);
-                }
+        let read = |s: &mut Scenario, fd, part, at| match part {
+            1 => {
+                s.cached(0, 1024);
+                s.pread(fd, 1 << 20, at);
+                s.arrives("/data/image", at + (1 << 20), 4 << 20);
             }
-        }
-        silent("hole-reads", s);
+            2 => {
+                s.cached(0, 2048);
+                s.pread(fd, 1 << 20, at);
+            }
+            _ => s.pread(fd, 1 << 20, at),
+        };
+        silent("hole-reads", scan_of_pieces(6, read));
     }
 
-    /// Of such a file, a program that does not look the pieces up reads 8 MiB more of each.
+    /// A program that does not look the pieces up reads 8 MiB without data after 2 MiB with.
     #[test]
     fn counts_what_the_program_reads_of_the_ranges_that_were_read_ahead() {
-        let mut s = Scenario::new();
-        let fd = s.open_existing("/data/image", "O_RDONLY", 4 << 30);
-        s.slow(50_000);
-        for piece in (0..40).map(|n| n * (100 << 20)) {
-            for part in 0..10 {
-                match part {
-                    0 => {
-                        s.cached(256, 256);
-                        s.missed_ahead(2 << 20, 90_000);
-                    }
-                    1 => s.cached(0, 2048),
-                    _ => {}
-                }
-                s.pread(fd, 1 << 20, piece + part * (1 << 20));
+        let read = |s: &mut Scenario, fd, part, at| {
+            if part == 1 {
+                s.cached(0, 2048);
             }
-        }
-        let found = fires("hole-reads", s);
+            s.pread(fd, 1 << 20, at);
+        };
+        let found = fires("hole-reads", scan_of_pieces(10, read));
         assert_eq!(found[0].evidence[0].value, f64::from(320 << 20));
     }
 
