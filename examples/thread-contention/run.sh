@@ -44,7 +44,7 @@ for mode in buffered direct; do
 					(SELECT coalesce(sum(dirtied), 0)::BIGINT FROM pagecache WHERE tid IN $writers),
 					(SELECT count(*) FROM slices WHERE layer = 'fs' AND rid IN
 						(SELECT rid FROM syscalls WHERE syscall = 'write' AND tid IN $writers)),
-					(SELECT count(*) FROM block SEMI JOIN (SELECT rid FROM syscalls WHERE tid IN $writers) USING (rid)),
+					(SELECT count(DISTINCT block_id) FROM bios WHERE submit_rid IN (SELECT rid FROM syscalls WHERE tid IN $writers)),
 					(SELECT round(max(score), 3) FROM contention),
 					(SELECT round(avg(score), 3) FROM contention WHERE tid IN $writers),
 					(SELECT round(100 * sum(t) / sum(life_ns))::INTEGER FROM contention JOIN (SELECT

@@ -157,8 +157,11 @@ fn thread_contention() {
             let score: f64 = words[7].parse().unwrap();
             assert!((0.0..=1.0).contains(&score), "{lines:?}");
             if mode == "direct" {
+                assert_eq!(words[5], writes, "each passes the file system: {lines:?}");
+                // The device's queue may merge writes that are neighbours on it, these with each
+                // other or with those of other programs.
                 let requests: u64 = words[6].parse().unwrap();
-                assert!(requests >= writes.parse().unwrap(), "{lines:?}");
+                assert!(requests > 0, "{lines:?}");
             }
         }
     }
