@@ -23,6 +23,7 @@
 #include "cache.bpf.h"
 #include "fs.bpf.h"
 #include "fuse.bpf.h"
+#include "nfs.bpf.h"
 #include "functions.bpf.h"
 #endif
 

@@ -22,7 +22,7 @@ static __always_inline void span_begins(__u32 kind)
 		state->layers.span_ns[kind & (SPAN_KINDS - 1)] = bpf_ktime_get_ns();
 }
 
-static __always_inline void span_ends(__u32 kind, __s64 ret)
+static __always_inline void span_ends(__u32 kind)
 {
 	struct task_struct *task = current_task();
 	struct task_state *state = task_state_of(task);
@@ -42,7 +42,6 @@ static __always_inline void span_ends(__u32 kind, __s64 ret)
 		.pid = READ_TYPED(task, tgid),
 		.tid = READ_TYPED(task, pid),
 		.request_ns = request,
-		.ret = ret,
 	};
 	span_output(&record);
 }
@@ -58,7 +57,7 @@ int BPF_PROG(layer_ext4_sync_enter, struct file *file, int datasync)
 SEC("tp_btf/ext4_sync_file_exit")
 int BPF_PROG(layer_ext4_sync_exit, struct inode *inode, int ret)
 {
-	span_ends(SPAN_EXT4_SYNC, ret);
+	span_ends(SPAN_EXT4_SYNC);
 	return 0;
 }
 
@@ -85,7 +84,7 @@ SEC("tp_btf/iomap_dio_complete")
 int BPF_PROG(layer_dio_complete, struct kiocb *iocb, int error, long ret)
 {
 	if (!iocb->ki_complete)
-		span_ends(SPAN_DIRECT, ret);
+		span_ends(SPAN_DIRECT);
 	return 0;
 }
 

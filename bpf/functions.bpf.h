@@ -16,7 +16,7 @@
 	SEC("fexit/" #function)                                                                    \
 	int BPF_PROG(end_##function)                                                               \
 	{                                                                                          \
-		span_ends(kind, 0);                                                                \
+		span_ends(kind);                                                                   \
 		return 0;                                                                          \
 	}
 

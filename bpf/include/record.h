@@ -742,6 +742,9 @@ enum span_kind {
 	SPAN_FILE_OPEN = 20,
 	/* A request to a FUSE server. */
 	SPAN_FUSE = 21,
+	/* A request to an NFS server, and one for which no thread need wait. */
+	SPAN_NFS = 22,
+	SPAN_NFS_ASYNC = 23,
 };
 
 /* The time that a request spent in a part of a file system. */
@@ -755,9 +758,8 @@ struct span_record {
 	__u32 pid; /* process */
 	__u32 tid; /* thread */
 	__u64 request_ns; /* of the request */
-	__s64 ret; /* how it ended */
-	__u64 reserved2; /* 0 */
-	__u64 reserved3; /* 0 */
+	__u64 sent_ns; /* of SPAN_NFS: when it was sent */
+	__u8 name[16]; /* of SPAN_NFS: the operation, cut or padded with NUL */
 };
 
 /* From where in its program a call was made (--stacks); behind the record of the

@@ -55,7 +55,7 @@ fn record(scratch: &Scratch, fs_type: &str, script: &str) -> Recording {
 }
 
 /// The time of every request adds up, and every record is stored.
-fn adds_up(recording: &Recording) {
+pub(crate) fn adds_up(recording: &Recording) {
     let wrong = recording.rows(
         "WITH own AS (SELECT rid, sum(self_ns) AS own_ns FROM all_slices GROUP BY rid),
          requests AS (SELECT rid, dur_ns FROM syscalls UNION ALL

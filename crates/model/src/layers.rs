@@ -94,6 +94,8 @@ layers! {
     Fs "fs", Recorded::Usually, "the file system", "operations inside file systems", [("fs_span", Some(LOST_SPAN), None)];
     /// Servers of FUSE.
     Fuse "fuse", Recorded::Usually, "waiting for the server of a FUSE file system", "requests to FUSE servers", [];
+    /// Servers of NFS.
+    Nfs "nfs", Recorded::Usually, "waiting for an NFS server", "requests to NFS servers", [];
     /// Queues of devices.
     Block "block", Recorded::Usually, "waiting for the device", "block requests",
         [("block_request", Some(LOST_BLOCK), Some(&BLOCK)), ("bio", None, Some(&BIOS))];

@@ -44,7 +44,10 @@ impl Modules {
     /// Whether the module with the tracepoint `name` is loaded and exposes its arguments. The names
     /// of tracepoints begin with the name of their module.
     pub(crate) fn have_tracepoint(&mut self, name: &str) -> bool {
-        let module = name.split('_').next().unwrap_or_default();
+        let module = match name.split('_').next().unwrap_or_default() {
+            "rpc" => "sunrpc",
+            module => module,
+        };
         let typedef = format!("btf_trace_{name}");
         self.types(module)
             .is_some_and(|types| types.has(&typedef, libbpf_sys::BTF_KIND_TYPEDEF))

@@ -301,7 +301,10 @@ mod tests {
                 }),
                 "--save-when \"dur_ns >\": at character",
             ),
-            (refusal(all(), |o| o.layers = vec!["nfs".into()]), "nfs"),
+            (
+                refusal(all(), |o| o.layers = vec!["floppy".into()]),
+                "floppy",
+            ),
         ] {
             assert!(said.contains(reason), "{said}: {reason}");
         }

@@ -144,8 +144,15 @@ pub(crate) fn advice(
             };
             sentence.push(text);
         }
-        Cause::Fuse => {
-            sentence.push("Look at the server of the FUSE file system: it had the requests.");
+        Cause::Server { layer } => {
+            sentence.push(match layer.as_str() {
+                "nfs" => {
+                    "Look at the NFS server and the network: they had the requests. \
+                     Fewer and larger calls, and `actimeo` or `nocto` where others do not change \
+                     the files, make fewer requests."
+                }
+                _ => "Look at the server of the FUSE file system: it had the requests.",
+            });
         }
         Cause::Sleep { .. } | Cause::Interrupts | Cause::Unseen => return None,
     }

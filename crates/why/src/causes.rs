@@ -36,8 +36,11 @@ pub enum Cause {
         /// The layer, as in table `slices`.
         layer: String,
     },
-    /// The server of a FUSE file system had them.
-    Fuse,
+    /// A server had them: of a FUSE file system, or of NFS, the way there and back included.
+    Server {
+        /// The layer, as in table `slices`.
+        layer: String,
+    },
     /// Interrupts took the CPU.
     Interrupts,
     /// Operations of io_uring and AIO had been submitted and not completed, and nothing below them
@@ -60,7 +63,8 @@ impl std::fmt::Display for Cause {
                 "block" => f.write_str("submission to devices"),
                 _ => f.write_str("kernel, on the CPU"),
             },
-            Cause::Fuse => f.write_str("FUSE server"),
+            Cause::Server { layer } if layer == "nfs" => f.write_str("NFS server"),
+            Cause::Server { .. } => f.write_str("FUSE server"),
             Cause::Interrupts => f.write_str("interrupts"),
             Cause::Unseen => f.write_str("submitted, no device at work"),
         }
@@ -103,7 +107,7 @@ pub(crate) fn causes(db: &Db, focus: &str, total_ns: [i64; 2]) -> Result<Vec<Sha
         let sum = shares.entry(cause).or_default();
         *sum = sum.saturating_add(ns);
     };
-    let (mut asleep_ns, mut served) = (0i64, false);
+    let mut asleep_ns = 0i64;
     let [mut of_calls, mut of_operations] = total_ns;
     for (layer, name, operations, self_ns) in layers {
         let rest = if operations {
@@ -118,10 +122,7 @@ pub(crate) fn causes(db: &Db, focus: &str, total_ns: [i64; 2]) -> Result<Vec<Sha
             "block" if name == "submit_bio" => add(Cause::Kernel { layer }, self_ns),
             "block" => add(Cause::Queue { device: name }, self_ns),
             "sched" => asleep_ns = asleep_ns.saturating_add(self_ns),
-            "fuse" => {
-                served = true;
-                add(Cause::Fuse, self_ns);
-            }
+            "fuse" | "nfs" => add(Cause::Server { layer }, self_ns),
             "irq" => add(Cause::Interrupts, self_ns),
             _ => add(Cause::Kernel { layer }, self_ns),
         }
@@ -129,13 +130,8 @@ pub(crate) fn causes(db: &Db, focus: &str, total_ns: [i64; 2]) -> Result<Vec<Sha
     let layer = "syscall".to_owned();
     add(Cause::Kernel { layer }, of_calls.max(0));
     add(Cause::Unseen, of_operations.max(0));
-    if served && asleep_ns > 0 {
-        let ns = served_ns(db, focus)?.min(asleep_ns);
-        asleep_ns -= ns;
-        add(Cause::Fuse, ns);
-    }
     if asleep_ns > 0 {
-        let (cpu_ns, waker) = sleeps(db, focus, asleep_ns, served)?;
+        let (cpu_ns, waker) = sleeps(db, focus, asleep_ns)?;
         add(Cause::Cpu, cpu_ns);
         add(Cause::Sleep { waker }, asleep_ns.saturating_sub(cpu_ns));
     }
@@ -148,52 +144,26 @@ pub(crate) fn causes(db: &Db, focus: &str, total_ns: [i64; 2]) -> Result<Vec<Sha
     Ok(shares)
 }
 
-/// Time in which threads slept until a server of FUSE answered. Time after the answer, in which
-/// they could run, is not the server's.
-fn served_ns(db: &Db, focus: &str) -> Result<i64, QueryError> {
-    let sums = rows(
-        db,
-        &format!(
-            "{focus}
-             SELECT bounded(coalesce(sum(self_ns), 0)) AS served_ns
-             FROM slices AS asleep SEMI JOIN focus USING (rid)
-             WHERE layer = 'sched' AND name <> 'run queue' AND {}",
-            in_a_server("asleep")
-        ),
-        |row: Row<'_>| row.int("served_ns"),
-    )?;
-    Ok(sums.into_iter().next().unwrap_or(0))
-}
-
-/// Condition in SQL: a row of `table` is within a request to a server of FUSE.
-fn in_a_server(table: &str) -> String {
-    format!(
-        "EXISTS (SELECT 1 FROM slices AS request WHERE request.layer = 'fuse' AND request.rid = {table}.rid
-             AND {table}.ts_ns BETWEEN request.ts_ns AND request.ts_ns + request.dur_ns)"
-    )
-}
-
 /// How much of the time off the CPU, of which nothing below has `asleep_ns`, threads could have
-/// run, and who mostly ended the rest. With `served`, what servers of FUSE ended is not in it.
-fn sleeps(
-    db: &Db,
-    focus: &str,
-    asleep_ns: i64,
-    served: bool,
-) -> Result<(i64, Option<String>), QueryError> {
-    let elsewhere = match served {
-        true => in_a_server("waits"),
-        false => "false".to_owned(),
-    };
+/// run, and who mostly ended the rest. Sleep until a server answered is not in it.
+fn sleeps(db: &Db, focus: &str, asleep_ns: i64) -> Result<(i64, Option<String>), QueryError> {
     let waits = rows(
         db,
         &format!(
-            "{focus}
-             SELECT coalesce(waker, '') AS waker,
-                 bounded(coalesce(sum(if(reason = 'cpu', dur_ns, run_queue_ns)), 0)) AS cpu_ns,
-                 bounded(coalesce(sum(if(reason = 'cpu' OR {elsewhere}, 0,
-                     dur_ns - coalesce(run_queue_ns, 0))), 0)) AS slept_ns
-             FROM waits SEMI JOIN focus USING (rid) GROUP BY ALL"
+            "{focus},
+             served AS (
+                 SELECT rid, ts_ns, ts_ns + dur_ns AS until_ns
+                 FROM slices SEMI JOIN focus USING (rid) WHERE layer IN ('fuse', 'nfs')
+             ),
+             asleep AS (
+                 SELECT coalesce(waker, '') AS waker, if(reason = 'cpu', dur_ns, run_queue_ns) AS cpu_ns,
+                     if(reason = 'cpu' OR EXISTS (SELECT 1 FROM served WHERE served.rid = waits.rid
+                             AND waits.ts_ns BETWEEN served.ts_ns AND served.until_ns),
+                         0, dur_ns - coalesce(run_queue_ns, 0)) AS slept_ns
+                 FROM waits SEMI JOIN focus USING (rid)
+             )
+             SELECT waker, bounded(coalesce(sum(cpu_ns), 0)) AS cpu_ns, bounded(coalesce(sum(slept_ns), 0)) AS slept_ns
+             FROM asleep GROUP BY waker"
         ),
         |row: Row<'_>| Ok((row.text("waker")?, row.int("cpu_ns")?, row.int("slept_ns")?)),
     )?;

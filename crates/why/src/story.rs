@@ -531,8 +531,11 @@ fn explain(
                 },
             );
         }
-        Cause::Fuse => {
-            sentence.push("passed in the server of a FUSE file system");
+        Cause::Server { layer } => {
+            sentence.push(match layer.as_str() {
+                "nfs" => "passed at an NFS server or on the way to it",
+                _ => "passed in the server of a FUSE file system",
+            });
         }
         Cause::Interrupts => {
             sentence.push("went to interrupts that took the CPU");

@@ -307,8 +307,8 @@ fn sleep_in_a_request_to_a_fuse_server_is_the_servers() {
     let mut strings = StringTable::new();
     let mut slices = SliceRows::default();
     for (layer, name, at_ns, dur_ns, self_ns, depth) in [
-        ("fuse", "FUSE_READ", 100 * MS, 800 * MS, 30 * MS, 1),
-        ("sched", "interruptible", 110 * MS, 700 * MS, 700 * MS, 2),
+        ("fuse", "FUSE_READ", 100 * MS, 710 * MS, 710 * MS, 1),
+        ("sched", "interruptible", 110 * MS, 700 * MS, 0, 2),
         ("sched", "run queue", 810 * MS, 70 * MS, 70 * MS, 2),
         ("sched", "interruptible", 910 * MS, 50 * MS, 50 * MS, 1),
     ] {
@@ -353,20 +353,20 @@ fn sleep_in_a_request_to_a_fuse_server_is_the_servers() {
     let causes: Vec<_> = causes
         .map(|share| (share.cause.clone(), share.self_ns))
         .collect();
-    let layer = "syscall".to_owned();
+    let (layer, server) = ("syscall".to_owned(), "fuse".to_owned());
     let waker = Some("neighbour".to_owned());
     assert_eq!(
         causes,
         [
-            (Cause::Fuse, 730 * MS),
-            (Cause::Kernel { layer }, 150 * MS),
+            (Cause::Server { layer: server }, 710 * MS),
+            (Cause::Kernel { layer }, 170 * MS),
             (Cause::Cpu, 70 * MS),
             (Cause::Sleep { waker }, 50 * MS),
         ]
     );
     let text = text(&story);
     assert!(
-        text.contains("73 % of that time passed in the server of a FUSE"),
+        text.contains("71 % of that time passed in the server of a FUSE"),
         "{text}"
     );
 }

@@ -1,9 +1,10 @@
-//! Devices that an emulated machine has (`scripts/kernels.sh`): an NVMe disk, SCSI disks that
-//! fail or do not answer when they are told to, and devices of the device mapper.
+//! Devices and file systems that an emulated machine has (`scripts/kernels.sh`): an NVMe disk, SCSI
+//! disks that fail or do not answer when they are told to, devices of the device mapper, and NFS.
 
 mod cgroups;
 mod errors;
 mod hangs;
+mod nfs;
 mod nvme;
 
 use std::collections::HashMap;

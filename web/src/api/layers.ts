@@ -8,6 +8,7 @@ export const LAYERS: readonly { name: string; by: string; meaning: string }[] = 
 	{ name: "pagecache", by: "pagecache", meaning: "page faults and the page cache" },
 	{ name: "fs", by: "fs", meaning: "the file system" },
 	{ name: "fuse", by: "fuse", meaning: "waiting for the server of a FUSE file system" },
+	{ name: "nfs", by: "nfs", meaning: "waiting for an NFS server" },
 	{ name: "block", by: "block", meaning: "waiting for the device" },
 	{ name: "device", by: "block", meaning: "the device working" },
 	{ name: "sched", by: "sched", meaning: "off the CPU: waiting for a lock, an event, or the CPU" },

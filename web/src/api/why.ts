@@ -43,7 +43,9 @@ export type Cause = { "cause": "device",
   /** The thread or event that mostly woke it; null when that was not seen. */
   waker: string | null, } | { "cause": "kernel",
   /** The layer, as in table `slices`. */
-  layer: string, } | { "cause": "fuse" } | { "cause": "interrupts" } | { "cause": "unseen" };
+  layer: string, } | { "cause": "server",
+  /** The layer, as in table `slices`. */
+  layer: string, } | { "cause": "interrupts" } | { "cause": "unseen" };
 
 export type Share = {
   /** How much of the requests' time, nanoseconds. */
@@ -55,7 +57,9 @@ export type Share = {
   /** The thread or event that mostly woke it; null when that was not seen. */
   waker: string | null, } | { "cause": "kernel",
   /** The layer, as in table `slices`. */
-  layer: string, } | { "cause": "fuse" } | { "cause": "interrupts" } | { "cause": "unseen" });
+  layer: string, } | { "cause": "server",
+  /** The layer, as in table `slices`. */
+  layer: string, } | { "cause": "interrupts" } | { "cause": "unseen" });
 
 export type Group = {
   /** Name of its processes. */

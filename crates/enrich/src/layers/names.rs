@@ -6,9 +6,9 @@ use fathom_model::abi::{
     BLOCK_SYNC, IRQ_CALL, IRQ_HARD, IRQ_SOFT, IRQ_TIMER, IrqRecord, SPAN_BTRFS_FSYNC,
     SPAN_BTRFS_READ, SPAN_BTRFS_WRITE, SPAN_CACHE_FAULT, SPAN_CACHE_READ, SPAN_CACHE_WRITE,
     SPAN_DIRECT, SPAN_EXT4_READ, SPAN_EXT4_SYNC, SPAN_EXT4_WRITE, SPAN_FILE_OPEN, SPAN_FUSE,
-    SPAN_IOMAP_WRITE, SPAN_OPEN, SPAN_SUBMIT, SPAN_VFS_FSYNC, SPAN_VFS_READ, SPAN_VFS_WRITE,
-    SPAN_XFS_FSYNC, SPAN_XFS_READ, SPAN_XFS_WRITE, SpanRecord, WAIT_BY_INTERRUPT, WAIT_WOKEN,
-    WaitRecord,
+    SPAN_IOMAP_WRITE, SPAN_NFS, SPAN_NFS_ASYNC, SPAN_OPEN, SPAN_SUBMIT, SPAN_VFS_FSYNC,
+    SPAN_VFS_READ, SPAN_VFS_WRITE, SPAN_XFS_FSYNC, SPAN_XFS_READ, SPAN_XFS_WRITE, SpanRecord,
+    WAIT_BY_INTERRUPT, WAIT_WOKEN, WaitRecord,
 };
 use fathom_model::layers::Layer;
 
@@ -180,6 +180,7 @@ pub(crate) fn span(span: &SpanRecord) -> (Layer, &'static str) {
         SPAN_CACHE_FAULT => (Layer::PageCache, "filemap_fault"),
         SPAN_SUBMIT => (Layer::Block, "submit_bio"),
         SPAN_FUSE => (Layer::Fuse, fuse_operation(span.operation)),
+        SPAN_NFS | SPAN_NFS_ASYNC => (Layer::Nfs, nfs_operation(&span.name)),
         _ => (Layer::Fs, "other"),
     }
 }
@@ -231,5 +232,123 @@ fn fuse_operation(opcode: u16) -> &'static str {
         51 => "FUSE_TMPFILE",
         52 => "FUSE_STATX",
         _ => "other",
+    }
+}
+
+/// Names of the kernel's procedures of NFS (`nfs_procedures`, `nfs3_procedures` and
+/// `nfs4_procedures`), in order.
+const NFS: &[&str] = &[
+    "ACCESS",
+    "ALLOCATE",
+    "BIND_CONN_TO_SESSION",
+    "CLONE",
+    "CLOSE",
+    "COMMIT",
+    "COPY",
+    "COPY_NOTIFY",
+    "CREATE",
+    "CREATE_SESSION",
+    "DEALLOCATE",
+    "DELEGRETURN",
+    "DESTROY_CLIENTID",
+    "DESTROY_SESSION",
+    "EXCHANGE_ID",
+    "FREE_STATEID",
+    "FSID_PRESENT",
+    "FSINFO",
+    "FSSTAT",
+    "FS_LOCATIONS",
+    "GETACL",
+    "GETATTR",
+    "GETDEVICEINFO",
+    "GETDEVICELIST",
+    "GETXATTR",
+    "GET_LEASE_TIME",
+    "LAYOUTCOMMIT",
+    "LAYOUTERROR",
+    "LAYOUTGET",
+    "LAYOUTRETURN",
+    "LAYOUTSTATS",
+    "LINK",
+    "LISTXATTRS",
+    "LOCK",
+    "LOCKT",
+    "LOCKU",
+    "LOOKUP",
+    "LOOKUPP",
+    "LOOKUP_ROOT",
+    "MKDIR",
+    "MKNOD",
+    "NULL",
+    "OFFLOAD_CANCEL",
+    "OFFLOAD_STATUS",
+    "OPEN",
+    "OPEN_CONFIRM",
+    "OPEN_DOWNGRADE",
+    "OPEN_NOATTR",
+    "PATHCONF",
+    "READ",
+    "READDIR",
+    "READDIRPLUS",
+    "READLINK",
+    "READ_PLUS",
+    "RECLAIM_COMPLETE",
+    "RELEASE_LOCKOWNER",
+    "REMOVE",
+    "REMOVEXATTR",
+    "RENAME",
+    "RENEW",
+    "RMDIR",
+    "ROOT",
+    "SECINFO",
+    "SECINFO_NO_NAME",
+    "SEEK",
+    "SEQUENCE",
+    "SERVER_CAPS",
+    "SETACL",
+    "SETATTR",
+    "SETCLIENTID",
+    "SETCLIENTID_CONFIRM",
+    "SETXATTR",
+    "STATFS",
+    "SYMLINK",
+    "TEST_STATEID",
+    "WRITE",
+    "WRITECACHE",
+    "WRITESAME",
+    "ZERO_RANGE",
+];
+
+/// A procedure by its name as the kernel has it, cut to the length of `name` with a NUL.
+fn nfs_operation(name: &[u8]) -> &'static str {
+    let most = name.len().saturating_sub(1);
+    let is = |known: &&str| {
+        let known = known.as_bytes();
+        let known = known.get(..most).unwrap_or(known);
+        name.strip_prefix(known)
+            .is_some_and(|rest| rest.first() == Some(&0))
+    };
+    NFS.iter().copied().find(is).unwrap_or("other")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn procedures_of_nfs() {
+        let of = |text: &str| {
+            let mut name = [0; 16];
+            let bytes = text.as_bytes();
+            let length = bytes.len().min(15);
+            name[..length].copy_from_slice(&bytes[..length]);
+            nfs_operation(&name)
+        };
+        for name in NFS {
+            assert_eq!(of(name), *name);
+        }
+        assert_eq!(of("READ "), "other");
+        assert_eq!(of(""), "other");
+        assert_eq!(nfs_operation(b"READDIRPLUSREADD"), "other", "it has no end");
     }
 }

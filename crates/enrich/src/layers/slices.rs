@@ -1,15 +1,15 @@
 //! Where the time of one request went.
 //!
 //! Everything that was seen below a request is an interval. Where several hold at a
-//! time, the innermost takes it: an interrupt before what it interrupted, the device
-//! before the wait for it, a wait before the part of the file system that waits. So
-//! every nanosecond of the request belongs to one interval, and the sum is the whole.
+//! time, the innermost takes it: an interrupt before what it interrupted, the device or
+//! the server before the wait for it, a wait before the part of the file system that waits.
+//! So every nanosecond of the request belongs to one interval, and the sum is the whole.
 
 use fathom_model::layers::Layer;
 use std::sync::Arc;
 
 use fathom_model::abi::{
-    IrqRecord, SpanRecord, WAIT_PREEMPTED, WAIT_UNSEEN, WAIT_WOKEN, WaitRecord,
+    IrqRecord, SPAN_NFS_ASYNC, SpanRecord, WAIT_PREEMPTED, WAIT_UNSEEN, WAIT_WOKEN, WaitRecord,
 };
 
 use super::names;
@@ -99,6 +99,15 @@ pub(crate) struct Slice {
     pub(crate) depth: i32,
     /// Which takes the time where several hold.
     rank: u8,
+    /// Takes none while the request does not wait for something that is not its own doing.
+    aside: bool,
+}
+
+impl Slice {
+    /// Whether it is a request to a server, of which the thread mostly waits for the answer.
+    fn is_at_server(&self) -> bool {
+        matches!(self.layer, Layer::Fuse | Layer::Nfs)
+    }
 }
 
 const WHOLE: u8 = 0;
@@ -107,6 +116,7 @@ const WAIT: u8 = 2;
 const RUN_QUEUE: u8 = 3;
 const QUEUE: u8 = 3;
 const DEVICE: u8 = 4;
+const SERVER: u8 = 4;
 const IRQ: u8 = 5;
 
 type Interval = (u64, u64);
@@ -140,9 +150,7 @@ impl Slicer {
         let name = Label::Word(whole.name);
         visits.add((whole.begin, whole.end), whole.layer, name, WHOLE);
         for span in &parts.spans {
-            let at = (span.ts_ns, span.ts_ns.saturating_add(span.dur_ns));
-            let (layer, name) = names::span(span);
-            visits.add(at, layer, Label::Word(name), SPAN);
+            visits.add_span(span, whole.kind);
         }
         self.blocked.clear();
         for (_, wait) in &parts.waits {
@@ -177,7 +185,7 @@ impl Slicer {
             let at = (irq.ts_ns, irq.ts_ns.saturating_add(irq.dur_ns));
             self.visits.add(at, Layer::Irq, Label::Irq(i), IRQ);
         }
-        self.visits.share_out();
+        self.visits.share_out(&self.blocked);
         &self.visits.slices
     }
 
@@ -280,12 +288,34 @@ impl Visits {
                 own_ns: 0,
                 depth: 0,
                 rank,
+                aside: false,
             });
         }
     }
 
-    /// Gives every piece of time to the innermost visit.
-    fn share_out(&mut self) {
+    /// Adds a part of a file system, or a request to a server.
+    fn add_span(&mut self, span: &SpanRecord, of: Kind) {
+        let (begin, end) = (span.ts_ns, span.ts_ns.saturating_add(span.dur_ns));
+        let (layer, name) = names::span(span);
+        let added = self.slices.len();
+        match layer {
+            Layer::Fuse => self.add((begin, end), layer, Label::Word(name), SERVER),
+            Layer::Nfs => {
+                let sent = span.sent_ns.clamp(begin, end);
+                self.add((begin, sent), layer, Label::Word("backlog"), QUEUE);
+                self.add((sent, end), layer, Label::Word(name), SERVER);
+            }
+            _ => self.add((begin, end), layer, Label::Word(name), SPAN),
+        }
+        let aside = u32::from(span.span) == SPAN_NFS_ASYNC && of != Kind::Operation;
+        for slice in self.slices.iter_mut().skip(added) {
+            slice.aside = aside;
+        }
+    }
+
+    /// Gives every piece of time to the innermost visit. `blocked`, in order: when the request
+    /// waits for something that is not its own doing.
+    fn share_out(&mut self, blocked: &[Interval]) {
         let Self {
             slices,
             edges,
@@ -299,21 +329,24 @@ impl Visits {
         edges.dedup();
         active.clear();
         let mut next = 0;
+        let mut blocked = blocked.iter().peekable();
         for (i, edge) in edges.iter().enumerate() {
             active.retain(|at| slices.get(*at).is_some_and(|s| s.end > *edge));
             while let Some(slice) = slices.get(next).filter(|s| s.begin == *edge) {
                 let depth = active
                     .iter()
-                    .filter(|at| {
-                        slices.get(**at).is_some_and(|s| {
-                            // Those lie in one another.
-                            s.rank < slice.rank || slice.rank == IRQ || slice.rank == SPAN
-                        })
+                    .filter_map(|at| slices.get(*at))
+                    .filter(|s| {
+                        // Those lie in one another.
+                        s.rank < slice.rank
+                            || matches!(slice.rank, IRQ | SPAN)
+                            || s.is_at_server() && !slice.is_at_server()
                     })
-                    .count();
+                    .map(|s| s.depth + 1)
+                    .max();
                 let lasts = slice.end > *edge;
                 if let Some(slice) = slices.get_mut(next) {
-                    slice.depth = depth as i32;
+                    slice.depth = depth.unwrap_or(0);
                 }
                 if lasts {
                     active.push(next);
@@ -323,9 +356,13 @@ impl Visits {
             let Some(until) = edges.get(i + 1) else {
                 break;
             };
+            // Each of them begins and ends at an edge.
+            while blocked.next_if(|(_, end)| end <= edge).is_some() {}
+            let waits = blocked.peek().is_some_and(|(begin, _)| begin <= edge);
             let innermost = active
                 .iter()
                 .copied()
+                .filter(|at| waits || slices.get(*at).is_some_and(|s| !s.aside))
                 .max_by_key(|at| slices.get(*at).map(|s| (s.rank, s.begin)));
             if let Some(slice) = innermost.and_then(|at| slices.get_mut(at)) {
                 slice.own_ns += until - edge;
@@ -337,7 +374,9 @@ impl Visits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_model::abi::{IRQ_SOFT, RECORD_IRQ, RECORD_WAIT, WAIT_IO};
+    use fathom_model::abi::{
+        IRQ_SOFT, RECORD_IRQ, RECORD_WAIT, SPAN_DIRECT, SPAN_FUSE, SPAN_NFS, WAIT_IO,
+    };
 
     fn whole(kind: Kind) -> Whole {
         Whole {
@@ -362,6 +401,15 @@ mod tests {
         (record.kind, record.kind) = (RECORD_IRQ as u8, RECORD_IRQ as u8);
         (record.ts_ns, record.dur_ns) = (begin, end - begin);
         (record.number, record.source) = (4, IRQ_SOFT as u8);
+        record
+    }
+
+    fn span(kind: u32, begin: u64, sent: u64, end: u64) -> SpanRecord {
+        let mut record = SpanRecord::parse(&[0; SpanRecord::SIZE]).unwrap();
+        record.span = kind as u8;
+        (record.ts_ns, record.sent_ns, record.dur_ns) = (begin, sent, end - begin);
+        record.operation = 15;
+        record.name[..4].copy_from_slice(b"READ");
         record
     }
 
@@ -458,6 +506,58 @@ mod tests {
     }
 
     #[test]
+    fn sleep_until_a_server_answers_is_the_servers() {
+        let parts = Parts {
+            waits: vec![(0, wait(1200, 1700, 1750))],
+            spans: vec![
+                span(SPAN_DIRECT, 1050, 0, 1800),
+                span(SPAN_FUSE, 1100, 0, 1700),
+            ],
+            ..Parts::default()
+        };
+        assert_eq!(
+            own(&slices(&whole(Kind::Call), &parts)),
+            [
+                ("fs", "iomap_dio_rw", 750, 100, 1),
+                ("fuse", "FUSE_READ", 600, 600, 2),
+                ("sched", "io", 550, 0, 3),
+                ("sched", "run queue", 50, 50, 4),
+                ("syscall", "pread64", 1000, 250, 0),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_request_to_nfs_waits_and_is_on_its_way() {
+        let parts = |kind| Parts {
+            waits: vec![(0, wait(1200, 1700, 1750))],
+            spans: vec![span(kind, 1100, 1300, 1900)],
+            ..Parts::default()
+        };
+        assert_eq!(
+            own(&slices(&whole(Kind::Call), &parts(SPAN_NFS))),
+            [
+                ("nfs", "READ", 600, 600, 3),
+                ("nfs", "backlog", 200, 200, 1),
+                ("sched", "io", 550, 0, 2),
+                ("sched", "run queue", 50, 0, 4),
+                ("syscall", "pread64", 1000, 200, 0),
+            ]
+        );
+        // While the call works on, one that is on its way besides takes no time from it.
+        assert_eq!(
+            own(&slices(&whole(Kind::Call), &parts(SPAN_NFS_ASYNC))),
+            [
+                ("nfs", "READ", 600, 400, 3),
+                ("nfs", "backlog", 200, 100, 1),
+                ("sched", "io", 550, 0, 2),
+                ("sched", "run queue", 50, 50, 4),
+                ("syscall", "pread64", 1000, 450, 0),
+            ]
+        );
+    }
+
+    #[test]
     fn an_operation_needs_no_wait() {
         let parts = Parts {
             blocks: vec![block(1100, 1200, 1700)],
@@ -483,9 +583,11 @@ mod tests {
             let mut parts = Parts::default();
             for _ in 0..next(20) {
                 let (a, b, c) = (900 + next(1200), next(300), next(300));
-                match next(3) {
+                match next(5) {
                     0 => parts.waits.push((0, wait(a, a + b, a + b + c))),
                     1 => parts.irqs.push((0, irq(a, a + b))),
+                    2 => parts.spans.push(span(SPAN_FUSE, a, 0, a + b)),
+                    3 => (parts.spans).push(span(SPAN_NFS_ASYNC, a, a + b, a + b + c)),
                     _ => parts.blocks.push(block(a, a + b, a + b + c)),
                 }
             }

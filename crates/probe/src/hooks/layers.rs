@@ -63,6 +63,9 @@ impl Hooks {
             .find(|hook| !hook.attached && names.contains(&hook.name.as_str()));
         match missing {
             Some(hook) => hook.note.clone(),
+            None if features.iter().all(|f| self.absent.contains(f)) => {
+                "the kernel has not loaded such a file system".to_string()
+            }
             None => "this kernel has none of its attach points".to_string(),
         }
     }

@@ -47,6 +47,8 @@ pub(crate) enum Feature {
     Fs,
     /// Requests to FUSE servers.
     Fuse,
+    /// Requests to NFS servers.
+    Nfs,
     /// Block requests and their causes.
     Block,
     /// Interrupts.
@@ -67,6 +69,7 @@ impl Feature {
             Layer::PageCache => &[Feature::Faults, Feature::Cache],
             Layer::Fs => &[Feature::Fs],
             Layer::Fuse => &[Feature::Fuse],
+            Layer::Nfs => &[Feature::Nfs],
             Layer::Block | Layer::Device => &[Feature::Block],
             Layer::Sched => &[Feature::Sched],
             Layer::Irq => &[Feature::Irq],
@@ -77,7 +80,7 @@ impl Feature {
 
     /// Optional features. If the kernel refuses one, fathom loads the programs again without it.
     /// With each: its name and the data that is missing without it.
-    pub(crate) const OPTIONAL: [(Feature, &str, &str); 10] = [
+    pub(crate) const OPTIONAL: [(Feature, &str, &str); 11] = [
         (
             Feature::Faults,
             "page faults",
@@ -99,6 +102,11 @@ impl Feature {
             Feature::Fuse,
             "layer fuse",
             "requests to FUSE servers are not recorded",
+        ),
+        (
+            Feature::Nfs,
+            "layer nfs",
+            "requests to NFS servers are not recorded",
         ),
         (
             Feature::Block,
@@ -138,6 +146,8 @@ pub(crate) struct Hooks {
     chosen: Vec<Chosen>,
     /// Attached programs and their hooks in `list`.
     attached: Vec<(&'static str, usize)>,
+    /// Features with attach points of file systems that the kernel does not have.
+    absent: Vec<Feature>,
 }
 
 /// A program of the object and its section.
@@ -209,6 +219,7 @@ impl Hooks {
                     });
                     let sections = row.forms.iter().filter_map(|form| section(form.program));
                     if sections.into_iter().any(is_of_absent_file_system) {
+                        hooks.absent.push(row.feature);
                         continue;
                     }
                     if row.required {
@@ -360,6 +371,8 @@ fn is_of_absent_file_system(place: &str) -> bool {
     let file_system = match name.split('_').next() {
         // The journal of ext4.
         Some("jbd2") => "ext4",
+        // Calls of procedures at servers, of which NFS's are recorded.
+        Some("rpc") => "nfs",
         Some(name @ ("ext4" | "xfs" | "btrfs")) => name,
         _ => return false,
     };

@@ -294,6 +294,16 @@ pub(super) const ROWS: &[Row] = &[
         "layer_fuse_end",
         "requests to FUSE servers are not separate slices"
     ),
+    tracepoint!(
+        Nfs,
+        "layer_nfs_begin",
+        "requests to NFS servers are not separate slices"
+    ),
+    tracepoint!(
+        Nfs,
+        "layer_nfs_end",
+        "requests to NFS servers are not separate slices"
+    ),
     typed!(
         Block,
         "block requests have no cause",
