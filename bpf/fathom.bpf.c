@@ -26,5 +26,8 @@
 #include "nfs.bpf.h"
 #include "functions.bpf.h"
 #endif
+#if HAVE_LIBRARY
+#include "library.bpf.h"
+#endif
 
 char LICENSE[] SEC("license") = "GPL";

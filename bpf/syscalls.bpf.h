@@ -21,6 +21,9 @@
 #if HAVE_LAYERS
 #include "include/cache_state.h"
 #endif
+#if HAVE_LIBRARY
+#include "include/library_state.h"
+#endif
 
 /* Most calls that move data have their descriptor where read(2) has it. */
 static __always_inline __u64 fd_argument(struct pt_regs *regs, __u32 index, bool compat)
@@ -781,6 +784,10 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 		state->enter_ns = 0;
 		return 0;
 	}
+#if HAVE_LIBRARY
+	if (config.library)
+		library_announce(task, READ_TYPED(regs, sp), now);
+#endif
 	complete(task, state, regs, ret, now, false);
 	if (config.perf_counters)
 		perf_output(&state->perf, state->call.ts_ns, state->call.dur_ns, state->call.pid,

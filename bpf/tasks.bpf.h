@@ -196,6 +196,10 @@ static __always_inline int executed(struct task_struct *task, __s32 old_pid)
 		clear_flags(state, TASK_WAITS_FOR_EXEC);
 		/* Its mappings are new. */
 		state->fault.mm = 0;
+#if HAVE_LIBRARY
+		if (config.library)
+			bpf_task_storage_delete(&library_states, task);
+#endif
 	}
 	if (filters(TASK_RULES)) {
 		bool announced = state && state->flags & TASK_ANNOUNCED;
@@ -269,8 +273,13 @@ static __always_inline void complete_pending(struct task_struct *task, struct ta
 	__u64 now = bpf_ktime_get_ns();
 	if (regs && call_passes(task, state, regs, 0, now, true) &&
 	    (!(judges_outcome() && state->call_flags & STASH_LATE) ||
-	     note_files_late(task, state, regs, now)))
+	     note_files_late(task, state, regs, now))) {
+#if HAVE_LIBRARY
+		if (config.library)
+			library_announce(task, READ_TYPED(regs, sp), now);
+#endif
 		complete(task, state, regs, 0, now, true);
+	}
 }
 
 static __always_inline int ended(struct task_struct *task)
@@ -281,6 +290,10 @@ static __always_inline int ended(struct task_struct *task)
 	__sync_fetch_and_add(&live_tasks, -1);
 	if (!(state->flags & TASK_WAITS_FOR_EXEC)) {
 		complete_pending(task, state);
+#if HAVE_LIBRARY
+		if (config.library)
+			library_pending(task, bpf_ktime_get_ns());
+#endif
 		if (!filters(TASK_RULES) || state->flags & TASK_ANNOUNCED)
 			send_task(task, TASK_EXIT, false, task->pid);
 	}
@@ -466,5 +479,9 @@ int pending(struct bpf_iter__task *ctx)
 		wait_ends(task, &state->layers, bpf_ktime_get_ns(), WAIT_PENDING);
 #endif
 	complete_pending(task, state);
+#if HAVE_LIBRARY
+	if (config.library)
+		library_pending(task, bpf_ktime_get_ns());
+#endif
 	return 0;
 }

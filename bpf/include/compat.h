@@ -44,6 +44,8 @@
 #define HAVE_FAULTS HAVE_LOOPS
 #define HAVE_CONTENT HAVE_LOOPS
 #define HAVE_COMPAT_CALLS HAVE_LOOPS
+/* Calls of functions of libraries: they need cookies and task storage. */
+#define HAVE_LIBRARY HAVE_TASK_STORAGE
 /* The layers below the calls: block, sched, irq, fs and the page cache. */
 #define HAVE_LAYERS 1
 /* Tracepoints of the block layer in the form that they had before 5.11. */

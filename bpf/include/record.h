@@ -72,6 +72,7 @@ enum limits {
 	LOST_SPAN = 505,
 	LOST_STACK = 504,
 	LOST_COUNTERS = 503,
+	LOST_LIBRARY_CALL = 502,
 	/* Parts of a request to a device that its record can list. */
 	MAX_BIOS = 160,
 	/* Bytes of a stack that are sent: what the wrappers of the C library and the
@@ -80,6 +81,12 @@ enum limits {
 	DISK_NAME = 32,
 	/* Counters of perf that are read of each request at most: what a slot holds. */
 	MAX_COUNTERS = 5,
+	/* Functions of libraries whose calls are recorded at most, a power of two. */
+	MAX_FUNCTIONS = 1024,
+	/* Calls of such functions that a thread can be in at once, a power of two. */
+	MAX_LIBRARY_DEPTH = 8,
+	/* Arguments of such a function, as registers pass them. */
+	LIBRARY_ARGS = 6,
 };
 
 /* First byte of every record. In the slot ring its highest bit, SLOT_LAP, tells
@@ -104,6 +111,8 @@ enum record_kind {
 	RECORD_STACK = 16,
 	RECORD_FRAME = 17,
 	RECORD_COUNTERS = 18,
+	RECORD_LIBRARY_CALL = 19,
+	RECORD_FUNCTION = 20,
 	SLOT_LAP = 128,
 };
 
@@ -826,6 +835,61 @@ struct counters_record {
 	__u64 values[5]; /* MAX_COUNTERS */
 };
 
+enum library_call_flag {
+	/* The call has made a recorded system call: written before the record of that. */
+	LIBRARY_CALL_BEGUN = 1,
+	/* The call had not returned when its thread or the recording ended. */
+	LIBRARY_CALL_PENDING = 2,
+	/* No call: the thread is in none any more, because some never returned. */
+	LIBRARY_CALL_NONE = 4,
+	/* The call will never return, because of longjmp() or an exception; dur_ns is until that was
+	 * found. */
+	LIBRARY_CALL_ABANDONED = 8,
+};
+
+/* A call of a function of a library (--library). A path follows. */
+struct library_call_record {
+	__u8 kind; /* RECORD_LIBRARY_CALL */
+	__u8 flags; /* enum library_call_flag */
+	__u16 function; /* number of the function, see struct function_record */
+	__u32 tid; /* thread */
+	__u64 ts_ns; /* when it was entered */
+	__u64 dur_ns; /* from then until the return, or until now */
+	__u32 pid; /* process */
+	__u32 file; /* handle of the file behind fd, 0 when there is none */
+	__s32 fd; /* of its stream, or as it was passed or returned; -1 when there is none */
+	__u8 depth; /* calls that it is in */
+	__u8 reserved; /* 0 */
+	__u16 path_len; /* bytes of the path, without NUL */
+	__u64 parent_ns; /* ts_ns of the innermost of these, 0 when there is none */
+	__u64 args[6]; /* LIBRARY_ARGS, as registers had them */
+	__s64 ret; /* what it returned */
+};
+
+/* A function whose calls are recorded: written by user space before any of them. Path of the
+ * library, name of the class, and name of the function follow. */
+struct function_record {
+	__u8 kind; /* RECORD_FUNCTION */
+	__u8 result; /* enum of user space: what it returns */
+	__u16 function; /* its number */
+	__u32 reserved; /* 0 */
+	__u64 ts_ns; /* when it was found */
+	__u8 roles[6]; /* enum of user space: what its arguments are; LIBRARY_ARGS */
+	__u16 library_len; /* bytes */
+	__u16 class_len; /* bytes */
+	__u16 name_len; /* bytes */
+	__u32 reserved2; /* 0 */
+};
+
+/* What the programs read of calls of a function. */
+struct function_desc {
+	__u8 stream; /* place of its FILE; RESULT_ARG: it returns one; NO_ARG: none */
+	__u8 fd; /* place of its descriptor, as above */
+	__u8 path; /* place of its path, NO_ARG: none */
+	__u8 fileno_at; /* where a FILE has its descriptor */
+	__u32 reserved; /* 0 */
+};
+
 /* Calls that were seen but whose record found no room. One a CPU and call in
  * map `lost`, exact; the same split by process and file in map `shed`. */
 struct shed_key {
@@ -874,7 +938,9 @@ struct cpu_stats {
 	__u64 caches; /* records of calls and faults that did something in the page cache */
 	__u64 spans; /* of layers: parts of file systems */
 	__u64 counters; /* of layers: counters of perf of requests */
-	__u64 reserved[7]; /* 0 */
+	__u64 library_calls; /* calls of libraries put into the wide ring */
+	__u64 library_unseen; /* calls of libraries in more than MAX_LIBRARY_DEPTH others */
+	__u64 reserved[5]; /* 0 */
 };
 
 enum call_desc_flag {
@@ -994,6 +1060,8 @@ struct probe_config {
 	__u32 network; /* 1: calls are recorded that have what only socket and waiting calls have */
 	__u32 sockets; /* 1: calls on sockets and pipes are recorded, too */
 	__u32 streams; /* 1: all calls that move bytes of sockets and pipes are recorded */
+	__u32 library; /* 1: calls of functions of libraries are recorded */
+	__u32 reserved; /* 0 */
 };
 
 /* Which calls get a record when config.tail is set. The others are counted. User space

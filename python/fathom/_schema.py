@@ -4,7 +4,7 @@ Generated from crates/model/src/tables.rs: FATHOM_BLESS=1 ./do test regenerates 
 """
 
 # Version of the tables (schema_version in session.json).
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 # By table: columns (name, type, expression over the stored columns; the last ones are hidden), key.
 TABLES: dict[str, tuple[list[tuple[str, str, str, bool]], list[str]]] = {
@@ -44,6 +44,7 @@ TABLES: dict[str, tuple[list[tuple[str, str, str, bool]], list[str]]] = {
             ("added_pages", "INTEGER", "added_pages", False),
             ("dirtied", "INTEGER", "dirtied", False),
             ("journal_handles", "INTEGER", "journal_handles", False),
+            ("user_call", "BIGINT", "user_call", False),
         ],
         [],
     ),
@@ -190,6 +191,32 @@ TABLES: dict[str, tuple[list[tuple[str, str, str, bool]], list[str]]] = {
             ("ts_ns", "BIGINT", "ts_ns", False),
             ("dur_ns", "BIGINT", "dur_ns", False),
             ("self_ns", "BIGINT", "nested_off_ns + coalesce(dur_ns, 0)", False),
+            ("depth", "INTEGER", "depth", False),
+        ],
+        [],
+    ),
+    "user_calls": (
+        [
+            ("user_call", "BIGINT", "user_call", False),
+            ("ts_ns", "BIGINT", "ts_ns", False),
+            ("dur_ns", "BIGINT", "dur_ns", False),
+            ("pid", "INTEGER", "pid", False),
+            ("tid", "INTEGER", "tid", False),
+            ("comm", "VARCHAR", "comm", False),
+            ("cpu", "INTEGER", "cpu", False),
+            ("class", "VARCHAR", "class", False),
+            ("function", "VARCHAR", "function", False),
+            ("library", "VARCHAR", "library", False),
+            ("ret", "BIGINT", "ret", False),
+            ("failed", "BOOLEAN", "failed", False),
+            ("fd", "INTEGER", "fd", False),
+            ("file_id", "BIGINT", "file_id", False),
+            ("path_arg", "VARCHAR", "path_arg", False),
+            ("file_offset", "BIGINT", "file_offset", False),
+            ("size", "BIGINT", "size", False),
+            ("items", "BIGINT", "items", False),
+            ("bytes", "BIGINT", "bytes", False),
+            ("parent", "BIGINT", "parent", False),
             ("depth", "INTEGER", "depth", False),
         ],
         [],
@@ -377,6 +404,7 @@ VIEWS: list[str] = [
     "by_second",
     "by_syscall",
     "by_thread",
+    "by_user_call",
     "by_wait",
     "device_queue",
     "latency_histogram",

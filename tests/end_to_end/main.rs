@@ -34,6 +34,7 @@ mod kept_findings;
 mod kernel;
 mod large;
 mod layers;
+mod library;
 mod live;
 mod losses;
 mod machine;

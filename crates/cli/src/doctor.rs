@@ -7,7 +7,7 @@ use std::path::Path;
 use fathom_model::meta::Hook;
 use fathom_model::syscalls::SYSCALLS;
 use fathom_probe::{
-    Content, Detail, Filters, LAYER_VFS, PerfCounters, Probe, ProbeOptions, Selection,
+    Content, Detail, Filters, LAYER_VFS, PerfCounters, Probe, ProbeOptions, Selection, Wanted,
     missing_privilege, perf_counters_here,
 };
 
@@ -149,6 +149,7 @@ fn checks() -> Vec<Check> {
         counters: false,
         tail: false,
         stacks: false,
+        library: Wanted::default(),
         perf_counters: PerfCounters::default(),
     };
     match Probe::load(&options).and_then(|mut probe| probe.attach().map(|()| probe)) {
@@ -179,6 +180,7 @@ fn checks() -> Vec<Check> {
         },
         advice: content.map_or_else(String::new, |error| error.to_string()),
     });
+    checks.push(libraries(options.clone()));
     checks.push(stacks(options));
     checks.push(counters());
     checks.push(Check {
@@ -224,6 +226,30 @@ fn of_hook(hook: &Hook) -> Check {
             (false, _) => "not available".into(),
         },
         advice: hook.note.clone(),
+    }
+}
+
+/// The requirements of `--library`: the programs, and a library to which they can be attached.
+fn libraries(options: ProbeOptions) -> Check {
+    let options = ProbeOptions {
+        content: Content::None,
+        content_max: 0,
+        library: Wanted::parse(&["libc:fread".to_string()]).unwrap_or_default(),
+        ..options
+    };
+    let loaded = Probe::load(&options).and_then(|mut probe| probe.attach().map(|()| probe));
+    let (found, advice) = match loaded {
+        Err(error) => ("refused", error.to_string()),
+        Ok(probe) => match probe.missing_libraries() {
+            Some(hook) => ("not available", hook.note.clone()),
+            None => ("loaded", String::new()),
+        },
+    };
+    Check {
+        ok: advice.is_empty(),
+        what: "calls of libraries (--library)".into(),
+        found: found.into(),
+        advice,
     }
 }
 

@@ -64,6 +64,16 @@ pub fn counters() -> String {
     )
 }
 
+/// Help of `record --library`.
+pub fn library() -> String {
+    format!(
+        "Calls of libraries to record: {}, `all`, or LIBRARY:FUNCTION (libfoo.so:foo_read, \
+         /opt/foo/bin/foo:foo_read). Costs about a microsecond per call; other programs that use the \
+         library pay a part of it",
+        fathom_model::library::classes().join(", ")
+    )
+}
+
 /// Help of `--file-type`.
 pub fn file_types() -> String {
     let types = Filters::type_names().collect::<Vec<_>>().join(", ");
@@ -199,7 +209,13 @@ mod tests {
             .iter()
             .map(|c| c.name);
         let types = fathom_probe::Filters::type_names();
-        for word in classes.into_iter().chain(counters).chain(types) {
+        let libraries = fathom_model::library::classes().into_iter();
+        for word in classes
+            .into_iter()
+            .chain(counters)
+            .chain(types)
+            .chain(libraries)
+        {
             assert!(has_word(&help, word), "{word}");
         }
     }

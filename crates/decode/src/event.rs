@@ -2,7 +2,8 @@
 
 use fathom_model::abi::{
     BioRecord, BlockRecord, CacheFacts, CallRecord, CountersRecord, DataCallRecord, FaultRecord,
-    FileRecord, FrameRecord, IrqRecord, MountRecord, RECORD_DATA_CALL, SpanRecord, StackRecord,
+    FileRecord, FrameRecord, FunctionRecord, IrqRecord, LIBRARY_CALL_ABANDONED, LIBRARY_CALL_BEGUN,
+    LIBRARY_CALL_NONE, LibraryCallRecord, MountRecord, RECORD_DATA_CALL, SpanRecord, StackRecord,
     TaskRecord, WaitRecord, WideCallRecord, WritebackRecord,
 };
 use fathom_model::raw::Ring;
@@ -102,6 +103,22 @@ pub enum Event<'a> {
         function: &'a [u8],
         source: &'a [u8],
     },
+    /// A call of a library's function.
+    LibraryCall {
+        /// The fixed part.
+        record: LibraryCallRecord,
+        /// The path that was passed; empty if there is none.
+        path: &'a [u8],
+    },
+    /// A function whose calls are recorded.
+    Function {
+        /// The fixed part.
+        record: FunctionRecord,
+        /// Path of its library.
+        library: &'a [u8],
+        class: &'a [u8],
+        name: &'a [u8],
+    },
     /// A mount in the recorder's mount namespace.
     Mount {
         /// The fixed part.
@@ -135,6 +152,8 @@ impl Event<'_> {
             Event::Irq(r) => r.ts_ns.saturating_add(r.dur_ns),
             Event::Span(r) => r.ts_ns.saturating_add(r.dur_ns),
             Event::Counters(r) => r.request_ns.saturating_add(r.dur_ns),
+            Event::LibraryCall { record, .. } => record.ts_ns.saturating_add(record.dur_ns),
+            Event::Function { record, .. } => record.ts_ns,
         }
     }
 
@@ -171,6 +190,11 @@ impl Event<'_> {
     /// Whether the event names files and threads: it comes after the events
     /// of the same time that describe them.
     pub fn is_request(&self) -> bool {
+        if let Event::LibraryCall { record, .. } = self {
+            // They come before the system call that was made in the library call, or behind it.
+            let before = LIBRARY_CALL_BEGUN | LIBRARY_CALL_NONE | LIBRARY_CALL_ABANDONED;
+            return u32::from(record.flags) & before == 0;
+        }
         self.is_call()
             || matches!(
                 self,

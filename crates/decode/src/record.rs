@@ -2,9 +2,10 @@
 
 use fathom_model::abi::{
     BioRecord, BlockRecord, CacheFacts, CachedCallRecord, CallRecord, CountersRecord,
-    DataCallRecord, FaultRecord, FileRecord, FrameRecord, IrqRecord, MountRecord, NO_SIZE,
-    NO_SIZE32, OperationRecord, RECORD_BLOCK, RECORD_CACHED_CALL, RECORD_CALL, RECORD_CONTENT_PART,
-    RECORD_COUNTERS, RECORD_DATA_CALL, RECORD_FAULT, RECORD_FILE, RECORD_FRAME, RECORD_IRQ,
+    DataCallRecord, FaultRecord, FileRecord, FrameRecord, FunctionRecord, IrqRecord,
+    LibraryCallRecord, MountRecord, NO_SIZE, NO_SIZE32, OperationRecord, RECORD_BLOCK,
+    RECORD_CACHED_CALL, RECORD_CALL, RECORD_CONTENT_PART, RECORD_COUNTERS, RECORD_DATA_CALL,
+    RECORD_FAULT, RECORD_FILE, RECORD_FRAME, RECORD_FUNCTION, RECORD_IRQ, RECORD_LIBRARY_CALL,
     RECORD_MOUNT, RECORD_OPERATION, RECORD_SPAN, RECORD_STACK, RECORD_TASK, RECORD_WAIT,
     RECORD_WIDE_CALL, RECORD_WRITEBACK, SEGMENTS_SHIFT, SLOT_BYTES, SpanRecord, StackRecord,
     TaskRecord, WaitRecord, WideCallRecord, WritebackRecord,
@@ -166,6 +167,30 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
         (RECORD_COUNTERS, Ring::Slot) => CountersRecord::parse(bytes)
             .map(Event::Counters)
             .ok_or_else(|| short(CountersRecord::SIZE, bytes)),
+        (RECORD_LIBRARY_CALL, Ring::Wide) => {
+            let record = LibraryCallRecord::parse(bytes)
+                .ok_or_else(|| short(LibraryCallRecord::SIZE, bytes))?;
+            let mut rest = Rest {
+                bytes,
+                at: LibraryCallRecord::SIZE,
+            };
+            let path = rest.take(record.path_len)?;
+            Ok(Event::LibraryCall { record, path })
+        }
+        (RECORD_FUNCTION, Ring::Wide) => {
+            let record =
+                FunctionRecord::parse(bytes).ok_or_else(|| short(FunctionRecord::SIZE, bytes))?;
+            let mut rest = Rest {
+                bytes,
+                at: FunctionRecord::SIZE,
+            };
+            Ok(Event::Function {
+                record,
+                library: rest.take(record.library_len)?,
+                class: rest.take(record.class_len)?,
+                name: rest.take(record.name_len)?,
+            })
+        }
         (0, Ring::Slot) => Err(DecodeError::Empty),
         _ => Err(DecodeError::Kind { kind, ring }),
     }

@@ -68,6 +68,8 @@ fn tag(event: &Event<'_>) -> u32 {
         Event::Stack(r) => r.tid,
         Event::Counters(r) => r.tid,
         Event::Frame { record, .. } => record.stack,
+        Event::LibraryCall { record, .. } => record.tid,
+        Event::Function { record, .. } => u32::from(record.function),
     }
 }
 

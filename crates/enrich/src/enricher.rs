@@ -180,7 +180,7 @@ impl Enricher {
                 cgroup,
             } => {
                 known.tasks.event(record, cmdline, exe, cgroup);
-                self.calls.forget_thread(record.tid);
+                self.calls.task(record.event, record.tid);
                 layers.forget_thread(record.tid);
                 self.faults.forget_thread(record.tid);
             }
@@ -209,6 +209,15 @@ impl Enricher {
                 self.stacks
                     .frame(record, [object, build_id, function, source]);
             }
+            Event::LibraryCall { record, path } => {
+                self.calls.library.call(cpu, record, path, known);
+            }
+            Event::Function {
+                record,
+                library,
+                class,
+                name,
+            } => self.calls.library.function(record, [library, class, name]),
             Event::Counters(record) => {
                 let rid = layers
                     .requests
@@ -251,7 +260,7 @@ impl Enricher {
     }
 
     /// The rows since the last time: at most one batch each of `syscalls`, `faults`,
-    /// `writeback`, `files`, `file_paths` and `processes`, none that is empty. The last two
+    /// `user_calls`, `writeback`, `files`, `file_paths` and `processes`, none that is empty. The last two
     /// and `files` have the rows that are new or changed.
     pub fn take(&mut self) -> Vec<Batch> {
         let ((files, file_strings), (file_paths, path_strings)) = self.known.files.take();
@@ -264,6 +273,7 @@ impl Enricher {
             file_paths.into_batch(path_strings),
             processes.into_batch(process_strings),
             self.calls.take_flows(),
+            self.calls.library.take(),
             self.calls.take(),
             faults,
             writeback,

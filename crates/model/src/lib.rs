@@ -16,6 +16,7 @@ pub mod escape;
 pub mod failure;
 pub mod kind;
 pub mod layers;
+pub mod library;
 pub mod meta;
 pub mod perf_counters;
 pub mod raw;

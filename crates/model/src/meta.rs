@@ -378,6 +378,12 @@ pub struct LayerCounts {
     /// Rows of table `perf_counters`.
     #[serde(default)]
     pub counters: u64,
+    /// Rows of table `user_calls`.
+    #[serde(default)]
+    pub user_calls: u64,
+    /// Library calls without a row, because they nested more than 8 deep.
+    #[serde(default)]
+    pub user_calls_unseen: u64,
     /// Those without room, of all layers.
     pub lost: u64,
 }
@@ -391,6 +397,8 @@ impl LayerCounts {
         self.pagecache += cpu.caches;
         self.fs += cpu.spans;
         self.counters += cpu.counters;
+        self.user_calls += cpu.library_calls;
+        self.user_calls_unseen += cpu.library_unseen;
         self.lost += cpu.layers_lost;
     }
 }

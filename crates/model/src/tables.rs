@@ -11,7 +11,7 @@ use define::{MAX_RESERVED, value};
 
 /// Version of the tables and of the layout of a session. A reader refuses sessions of other
 /// versions.
-pub const SCHEMA_VERSION: u32 = 5;
+pub const SCHEMA_VERSION: u32 = 6;
 
 /// The parts of a block request's time.
 static BLOCK_TIMES: [Difference; 2] = [
@@ -151,6 +151,10 @@ tables! {
         dirtied: I32 null,
         /// Changes to metadata that joined a transaction of jbd2 (ext4).
         journal_handles: I32 null,
+        /// The innermost library call that made the call, in table user_calls; null for an operation,
+        /// and if no recorded function made it. After longjmp or an exception it may be a library
+        /// call that was left by that, until its place on the stack is used again.
+        user_call: I64 null,
     }
 
     /// One row per page fault on a mapped file: the first access to a page, or the first write to a
@@ -475,6 +479,59 @@ tables! {
         depth: I32 set,
     }
 
+    /// One row per call of a library's function, recorded with `--library`, including calls that were
+    /// still in progress when the recording or their thread ended.
+    USER_CALLS user_calls UserCallRows UserCallRow key [] {
+        /// Id of the library call, unique in the session.
+        user_call: I64 set,
+        /// When it began, CLOCK_MONOTONIC nanoseconds.
+        ts_ns: I64 set,
+        /// Until it returned, nanoseconds, with the time that fathom's probes took; for a call that
+        /// had not returned, its time so far. Null for a call that never returned, because of
+        /// longjmp or an exception.
+        dur_ns: I64 null,
+        /// Process (thread group) id.
+        pid: I32 set,
+        /// Thread id.
+        tid: I32 set,
+        /// Name of the thread.
+        comm: Str null,
+        /// CPU on which it ended.
+        cpu: I32 set,
+        /// Class of the function, as --library takes it; other for functions that --library names.
+        class: Str set,
+        /// Name of the function.
+        function: Str set,
+        /// Path of the library, or of the program that contains the function.
+        library: Str set,
+        /// Return value; null for a call that has not returned, and for functions without one. Of a
+        /// function that --library names, the register as a whole: of a number of 32 bits the upper
+        /// half means nothing.
+        ret: I64 null,
+        /// Whether the return value says that it failed.
+        failed: Bool set,
+        /// Descriptor that it used or returned, also that of a FILE; null if it has none.
+        fd: I32 null,
+        /// File behind the descriptor, in table files; null if it has none, with --path, and with
+        /// --detail raw.
+        file_id: I64 null,
+        /// The path that was passed, as passed; null if the function takes none.
+        path_arg: Str null,
+        /// Position in the file, of functions that take one.
+        file_offset: I64 null,
+        /// Bytes requested; null if the function takes no number of bytes.
+        size: I64 null,
+        /// Items requested, such as values of an MPI datatype; null if the function takes no number
+        /// of items.
+        items: I64 null,
+        /// Bytes moved, as the function reports; null if it does not.
+        bytes: I64 null,
+        /// The innermost recorded library call that made this one; null if none did.
+        parent: I64 null,
+        /// Number of recorded library calls that it is in.
+        depth: I32 set,
+    }
+
     /// The call stack of each call, recorded with `--stacks`: one row per call.
     STACKS stacks StackRows StackRow key [] {
         /// The request; null if the record of the call was lost.
@@ -686,8 +743,9 @@ tables! {
         /// CPU, -1 if unknown.
         cpu: I32 set,
         /// Name of the call; page_fault for rows of table faults, writeback for rows of table
-        /// writeback; block_request, wait, interrupt, stack, perf_counters, and fs_span for rows of
-        /// tables block, waits, irqs, stacks, and perf_counters, and for slices of file systems.
+        /// writeback; block_request, wait, interrupt, stack, user_call, perf_counters, and fs_span for
+        /// rows of tables block, waits, irqs, stacks, user_calls, and perf_counters, and for slices of
+        /// file systems.
         syscall: Str set,
         /// Layer of the event: user, syscall, pagecache, block, sched, irq, or fs; cpu for
         /// perf_counters, slices for rows of table slices that could not be written because the

@@ -28,6 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         counters: false,
         tail: false,
         stacks: false,
+        library: Default::default(),
         perf_counters: Default::default(),
     })?;
     probe.attach()?;

@@ -2,9 +2,14 @@
 
 use std::io;
 
+use crate::library::LibraryError;
+
 /// An error of the kernel side. Each says what happened and what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
+    /// A function of a library that is not there.
+    #[error(transparent)]
+    Library(#[from] LibraryError),
     /// The kernel has no description of its own types.
     #[error(
         "this kernel has no BTF (/sys/kernel/btf/vmlinux): fathom needs a kernel built with \

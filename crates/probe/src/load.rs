@@ -172,6 +172,8 @@ fn configure(
         network: descriptors::selects_network(&options.selection).into(),
         sockets: descriptors::selects_sockets(&options.selection).into(),
         streams: descriptors::selects_streams(options).into(),
+        library: hooks.serve(Feature::Library).into(),
+        reserved: 0,
     };
     // In the sections that the kernel side has for them.
     let constants = [
@@ -321,6 +323,9 @@ fn wanted(options: &ProbeOptions) -> Vec<Feature> {
     }
     if options.stacks {
         wanted.push(Feature::Stacks);
+    }
+    if !options.library.is_empty() {
+        wanted.push(Feature::Library);
     }
     wanted
 }

@@ -3,6 +3,7 @@
 use fathom_model::layers::LayerSet;
 
 use crate::filter::Filters;
+use crate::library::Wanted;
 use crate::perf_counters::PerfCounters;
 use crate::selection::Selection;
 use crate::{Content, Detail};
@@ -35,6 +36,8 @@ pub struct ProbeOptions {
     pub tail: bool,
     /// From where in its program each call was made.
     pub stacks: bool,
+    /// Functions of libraries whose calls are recorded.
+    pub library: Wanted,
     /// Counters of perf that are read of each request.
     pub perf_counters: PerfCounters,
 }

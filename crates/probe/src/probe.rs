@@ -12,8 +12,9 @@ use libbpf_rs::{IterOpts, Link, MapCore, MapFlags, MapIterOpts, MapType, Object}
 
 use crate::call_counters::CallCounters;
 use crate::error::ProbeError;
-use crate::hooks::{Feature, Hooks, NO_COUNTERS, NO_STACKS};
+use crate::hooks::{Feature, Hooks, NO_COUNTERS, NO_LIBRARY, NO_STACKS};
 use crate::in_flight::InFlight;
+use crate::library::Libraries;
 use crate::load::{self, Loaded, Room};
 use crate::maps::map;
 use crate::mounts::Mounts;
@@ -44,6 +45,7 @@ pub struct Probe {
     mounts: Option<Mounts>,
     counted: CallCounters,
     stacks: Option<Stacks>,
+    libraries: Option<Libraries>,
     perf_counters: Vec<PerfCounter>,
     /// The counters that the machine has.
     counters: PerfCounters,
@@ -72,6 +74,10 @@ impl Probe {
             per_cpu,
         )?;
         let stats = Stats::new(map(&object, "stats")?.as_fd(), cpus)?;
+        let library = hooks.serve(Feature::Library);
+        let multi = hooks.has("library_enter_multi");
+        // Those of processes that run already are among their mappings.
+        let of_system = options.filters.pids().is_empty() && !options.all_tasks;
         let live = LiveTasks::new(map(&object, ".data.live")?.as_fd())?;
         Ok(Self {
             links: Vec::new(),
@@ -90,6 +96,7 @@ impl Probe {
             mounts: Mounts::open().ok(),
             counted: CallCounters::default(),
             stacks: options.stacks.then(Stacks::new),
+            libraries: library.then(|| Libraries::new(options.library.clone(), of_system, multi)),
             perf_counters,
             counters: room.perf_counters,
             stopped: false,
@@ -102,6 +109,10 @@ impl Probe {
     /// [`Probe::hooks`]; only without the system call hooks is it an error.
     pub fn attach(&mut self) -> Result<(), ProbeError> {
         self.links = self.hooks.attach(&mut self.object, self.cpus)?;
+        if let Some(libraries) = &mut self.libraries {
+            libraries.prepare(&mut self.object)?;
+        }
+        self.note_libraries();
         if self.hooks.is_attached("counters_switch") {
             // Without this the programs read nothing.
             self.counters.open(&self.object, self.cpus)?;
@@ -112,6 +123,12 @@ impl Probe {
             }
         }
         Ok(())
+    }
+
+    fn note_libraries(&mut self) {
+        let libraries = self.libraries.as_mut();
+        let found = libraries.map(Libraries::take_hooks).unwrap_or_default();
+        self.hooks.list.extend(found);
     }
 
     /// The build of the programs that was chosen, and the hooks that were
@@ -130,6 +147,12 @@ impl Probe {
     pub fn missing_stacks(&self) -> Option<&Hook> {
         let mut missing = self.hooks.list.iter().filter(|hook| !hook.attached);
         missing.find(|hook| hook.note.starts_with(NO_STACKS))
+    }
+
+    /// Why no calls of libraries are recorded although the options ask for them.
+    pub fn missing_libraries(&self) -> Option<&Hook> {
+        let mut missing = self.hooks.list.iter().filter(|hook| !hook.attached);
+        missing.find(|hook| hook.note.starts_with(NO_LIBRARY))
     }
 
     /// The counters of perf that the options ask for, and what became of each.
@@ -181,7 +204,13 @@ impl Probe {
             self.iterate("adopt")?;
         }
         let chosen = (!self.all_tasks).then_some(pids);
-        adopt::descriptions(chosen, self.paths)
+        let described = adopt::descriptions(chosen, self.paths)?;
+        if let Some(libraries) = &mut self.libraries {
+            libraries.follow_all(std::slice::from_ref(&described));
+            libraries.look(&mut self.object);
+        }
+        self.note_libraries();
+        Ok(described)
     }
 
     /// The calls in which recorded threads are now, and the operations that have not completed.
@@ -256,6 +285,14 @@ impl Probe {
         });
         let from = out.len();
         self.wide.drain(out);
+        if let Some(libraries) = &mut self.libraries {
+            libraries.follow_all(out.get(from..).unwrap_or_default());
+            if !self.stopped {
+                libraries.look(&mut self.object);
+            }
+            out.extend(libraries.take_records());
+        }
+        self.note_libraries();
         out.extend(self.in_flight.0.take());
         if let Some(stacks) = &mut self.stacks {
             stacks.number(out.get_mut(from..).unwrap_or_default());
@@ -279,6 +316,9 @@ impl Probe {
             return Ok(());
         }
         self.links.clear();
+        if let Some(libraries) = &mut self.libraries {
+            libraries.stop();
+        }
         self.stopped = true;
         // A program that another CPU was in when it was detached ends within
         // microseconds; the kernel has no call that waits for it.

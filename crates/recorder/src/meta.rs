@@ -170,6 +170,7 @@ fn others_as_given(options: &Options, target: &Target, plan: &Plan) -> Vec<Strin
         (!options.layers.is_empty()).then(|| format!("--layers {}", plan.layers.names())),
         (!counters.is_empty()).then(|| format!("--counters {}", counters.names())),
         given(options.stacks, "--stacks"),
+        (!options.library.is_empty()).then(|| format!("--library {}", options.library.join(","))),
         (options.rows != Rows::All).then(|| "--rows tail".to_string()),
         slower_than.map(|time| format!("--slower-than {time:?}")),
         sample.map(|sample| format!("--sample {sample}")),

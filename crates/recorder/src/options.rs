@@ -35,6 +35,8 @@ pub struct Options {
     pub content_max: Option<u32>,
     /// Record from where in its program each call was made.
     pub stacks: bool,
+    /// Functions of libraries whose calls are recorded: classes, and `LIBRARY:FUNCTION`.
+    pub library: Vec<String>,
     /// Counters of perf that are read of each call.
     pub perf_counters: Vec<String>,
     /// Which tasks, files and calls are recorded.
@@ -73,6 +75,7 @@ impl Default for Options {
             content: Content::None,
             content_max: None,
             stacks: false,
+            library: Vec::new(),
             perf_counters: Vec::new(),
             filters: FilterArgs::default(),
             duration: None,

@@ -5,7 +5,7 @@ use fathom_model::layers::{Layer, LayerSet};
 use fathom_model::meta::Keep;
 use fathom_probe::{
     self as probe, Content, FilterArgs, Filters, PerfCounters, ProbeOptions, Selection, User,
-    usual_layers,
+    Wanted, usual_layers,
 };
 
 use crate::stalls::{self, Stalls};
@@ -66,6 +66,13 @@ impl Plan {
             .is_some_and(|share| !(share > 0.0 && share <= 1.0))
         {
             return refuse("--budget: a share of the processors' time is above 0 and at most 100%");
+        }
+        let library = Wanted::parse(&options.library).map_err(RecordError::input)?;
+        if counters && !library.is_empty() {
+            return refuse(
+                "--detail counters records no single calls: it cannot be combined with \
+                 --library",
+            );
         }
         let perf_counters =
             PerfCounters::parse(&options.perf_counters).map_err(RecordError::input)?;
@@ -128,6 +135,7 @@ impl Plan {
                 counters,
                 tail,
                 stacks: options.stacks,
+                library,
                 perf_counters,
             },
         })

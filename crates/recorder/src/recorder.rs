@@ -228,6 +228,9 @@ fn warnings(options: &Options, plan: &Plan, probe: &Probe) -> Vec<String> {
     if let (true, Some(hook)) = (options.stacks, probe.missing_stacks()) {
         warnings.push(format!("--stacks: {}", hook.note));
     }
+    if let (false, Some(hook)) = (options.library.is_empty(), probe.missing_libraries()) {
+        warnings.push(format!("--library: {}", hook.note));
+    }
     warnings.extend(refused_counters(probe.perf_counters()));
     if !options.layers.is_empty() {
         for hook in probe.hooks().iter().filter(|hook| !hook.attached) {

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::counters::{self, CallCounters};
 use crate::error::ReportError;
+use crate::library::{self, LibraryFunction};
 use crate::queues::{Queue, ReadAhead, queues, read_ahead, thousandths};
 use crate::section::Layout::{Flexible, Left, Right};
 use crate::section::{Section, TOP, sparkline, total};
@@ -34,6 +35,8 @@ pub struct Layers {
     pub read_ahead: Vec<ReadAhead>,
     /// Counters of perf by call, by total time; empty when none was recorded.
     pub counters: Vec<CallCounters>,
+    /// Calls of libraries, by function.
+    pub library: Vec<LibraryFunction>,
     /// Threads that were interrupted, by time.
     pub interrupts: Vec<Interrupt>,
 }
@@ -147,6 +150,7 @@ impl Layers {
             })?,
             queues: queues(db)?,
             counters: counters::by_call(db)?,
+            library: library::functions(db)?,
             read_ahead: read_ahead(db)?,
             threads: thread_states(db)?,
             waits: rows(db, &format!("FROM by_wait LIMIT {TOP}"), |row| {
@@ -377,6 +381,7 @@ impl Layers {
                 })
                 .collect(),
         });
+        sections.push(library::section(&self.library));
         sections.push(counters::section(&self.counters));
         sections.retain(|section| !section.rows.is_empty());
         sections

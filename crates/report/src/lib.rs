@@ -10,6 +10,7 @@ mod findings;
 mod gather;
 mod html;
 mod layers;
+mod library;
 mod queues;
 mod report;
 mod sarif;
@@ -23,6 +24,7 @@ pub use findings::{Findings, diagnosis_in_passing, finding_rows};
 pub use gather::ReportInput;
 pub use html::to_html;
 pub use layers::{CachedFile, Device, Interrupt, LayerTime, Layers, Wait};
+pub use library::LibraryFunction;
 pub use queues::{Queue, ReadAhead};
 pub use report::{
     Bucket, Calls, CallsOnFile, Cost, ErrorCount, FileActivity, Files, Latency, Loss, LossPlace,

@@ -208,6 +208,9 @@ pub struct RecordArgs {
     /// exists. Costs more than all other options together
     #[arg(long)]
     pub stacks: bool,
+    /// Calls of libraries to record.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help = help::library())]
+    pub library: Vec<String>,
     /// perf counters to read per call.
     #[arg(long, value_name = "LIST", help = help::counters())]
     pub counters: Vec<String>,

@@ -115,6 +115,7 @@ fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
         },
         content_max: args.content_max,
         stacks: args.stacks,
+        library: args.library.clone(),
         perf_counters: args.counters.clone(),
         filters,
         duration: args.duration,

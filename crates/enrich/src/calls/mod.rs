@@ -12,6 +12,7 @@ pub(crate) mod call;
 pub(crate) mod content;
 mod flows;
 mod labels;
+pub(crate) mod library;
 mod names;
 mod network;
 mod operations;
@@ -19,7 +20,9 @@ mod outcome;
 mod plan;
 mod structs;
 
-use fathom_model::abi::{CALL_NO_CONTENT, DataCallRecord, FileRecord};
+use fathom_model::abi::{
+    CALL_NO_CONTENT, DataCallRecord, FileRecord, TASK_EXEC, TASK_EXIT, TASK_FORK,
+};
 use fathom_model::batch::{Batch, NULL_I64, Null};
 use fathom_model::tables::{SyscallRow, SyscallRows};
 use fathom_model::{StrId, StringTable};
@@ -34,6 +37,7 @@ use call::Call;
 use content::{Columns, ContentCounts, Contents};
 use flows::Flows;
 use labels::{CallLabels, Labels};
+use library::LibraryCalls;
 use outcome::Outcome;
 use plan::{PLANS, Plan};
 
@@ -50,6 +54,8 @@ pub(crate) struct Calls {
     positions: Positions,
     contents: Contents,
     flows: Flows,
+    /// Calls of libraries.
+    pub(crate) library: LibraryCalls,
     path: Vec<u8>,
     /// Rows that were made, taken or not.
     made: u64,
@@ -68,6 +74,7 @@ impl Calls {
             positions: Positions::new(calls_left_out),
             contents: Contents::default(),
             flows: Flows::default(),
+            library: LibraryCalls::default(),
             path: Vec::new(),
             made: 0,
             spare: Vec::new(),
@@ -156,6 +163,10 @@ impl Calls {
             added_pages: cache.added,
             dirtied: cache.dirtied,
             journal_handles: cache.handles,
+            user_call: match call.operation {
+                Some(_) => NULL_I64,
+                None => self.library.around(r.tid, r.ts_ns),
+            },
         });
     }
 
@@ -186,18 +197,22 @@ impl Calls {
         self.flows.take()
     }
 
-    /// The same for a thread.
-    pub(crate) fn forget_thread(&mut self, tid: u32) {
+    /// The same for a thread to which `event` happened.
+    pub(crate) fn task(&mut self, event: u8, tid: u32) {
         self.strings.forget_thread(tid);
+        self.library.forget_name(tid);
+        if [TASK_FORK, TASK_EXEC, TASK_EXIT].contains(&u32::from(event)) {
+            self.library.forget_calls(tid);
+        }
     }
 
     pub(crate) fn pending_rows(&self) -> usize {
-        self.rows.len()
+        self.rows.len() + self.library.pending_rows()
     }
 
     /// Bytes of strings in these rows.
     pub(crate) fn pending_bytes(&self) -> usize {
-        self.strings.table.bytes()
+        self.strings.table.bytes() + self.library.pending_bytes()
     }
 
     pub(crate) fn content_counts(&self) -> ContentCounts {

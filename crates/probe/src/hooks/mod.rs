@@ -24,6 +24,9 @@ pub(crate) use layers::layer_config;
 /// The consequence of missing stacks.
 pub(crate) const NO_STACKS: &str = "call stacks are not recorded";
 
+/// The consequence of missing programs for libraries.
+pub(crate) const NO_LIBRARY: &str = "calls of libraries are not recorded";
+
 /// The consequence of the missing hook of counters.
 pub(crate) const NO_COUNTERS: &str = "perf counters are not recorded: counts of other tasks while a request \
                            is off the CPU could not be separated from its own";
@@ -57,6 +60,8 @@ pub(crate) enum Feature {
     Sched,
     /// Call stacks.
     Stacks,
+    /// Calls of libraries.
+    Library,
     Counters,
 }
 
@@ -73,14 +78,14 @@ impl Feature {
             Layer::Block | Layer::Device => &[Feature::Block],
             Layer::Sched => &[Feature::Sched],
             Layer::Irq => &[Feature::Irq],
-            Layer::User => &[Feature::Stacks],
+            Layer::User => &[Feature::Stacks, Feature::Library],
             Layer::Cpu => &[Feature::Counters],
         }
     }
 
     /// Optional features. If the kernel refuses one, fathom loads the programs again without it.
     /// With each: its name and the data that is missing without it.
-    pub(crate) const OPTIONAL: [(Feature, &str, &str); 11] = [
+    pub(crate) const OPTIONAL: [(Feature, &str, &str); 12] = [
         (
             Feature::Faults,
             "page faults",
@@ -121,6 +126,7 @@ impl Feature {
         ),
         (Feature::Sched, "layer sched", "waits are not recorded"),
         (Feature::Stacks, "stacks", NO_STACKS),
+        (Feature::Library, "library", NO_LIBRARY),
         (Feature::Counters, "counters", NO_COUNTERS),
     ];
 }
@@ -277,7 +283,8 @@ impl Hooks {
         cpus: usize,
     ) -> Result<Vec<Link>, ProbeError> {
         let mut links = Vec::new();
-        for chosen in &self.chosen {
+        let at_once = |chosen: &&Chosen| !matches!(chosen.at, At::Functions { .. });
+        for chosen in self.chosen.iter().filter(at_once) {
             let program = object
                 .progs_mut()
                 .find(|program| program.name() == chosen.program)
@@ -361,6 +368,9 @@ fn fits(at: At, section: &str, features: &Features) -> bool {
             .strip_prefix("tp_btf/")
             .is_some_and(|name| features.tracepoint_takes(name, arguments, first)),
         At::Perf { config, .. } => perf::is_there(config),
+        At::Functions { multi } => {
+            !multi || features.enumerator("BPF_TRACE_UPROBE_MULTI").is_some()
+        }
     }
 }
 

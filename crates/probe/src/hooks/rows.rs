@@ -1,7 +1,7 @@
 //! All attach points, in the order of attaching: what is missing without each, and what it needs
 //! from the kernel.
 
-use super::{Feature, NO_COUNTERS, NO_STACKS};
+use super::{Feature, NO_COUNTERS, NO_LIBRARY, NO_STACKS};
 
 const NO_LOCKS: &str = "waits for locks of the kernel have the reason other";
 
@@ -44,6 +44,9 @@ pub(super) enum At {
         /// Its number.
         config: u32,
     },
+    /// Functions of libraries, to which crate::library attaches. `multi`: many at once, which
+    /// kernels can since 6.6.
+    Functions { multi: bool },
 }
 
 /// A tracepoint that has the same form in all kernels.
@@ -110,6 +113,27 @@ macro_rules! either {
                 at: At::Section,
             }),+],
             without: $without,
+            required: false,
+        }
+    };
+}
+
+/// Entry or return of functions of libraries.
+macro_rules! library {
+    ($multi:literal, $single:literal) => {
+        Row {
+            feature: Feature::Library,
+            forms: &[
+                Form {
+                    program: $multi,
+                    at: At::Functions { multi: true },
+                },
+                Form {
+                    program: $single,
+                    at: At::Functions { multi: false },
+                },
+            ],
+            without: NO_LIBRARY,
             required: false,
         }
     };
@@ -439,4 +463,6 @@ pub(super) const ROWS: &[Row] = &[
     // Behind the program that records the call.
     tracepoint!(Stacks, "call_stack", NO_STACKS),
     tracepoint!(Counters, "counters_switch", NO_COUNTERS),
+    library!("library_enter_multi", "library_enter_single"),
+    library!("library_return_multi", "library_return_single"),
 ];

@@ -16,7 +16,7 @@ use fathom_model::abi::{FrameRecord, NO_OFFSET, RECORD_FRAME, RECORD_STACK, Stac
 use fathom_model::raw::{RawChunk, Ring};
 use framehop::{MayAllocateDuringUnwind, Unwinder};
 
-use crate::rings::append_framed;
+use crate::rings::{append_framed, framed};
 use objects::Objects;
 use process::{Cache, Process};
 
@@ -194,15 +194,6 @@ impl Stacks {
             bytes,
         })
     }
-}
-
-/// The first record of the bytes of a wide ring, and what is behind it.
-fn framed(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, _) = bytes.split_first_chunk::<4>()?;
-    let length = u32::from_ne_bytes(*length) as usize;
-    let record = bytes.get(8..8 + length)?;
-    let behind = (8 + length).next_multiple_of(8);
-    Some((record, bytes.get(behind..).unwrap_or_default()))
 }
 
 /// How much of the unwinder's memory is allocated while it works.
