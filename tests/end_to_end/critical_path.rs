@@ -1,6 +1,6 @@
 //! The critical path of a request, compared with times that the program itself measured.
 
-use fathom_tests::{Record, Scratch, need_program, need_root, session};
+use fathom_tests::{Record, Recording, Scratch, need_program, need_root, session};
 use serde_json::Value;
 
 /// One thread holds a lock while it syncs; the other one waits for the lock. The first begins to
@@ -73,4 +73,61 @@ fn a_wait_for_a_lock_leads_to_its_owner() {
     assert!(of_owner_ns * 10 > dur_ns * 9, "{of_owner_ns} of {dur_ns}");
     let syncs = |segment: &&Value| segment["syscall"] == "fdatasync";
     assert!(segments.iter().filter(syncs).count() >= 30);
+    in_sql(&recording, &path);
+}
+
+/// The rows of table function `critical_path` are the segments of `path`, which is of a request.
+fn in_sql(recording: &Recording, path: &Value) {
+    let (rid, tid) = (&path["rid"], &path["tid"]);
+    let (from_ns, until_ns) = (&path["from_ns"], &path["until_ns"]);
+    let members = [
+        ("culprit_kind", "/culprit/kind"),
+        ("culprit", "/culprit/name"),
+        ("culprit_tid", "/culprit/tid"),
+        ("block_ts_ns", "/block/ts_ns"),
+        ("block_device", "/block/device"),
+        ("block_op", "/block/op"),
+        ("block_bytes", "/block/bytes"),
+        ("block_path", "/block/path"),
+        ("block_part", "/block/part"),
+        ("because_tid", "/because/tid"),
+        ("because_reason", "/because/reason"),
+        ("because_syscall", "/because/syscall"),
+        ("because_rid", "/because/rid"),
+    ];
+    let own = [
+        "ts_ns", "dur_ns", "depth", "tid", "comm", "pid", "process", "state", "reason", "syscall",
+        "rid", "path",
+    ];
+    let own = own.map(|name| (name, format!("/{name}")));
+    let members = members.map(|(name, at)| (name, at.to_owned()));
+    let segments = path["segments"].as_array().unwrap();
+    let of_thread = format!("critical_path({tid}, {from_ns}, {until_ns})");
+    for call in [format!("critical_path({rid})"), of_thread.clone()] {
+        let rows = recording.rows(&format!("FROM {call} ORDER BY ts_ns"));
+        assert_eq!(rows.len(), segments.len(), "{call}");
+        for (row, segment) in rows.iter().zip(segments) {
+            for (column, at) in own.iter().chain(&members) {
+                let expected = segment.pointer(at).unwrap_or(&Value::Null);
+                assert_eq!(row.value(column), expected, "{call}: {column} of {segment}");
+            }
+        }
+    }
+    let dur_ns = format!("(SELECT dur_ns FROM syscalls WHERE rid = {rid})");
+    let sum = format!("SELECT sum(dur_ns) - {dur_ns} FROM critical_path({rid})");
+    assert_eq!(recording.number(&sum), 0);
+    // Several calls in one statement, and null for the thread's whole time.
+    let several = format!(
+        "SELECT count(*) FROM critical_path({tid}, NULL, NULL) a, critical_path({rid}) b, \
+         {of_thread} c WHERE a.depth = 0 AND a.ts_ns < b.ts_ns AND b.ts_ns = c.ts_ns"
+    );
+    assert!(recording.number(&several) > 0);
+    let refused = |sql: &str| session::try_query(&recording.session, sql).err().unwrap();
+    let unknown = refused("FROM critical_path(999999999)");
+    assert!(
+        unknown.contains("no request 999999999 in this session"),
+        "{unknown}"
+    );
+    let lateral = refused("SELECT count(*) FROM syscalls s, critical_path(s.rid) p");
+    assert!(lateral.contains("is not a whole number"), "{lateral}");
 }

@@ -67,7 +67,7 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
 
 /// Runs the SQL worker process of another fathom.
 pub fn sql_worker() -> Result<u8, Failure> {
-    worker::serve()
+    worker::serve(fathom_path::sql_rows)
         .map(|()| 0)
         .map_err(|e| Failure::input(anyhow::anyhow!(e)))
 }

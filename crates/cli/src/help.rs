@@ -109,6 +109,7 @@ mod analysis {
         let tables = fathom_model::tables::TABLES.iter().map(|table| table.name);
         let mut text = wrapped("Tables:", tables);
         text.push_str(&wrapped("Views:", fathom_query::view_names()));
+        text.push_str(&format!("Function: {}.\n", fathom_query::PATH_FORMS));
         text.push_str(
             "`fathom query SESSION 'DESCRIBE by_file'` lists columns; docs/schema.md explains them.
 A statement can read only this session and cannot write.",

@@ -38,7 +38,7 @@ pub enum PathError {
     /// More rows than memory is meant for.
     #[error(
         "the window contains more than {0} waits on the way; choose a shorter one with --from and \
-         --until"
+         --until, in SQL with from_ns and until_ns"
     )]
     TooLong(usize),
 }

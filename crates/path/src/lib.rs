@@ -13,6 +13,7 @@ mod label;
 mod name;
 pub mod rows;
 mod segment;
+mod sql;
 pub mod walk;
 
 pub use critical_path::{CriticalPath, Scope};
@@ -21,3 +22,4 @@ pub use name::Name;
 pub use segment::{
     Because, BlockPart, Culprit, CulpritKind, Request, Segment, State, Total, totals,
 };
+pub use sql::sql_rows;

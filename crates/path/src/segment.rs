@@ -55,6 +55,21 @@ pub enum CulpritKind {
     Unknown,
 }
 
+impl CulpritKind {
+    /// Its name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            CulpritKind::Thread => "thread",
+            CulpritKind::BlockRequest => "block_request",
+            CulpritKind::Timer => "timer",
+            CulpritKind::Network => "network",
+            CulpritKind::Signal => "signal",
+            CulpritKind::Interrupt => "interrupt",
+            CulpritKind::Unknown => "unknown",
+        }
+    }
+}
+
 /// The cause of a wait.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Culprit {
@@ -76,6 +91,17 @@ pub enum BlockPart {
     Device,
     /// Completed: until the waiting thread was woken.
     Completion,
+}
+
+impl BlockPart {
+    /// Its name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            BlockPart::Queue => "queue",
+            BlockPart::Device => "device",
+            BlockPart::Completion => "completion",
+        }
+    }
 }
 
 /// The block request that ended a wait.

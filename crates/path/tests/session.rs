@@ -4,7 +4,7 @@
 use fathom_model::layers::Layer;
 use fathom_model::meta::{RecordedLayer, SessionMeta};
 use fathom_path::{CriticalPath, PathError, Scope, Segment};
-use fathom_query::{Db, Limits};
+use fathom_query::{Db, Limits, PathCall, QueryError};
 use fathom_testkit::sample::{self, Call, Files, START};
 use fathom_testkit::waits::{self, Block, Wait};
 
@@ -215,6 +215,60 @@ fn requests_and_windows_of_sessions() {
     let db = Db::open_parts(&meta(), |table| files.parts(table), Limits::default()).unwrap();
     let without = CriticalPath::gather(&db, &sample::meta(), Scope::Request(1));
     assert!(without.unwrap_err().to_string().contains("--layers sched"));
+}
+
+/// The rows of table function `critical_path` are the segments of the path.
+#[test]
+fn rows_for_sql() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = server(dir.path());
+    let db = Db::open_parts(&meta(), |table| files.parts(table), Limits::default()).unwrap();
+    let rows = fathom_path::sql_rows(&db, &meta(), PathCall::Request(2)).unwrap();
+    assert_eq!(rows.iter().map(|row| row.dur_ns).sum::<i64>(), 10_000);
+    let call = PathCall::Thread {
+        tid: 100,
+        from_ns: Some(START + 1_000),
+        until_ns: Some(START + 110_000),
+    };
+    let rows = fathom_path::sql_rows(&db, &meta(), call).unwrap();
+    assert_eq!(rows.iter().map(|row| row.dur_ns).sum::<i64>(), 109_000);
+    let path = gather(&files, window(100, 1_000, 110_000)).unwrap();
+    assert_eq!(rows.len(), path.segments.len());
+    let device = &rows[11];
+    assert_eq!(
+        (device.ts_ns, device.depth, device.tid, device.state),
+        (START + 60_000, 1, 101, "blocked")
+    );
+    assert_eq!(device.comm.as_deref(), Some("helper"));
+    assert_eq!(device.process.as_deref(), Some("server"));
+    assert_eq!(device.reason.as_deref(), Some("disk"));
+    assert_eq!(
+        (device.syscall.as_deref(), device.rid),
+        (Some("fdatasync"), Some(1))
+    );
+    assert_eq!(
+        (
+            device.culprit_kind,
+            device.culprit.as_deref(),
+            device.culprit_tid
+        ),
+        (Some("block_request"), Some("vda"), None)
+    );
+    assert_eq!(device.block_ts_ns, Some(START + 22_000));
+    assert_eq!(
+        (device.block_device.as_deref(), device.block_op.as_deref()),
+        (Some("vda"), Some("write"))
+    );
+    assert_eq!(
+        (device.block_bytes, device.block_part),
+        (Some(4096), Some("device"))
+    );
+    assert_eq!(
+        (device.because_tid, device.because_reason.as_deref()),
+        (Some(100), Some("futex"))
+    );
+    let error = fathom_path::sql_rows(&db, &meta(), PathCall::Request(77)).unwrap_err();
+    assert!(matches!(&error, QueryError::CriticalPath(text) if text.starts_with("no request 77")));
 }
 
 /// A thread that was blocked when the recording began, and one whose return was not seen.

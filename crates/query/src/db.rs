@@ -17,9 +17,10 @@ use crate::findings::FindingRow;
 use crate::limits::Limits;
 use crate::place::Place;
 use crate::rows::Rows;
+use crate::sql_policy::Checked;
 use crate::views::VIEWS;
 use crate::watchdog::Watchdog;
-use crate::{QueryError, findings, percentiles, session_row, sql_policy, tables};
+use crate::{FindPath, QueryError, findings, paths, percentiles, session_row, sql_policy, tables};
 
 /// Number of stored calls up to which percentiles of the views are exact: the database keeps about
 /// 20 bytes per call for them, outside of its memory limit. With more calls, percentiles come from
@@ -129,6 +130,7 @@ impl Db {
             .map_err(db)?;
         session_row::create(&connection, meta).map_err(db)?;
         findings::create(&connection).map_err(db)?;
+        paths::create(&connection).map_err(db)?;
         let mut allowed = Vec::new();
         for table in TABLES {
             let files = parts(table.name);
@@ -221,11 +223,49 @@ impl Db {
     /// When `sql` is anything but one statement that selects from this session,
     /// when it is wrong, and when it exceeds a limit.
     pub fn query(&self, sql: &str) -> Result<Rows<'_>, QueryError> {
+        let checked = self.check(sql)?;
+        if !checked.paths.is_empty() {
+            return Err(QueryError::CriticalPath(format!(
+                "{} is available in fathom query and on the page only",
+                paths::NAME
+            )));
+        }
+        self.run(&checked.sql)
+    }
+
+    /// Checks a statement, which is then to be run by [`Db::run`].
+    ///
+    /// # Errors
+    ///
+    /// When `sql` is anything but one statement that selects from this session.
+    pub(crate) fn check(&self, sql: &str) -> Result<Checked, QueryError> {
         if self.busy.get() {
             return Err(QueryError::Busy);
         }
-        let sql = sql_policy::check(&self.connection, sql)?;
-        self.run(&sql)
+        sql_policy::check(&self.connection, sql)
+    }
+
+    /// Computes the critical paths that a statement asks for, in place of those of the statement
+    /// before it.
+    ///
+    /// # Errors
+    /// The errors of `find`, and when the database fails.
+    pub(crate) fn fill_paths(
+        &self,
+        statement: &Checked,
+        meta: &SessionMeta,
+        find: FindPath,
+    ) -> Result<(), QueryError> {
+        let db = |e: duckdb::Error| QueryError::from_db(&e, &self.limits, false);
+        if statement.paths.is_empty() {
+            return Ok(());
+        }
+        paths::clear(&self.connection).map_err(db)?;
+        for call in &statement.paths {
+            let rows = find(self, meta, *call)?;
+            paths::add(&self.connection, *call, &rows).map_err(db)?;
+        }
+        Ok(())
     }
 
     /// Fills table `findings`, which is empty until then.

@@ -52,6 +52,9 @@ pub enum QueryError {
         path: String,
         reason: String,
     },
+    /// A critical path that a statement asks for cannot be computed.
+    #[error("{0}")]
+    CriticalPath(String),
     /// The files of a table do not hold its columns.
     #[error(
         "table {table} cannot be read: {detail}; the session is damaged or was not written by fathom"

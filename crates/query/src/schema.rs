@@ -7,7 +7,7 @@ use fathom_model::tables::{Column, Stored, TABLES, Table};
 
 use crate::tables::sql_type;
 use crate::views::{self, Doc, VIEWS};
-use crate::{QueryError, findings, session_row};
+use crate::{QueryError, findings, paths, session_row};
 
 /// A table or view, described.
 #[derive(Clone, Debug)]
@@ -153,6 +153,20 @@ pub fn schema_markdown() -> Result<String, QueryError> {
         {
             let _ = writeln!(out, "| `{name}` | {sql_type} | {} |", cell(doc));
         }
+    }
+    let doc = views::parse_doc(paths::SQL);
+    let _ = write!(
+        out,
+        "\n## Functions\n\n### {}\n\n`{}`\n\n{}\n\n| Column | Type | Meaning |\n|---|---|---|\n",
+        paths::NAME,
+        paths::FORMS.replace("), ", ")`, `"),
+        doc.row
+    );
+    let types = db.columns(paths::TABLE)?;
+    for (name, meaning) in &doc.columns {
+        let of = types.iter().find(|(column, _)| column == name);
+        let sql_type = of.map_or("", |(_, sql_type)| sql_type);
+        let _ = writeln!(out, "| `{name}` | {sql_type} | {} |", cell(meaning));
     }
     Ok(out)
 }

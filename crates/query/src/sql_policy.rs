@@ -11,14 +11,17 @@
 //!    (`enable_logging` writes files, `query` runs text that was not checked),
 //!    and what a later version of the database adds is not known.
 
+use std::collections::BTreeSet;
+
 use duckdb::Connection;
 use serde_json::Value;
 
 use crate::error::message;
-use crate::{QueryError, escape};
+use crate::{PathCall, QueryError, escape, paths};
 
 /// Table functions that compute, or that describe this database.
 const TABLE_FUNCTIONS: &[&str] = &[
+    paths::NAME,
     "duckdb_columns",
     "duckdb_functions",
     "duckdb_keywords",
@@ -48,8 +51,17 @@ const REFUSED_FUNCTIONS: &[&str] = &["getenv", "nextval", "setseed", "sleep_ms",
 /// risk, and no query written by hand comes near.
 const MAX_DEPTH: usize = 1000;
 
-/// The statement to run for `sql`: the text itself when it is acceptable.
-pub(crate) fn check(connection: &Connection, sql: &str) -> Result<String, QueryError> {
+/// A statement that is acceptable.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    /// Its text.
+    pub sql: String,
+    /// The critical paths that it asks for.
+    pub paths: BTreeSet<PathCall>,
+}
+
+/// Checks that `sql` is acceptable.
+pub(crate) fn check(connection: &Connection, sql: &str) -> Result<Checked, QueryError> {
     let (prefix, select) = split_explain(sql);
     if select.contains('\0') {
         return Err(QueryError::NotASelect(
@@ -99,7 +111,10 @@ pub(crate) fn check(connection: &Connection, sql: &str) -> Result<String, QueryE
         }
     }
     check_functions(&tree)?;
-    Ok(format!("{prefix}{select}"))
+    Ok(Checked {
+        sql: format!("{prefix}{select}"),
+        paths: paths::calls(&tree)?,
+    })
 }
 
 /// Keywords of SQL that are likely meant as columns, and the columns that are meant.

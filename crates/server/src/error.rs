@@ -100,7 +100,10 @@ impl ApiError {
     pub fn of_user_sql(error: QueryError) -> Self {
         let wrong = matches!(
             error,
-            QueryError::NotASelect(_) | QueryError::Function(_) | QueryError::Sql(_)
+            QueryError::NotASelect(_)
+                | QueryError::Function(_)
+                | QueryError::Sql(_)
+                | QueryError::CriticalPath(_)
         );
         let memory = matches!(error, QueryError::Memory { .. } | QueryError::Died { .. });
         let mut error = Self::from(error);

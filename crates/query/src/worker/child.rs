@@ -14,7 +14,7 @@ use super::confine::{self, Confined};
 use super::frames::{self, ASK, BYTES, DONE, FAILED, READY};
 use super::{Ask, Failure, Form, Outcome, Statement};
 use crate::output::{self, Options, plain};
-use crate::{Db, Limits, QueryError};
+use crate::{Db, FindPath, Limits, QueryError};
 
 /// Tries of a statement on a session that is being recorded: parts may be merged while it reads
 /// them.
@@ -29,12 +29,13 @@ const PAUSE: Duration = Duration::from_millis(20);
 type Broken = Box<dyn std::error::Error + Send + Sync>;
 
 /// Runs a worker on standard input and output until the parent has gone. The process confines
-/// itself before it opens anything of a session, so nothing else may happen in it.
+/// itself before it opens anything of a session, so nothing else may happen in it. `find_path`
+/// computes the rows of table function `critical_path`.
 ///
 /// # Errors
 /// When the parent sends what is no request, when its pipes fail, and when the process cannot
 /// be confined.
-pub fn serve() -> Result<(), Broken> {
+pub fn serve(find_path: FindPath) -> Result<(), Broken> {
     let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let Some(Ask::Open {
@@ -63,7 +64,7 @@ pub fn serve() -> Result<(), Broken> {
     std::thread::Builder::new()
         .name("parent-watch".into())
         .spawn(confine::end_with_parent)?;
-    let opened = Opened::open(dir, limits).and_then(|opened| {
+    let opened = Opened::open(dir, limits, find_path).and_then(|opened| {
         let limited = confined.limit_memory(memory_bytes);
         limited.map_err(|e| QueryError::Worker(format!("its memory cannot be limited: {e}")))?;
         Ok(opened)
@@ -108,18 +109,20 @@ struct Opened {
     session: Session,
     db: Db,
     limits: Limits,
+    find_path: FindPath,
     /// How often it was followed since it was opened.
     followed: u32,
 }
 
 impl Opened {
-    fn open(dir: &Path, limits: Limits) -> Result<Self, QueryError> {
+    fn open(dir: &Path, limits: Limits, find_path: FindPath) -> Result<Self, QueryError> {
         let mut session = Session::open(dir).map_err(|e| QueryError::Worker(e.to_string()))?;
         let db = Db::open_latest(&mut session, &limits)?;
         Ok(Self {
             session,
             db,
             limits,
+            find_path,
             followed: 0,
         })
     }
@@ -187,7 +190,10 @@ impl Opened {
         if let Some(findings) = &statement.findings {
             self.db.set_findings(findings)?;
         }
-        let rows = self.db.query(&statement.sql)?;
+        let checked = self.db.check(&statement.sql)?;
+        self.db
+            .fill_paths(&checked, self.session.meta(), self.find_path)?;
+        let rows = self.db.run(&checked.sql)?;
         let (rows, cut) = match statement.form {
             Form::Output {
                 format,

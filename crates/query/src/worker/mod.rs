@@ -95,6 +95,7 @@ enum Failure {
     TimeLimit,
     Interrupted,
     Memory(String),
+    CriticalPath(String),
     Path {
         path: String,
         reason: String,
@@ -120,6 +121,7 @@ impl From<QueryError> for Failure {
             QueryError::TimeLimit(_) => Self::TimeLimit,
             QueryError::Interrupted => Self::Interrupted,
             QueryError::Memory { detail, .. } => Self::Memory(detail),
+            QueryError::CriticalPath(text) => Self::CriticalPath(text),
             QueryError::Path { path, reason } => Self::Path { path, reason },
             QueryError::Table { table, detail } => Self::Table {
                 table: table.to_owned(),
@@ -147,6 +149,7 @@ impl Failure {
                 limit_mib: limits.memory_bytes >> 20,
                 detail,
             },
+            Self::CriticalPath(text) => QueryError::CriticalPath(text),
             Self::Path { path, reason } => QueryError::Path { path, reason },
             Self::Table { table, detail } => {
                 let known = fathom_model::tables::TABLES;
