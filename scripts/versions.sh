@@ -105,6 +105,8 @@ command db_bench              rocksdb-tools
 command mariadbd              mariadb-server-core
 command mariadb               mariadb-client-core
 command sysbench              sysbench
+command mpicc                 libopenmpi-dev
+command mpirun                openmpi-bin
 '
 # For ./do test kernels arm64, on another machine.
 wants_arm64='

@@ -40,6 +40,7 @@ mod losses;
 mod machine;
 mod mapped;
 mod media;
+mod mpi;
 mod names;
 mod other_user;
 mod ownership;

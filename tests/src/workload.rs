@@ -12,7 +12,7 @@ use crate::environment::{build_dir, must_run};
 /// compiled, all of them lie in the directory that `FATHOM_WORKLOADS` names.
 pub fn workload(name: &str) -> PathBuf {
     std::env::var_os("FATHOM_WORKLOADS").map_or_else(
-        || compiled(name, &[]),
+        || compiled("cc", name, &[]),
         |directory| Path::new(&directory).join(name),
     )
 }
@@ -20,14 +20,19 @@ pub fn workload(name: &str) -> PathBuf {
 /// The same as a 32-bit program; `None` where the compiler can't make one.
 pub fn workload_32_bit(name: &str) -> Option<PathBuf> {
     let usable = Path::new("/usr/lib32/crt1.o").exists();
-    usable.then(|| compiled(name, &["-m32"]))
+    usable.then(|| compiled("cc", name, &["-m32"]))
 }
 
-fn compiled(name: &str, more: &[&str]) -> PathBuf {
+/// The same of a program that uses MPI.
+pub fn workload_with_mpi(name: &str) -> PathBuf {
+    compiled("mpicc", name, &[])
+}
+
+fn compiled(compiler: &str, name: &str, more: &[&str]) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
     let source = sources.join(format!("{name}.c"));
     let mut hasher = DefaultHasher::new();
-    more.hash(&mut hasher);
+    (compiler, more).hash(&mut hasher);
     for file in [&source, &sources.join("truth.h"), &sources.join("uring.h")] {
         fs::read(file)
             .unwrap_or_else(|e| panic!("{}: {e}", file.display()))
@@ -56,7 +61,7 @@ fn compiled(name: &str, more: &[&str]) -> PathBuf {
         let mut args: Vec<_> = more.iter().chain(&flags).map(|f| f.into()).collect();
         args.push(output.as_os_str().to_owned());
         args.push(source.into_os_string());
-        must_run("cc", args);
+        must_run(compiler, args);
         output.persist(&program).expect("compiled workload");
     }
     program

@@ -128,11 +128,11 @@ fn named(library: &str, name: &str) -> Result<WantedFunction, LibraryError> {
     Ok(WantedFunction { function, file })
 }
 
-/// Whether the file of this name is the library: `libc` is libc.so.6, libc-2.31.so, and, as musl
-/// calls it, ld-musl-x86_64.so.1; `libfoo.so` is libfoo.so and libfoo.so.1.
+/// Whether the file of this name may be the library: `libc` is libc.so.6, libc-2.31.so, and, as musl
+/// calls it, ld-musl-x86_64.so.1; `libhdf5` is libhdf5_serial.so.103; `libfoo.so` is libfoo.so.1.
 fn is_library(file: &str, library: &str) -> bool {
     let behind = file.strip_prefix(library);
-    let ends = |rest: &str| rest.is_empty() || rest.starts_with(['.', '-']);
+    let ends = |rest: &str| rest.is_empty() || rest.starts_with(['.', '-', '_']);
     let digit = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
     behind.is_some_and(|rest| ends(rest) || digit(rest))
         || library == "libc" && file.starts_with("ld-musl-")
@@ -154,12 +154,13 @@ mod tests {
             ("ld-musl-x86_64.so.1", "libc"),
             ("libfoo.so.1", "libfoo.so"),
             ("libsqlite3-f2a.so.0", "libsqlite3"),
+            ("libhdf5_serial.so.103", "libhdf5"),
         ] {
             assert!(is_library(file, library), "{file}");
         }
         for (file, library) in [
             ("libcap.so.2", "libc"),
-            ("libmpi_mpifh.so.40", "libmpi"),
+            ("libmpich.so.12", "libmpi"),
             ("libfoo.sox", "libfoo.so"),
         ] {
             assert!(!is_library(file, library), "{file}");
