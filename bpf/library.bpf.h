@@ -105,8 +105,8 @@ static __always_inline int library_begins(struct pt_regs *regs, __u64 cookie)
 	__u32 place = desc->stream != NO_ARG ? desc->stream : desc->fd;
 	if (place < LIBRARY_ARGS) {
 		__u64 value = frame->args[place & 7];
-		frame->fd = desc->stream != NO_ARG ? stream_descriptor(value, desc->fileno_at) :
-						     (__s32)value;
+		frame->fd = desc->stream != NO_ARG ? stream_descriptor(value, desc->fileno_at)
+						   : (__s32)value;
 		note_frame_file(frame);
 	}
 	library->depth = depth + 1;
@@ -147,8 +147,8 @@ static __always_inline int library_ends(struct pt_regs *regs, __u64 cookie)
 	struct library_frame *frame = &library->frames[library->depth & (MAX_LIBRARY_DEPTH - 1)];
 	__s64 ret = function_result(regs);
 	if (desc->stream == RESULT_ARG || desc->fd == RESULT_ARG) {
-		frame->fd = desc->stream == RESULT_ARG ? stream_descriptor(ret, desc->fileno_at) :
-							 (__s32)ret;
+		frame->fd = desc->stream == RESULT_ARG ? stream_descriptor(ret, desc->fileno_at)
+						       : (__s32)ret;
 		note_frame_file(frame);
 	}
 	library_output(task, library, ret, now, (__u32)desc->path << PATH_SHIFT);

@@ -4,7 +4,7 @@ use fathom_tests::workload::workload_with_mpi;
 use fathom_tests::{Record, Scratch, need_program, need_root};
 
 const RANKS: i64 = 4;
-/// As in workloads/mpi.c.
+/// As in workloads/with_mpi/mpi.c.
 const COLLECTIVE: i64 = 8;
 const OWN: i64 = 4;
 const INTEGERS: i64 = 1024;

@@ -23,9 +23,9 @@ pub fn workload_32_bit(name: &str) -> Option<PathBuf> {
     usable.then(|| compiled("cc", name, &["-m32"]))
 }
 
-/// The same of a program that uses MPI.
+/// Path of the compiled program `workloads/with_mpi/NAME.c`.
 pub fn workload_with_mpi(name: &str) -> PathBuf {
-    compiled("mpicc", name, &[])
+    compiled("mpicc", &format!("with_mpi/{name}"), &[])
 }
 
 fn compiled(compiler: &str, name: &str, more: &[&str]) -> PathBuf {
@@ -39,13 +39,14 @@ fn compiled(compiler: &str, name: &str, more: &[&str]) -> PathBuf {
             .hash(&mut hasher);
     }
     let dir = build_dir().join("workloads");
-    let program = dir.join(format!("{name}-{:016x}", hasher.finish()));
+    let file_name = name.replace('/', "-");
+    let program = dir.join(format!("{file_name}-{:016x}", hasher.finish()));
     if !program.exists() {
         fs::create_dir_all(&dir).expect("directory of workloads");
         // Another test may compile the same one: whoever renames last wins, and
         // both files are equal.
         let unique = tempfile::Builder::new()
-            .prefix(name)
+            .prefix(&file_name)
             .tempfile_in(&dir)
             .expect("file");
         let output = unique.into_temp_path();

@@ -34,7 +34,7 @@ macro_rules! named {
 }
 
 named! {
-    /// What a function returns.
+    /// The return value of a function.
     Returns {
         /// Any number.
         Value "value",
@@ -88,7 +88,7 @@ impl Returns {
 }
 
 named! {
-    /// What an argument is.
+    /// The meaning of an argument.
     Role {
         /// Not of interest.
         Other "-",
@@ -120,9 +120,9 @@ pub struct Function {
     pub class: String,
     /// Its symbol.
     pub name: String,
-    /// What it returns.
+    /// Its return value.
     pub returns: Returns,
-    /// What its arguments are.
+    /// Its arguments.
     pub roles: [Role; ARGS],
 }
 

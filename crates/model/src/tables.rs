@@ -510,7 +510,7 @@ tables! {
         ret: I64 null,
         /// Whether the return value says that it failed.
         failed: Bool set,
-        /// Descriptor that it used or returned, also that of a FILE; null if it has none.
+        /// Descriptor that it used or returned, or the descriptor of its FILE; null if it has none.
         fd: I32 null,
         /// File behind the descriptor, in table files; null if it has none, with --path, and with
         /// --detail raw.

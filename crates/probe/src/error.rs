@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::library::LibraryError;
+use crate::wanted_functions::LibraryError;
 
 /// An error of the kernel side. Each says what happened and what to do next.
 #[derive(Debug, thiserror::Error)]

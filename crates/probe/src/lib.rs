@@ -33,6 +33,7 @@ mod terminal;
 mod unfinished;
 mod user;
 mod variant;
+mod wanted_functions;
 
 pub use call_counters::NO_PROCESS;
 pub use command::{Command, CommandExit, Conditions};
@@ -41,7 +42,6 @@ pub use filter::{FilterArgs, FilterError, Filters};
 pub use hooks::LAYER_VFS;
 pub use in_flight::{InFlight, Operation, Whereabouts};
 pub use layers::usual_layers;
-pub use library::{LibraryError, Wanted};
 pub use options::ProbeOptions;
 pub use perf_counters::{PerfCounters, PerfCountersError, perf_counters_here};
 pub use privilege::{Privilege, missing_privilege};
@@ -51,6 +51,7 @@ pub use selection::{Selection, SelectionError};
 pub use signals::{Arrived, Signals};
 pub use stats::{KernelStats, Losses};
 pub use user::{User, group_id};
+pub use wanted_functions::{LibraryError, Wanted};
 
 /// How much is read of each call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use fathom_model::layers::LayerSet;
 
 use crate::filter::Filters;
-use crate::library::Wanted;
 use crate::perf_counters::PerfCounters;
 use crate::selection::Selection;
+use crate::wanted_functions::Wanted;
 use crate::{Content, Detail};
 
 /// The data to record.

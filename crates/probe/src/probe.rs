@@ -76,7 +76,7 @@ impl Probe {
         let stats = Stats::new(map(&object, "stats")?.as_fd(), cpus)?;
         let library = hooks.serve(Feature::Library);
         let multi = hooks.has("library_enter_multi");
-        // Those of processes that run already are among their mappings.
+        // The libraries of a process that runs already are among its mappings.
         let of_system = options.filters.pids().is_empty() && !options.all_tasks;
         let live = LiveTasks::new(map(&object, ".data.live")?.as_fd())?;
         Ok(Self {

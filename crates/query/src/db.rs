@@ -20,7 +20,7 @@ use crate::rows::Rows;
 use crate::sql_policy::Checked;
 use crate::views::VIEWS;
 use crate::watchdog::Watchdog;
-use crate::{FindPath, QueryError, findings, paths, percentiles, session_row, sql_policy, tables};
+use crate::{QueryError, findings, paths, percentiles, session_row, sql_policy, tables};
 
 /// Number of stored calls up to which percentiles of the views are exact: the database keeps about
 /// 20 bytes per call for them, outside of its memory limit. With more calls, percentiles come from
@@ -55,6 +55,10 @@ impl Limits {
         EXACT_PERCENTILES.min(self.memory_bytes / EXACT_BYTES)
     }
 }
+
+/// Computes the path of a call in the session that a database was opened on.
+pub type FindPath =
+    fn(&Db, &SessionMeta, paths::PathCall) -> Result<Vec<paths::PathRow>, QueryError>;
 
 impl Db {
     /// Opens `session`, or its newest state when it changes meanwhile.
@@ -245,8 +249,8 @@ impl Db {
         sql_policy::check(&self.connection, sql)
     }
 
-    /// Computes the critical paths that a statement asks for, in place of those of the statement
-    /// before it.
+    /// Computes the critical paths that a statement asks for. The paths of the statement before it
+    /// are forgotten.
     ///
     /// # Errors
     /// The errors of `find`, and when the database fails.

@@ -27,11 +27,11 @@ pub mod worker;
 pub mod zoom;
 
 pub use arrow;
-pub use db::{Db, Interrupter};
+pub use db::{Db, FindPath, Interrupter};
 pub use error::QueryError;
 pub use findings::{FindingRow, names_findings};
 pub use limits::Limits;
-pub use paths::{FORMS as PATH_FORMS, FindPath, PathCall, PathRow};
+pub use paths::{FORMS as PATH_FORMS, PathCall, PathRow};
 pub use rows::{Batches, Rows};
 pub use schema::{Relation, RelationColumn, relations, schema_markdown};
 pub use views::view_names;

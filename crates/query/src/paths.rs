@@ -6,10 +6,9 @@
 use std::collections::BTreeSet;
 
 use duckdb::{Connection, params};
-use fathom_model::meta::SessionMeta;
 use serde_json::Value;
 
-use crate::{Db, QueryError, escape};
+use crate::{QueryError, escape};
 
 /// The statements that create the function; their comments document it.
 pub(crate) const SQL: &str = include_str!("../sql/functions/critical_path.sql");
@@ -68,9 +67,6 @@ pub struct PathRow {
     pub because_syscall: Option<String>,
     pub because_rid: Option<i64>,
 }
-
-/// Computes the path of a call in the session that a database was opened on.
-pub type FindPath = fn(&Db, &SessionMeta, PathCall) -> Result<Vec<PathRow>, QueryError>;
 
 pub(crate) fn create(connection: &Connection) -> duckdb::Result<()> {
     connection.execute_batch(SQL)

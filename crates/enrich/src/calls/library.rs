@@ -1,8 +1,8 @@
 //! Calls of libraries' functions: table `user_calls`.
 //!
-//! A library call gets its id when it is first heard of: by its own record, by that of a call that
-//! it made, or before the first system call that it made. It is known by its thread and by the
-//! time at which it began.
+//! The first record that names a library call gives it its id: its own record, the record of a
+//! call that it made, or the record before its first system call. Its thread and the time at which
+//! it began identify it.
 
 use fathom_model::StrId;
 use fathom_model::abi::{
@@ -341,7 +341,7 @@ mod tests {
             &mut known,
         );
         assert_eq!(calls.around(7, 109), NULL_I64);
-        // Nobody says so of this one, but the next one is as deep.
+        // No record says so of this call, but the next one is as deep.
         calls.call(
             0,
             &record(LIBRARY_CALL_BEGUN, (200, 5), (0, 0)),
@@ -377,7 +377,7 @@ mod tests {
             b"/x",
             &mut known,
         );
-        // Of a function that nobody named.
+        // A call of a function without a record.
         let unknown = LibraryCallRecord {
             function: 900,
             ..record(0, (200, 9), (0, 0))

@@ -7,7 +7,6 @@
 
 mod places;
 mod symbols;
-mod wanted;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -29,7 +28,7 @@ use crate::error::ProbeError;
 use crate::mappings::code;
 use crate::maps::map;
 use crate::rings::{append_framed, framed};
-pub use wanted::{LibraryError, Wanted};
+use crate::wanted_functions::{LibraryError, Wanted};
 
 /// Where a FILE has its descriptor: `_fileno` of `struct _IO_FILE` in glibc.
 const FILENO_AT: u8 = 112;
@@ -48,7 +47,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The libraries of a recording.
 pub(crate) struct Libraries {
     wanted: Wanted,
-    /// Whether those of the system are prepared.
+    /// Whether the libraries of the system are prepared.
     of_system: bool,
     /// Whether the kernel attaches to many functions at once.
     multi: bool,
@@ -62,7 +61,7 @@ pub(crate) struct Libraries {
     functions: u16,
     /// Records of functions that were found.
     records: Vec<u8>,
-    /// What was attached, and what was not.
+    /// The libraries, and whether the programs are attached to them.
     hooks: Vec<Hook>,
 }
 
@@ -327,7 +326,7 @@ impl Libraries {
         })
     }
 
-    /// What was attached since the last time, and what the kernel refused.
+    /// The libraries that were found since the last time.
     pub(crate) fn take_hooks(&mut self) -> Vec<Hook> {
         std::mem::take(&mut self.hooks)
     }
@@ -384,7 +383,7 @@ fn attach_each(
     Ok(())
 }
 
-/// What the programs read of calls of a function.
+/// The arguments that the programs read of calls of a function.
 fn desc(function: &Function, path: &Path) -> FunctionDesc {
     let place = |role| match function.place(role) {
         Some(place) => place as u8,

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the dynamic linker looks without being told (ld.so(8)), and where distributions put
-/// libraries of a processor's kind.
+/// The directories that the dynamic linker searches by itself (ld.so(8)). Distributions keep the
+/// libraries of a processor's kind in directories below them.
 const USUAL: [&str; 5] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib"];
 const CONFIGURATION: &str = "/etc/ld.so.conf";
 const FURTHER: &str = "/etc/ld.so.conf.d";
 
-/// The files in these directories, those of `LD_LIBRARY_PATH` first; a directory that has several
-/// names once.
+/// The libraries in these directories and in the directories of `LD_LIBRARY_PATH`, which come first.
+/// A directory that has several names is read once.
 pub(super) fn libraries() -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut seen = HashSet::new();

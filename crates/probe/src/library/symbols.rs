@@ -34,7 +34,7 @@ fn read(file: &File, names: &[&str]) -> Option<HashMap<String, Vec<u64>>> {
         .collect();
     let mut found: HashMap<String, Vec<u64>> = HashMap::new();
     for symbol in object.dynamic_symbols().chain(object.symbols()) {
-        // Not those that choose a function when the library is loaded (STT_GNU_IFUNC).
+        // A function that chooses another one when the library is loaded (STT_GNU_IFUNC) is none.
         if !symbol.is_definition() || symbol.kind() != SymbolKind::Text {
             continue;
         }

@@ -1,7 +1,7 @@
 -- The critical path of a request or thread, as `fathom critical-path` shows it: a row per segment, in
 -- order of time. The segments are contiguous, so the sum of dur_ns is the duration of the request or
 -- window. The arguments are numbers in the statement, not columns or subqueries; the path is
--- computed before the statement runs. `from_ns` and `until_ns` are values like those of ts_ns; null
+-- computed before the statement runs. `from_ns` and `until_ns` are points in time, like ts_ns; null
 -- stands for the begin or end of the thread's recorded time. The session needs layer sched.
 --
 -- ts_ns: When the segment begins.
@@ -19,8 +19,8 @@
 -- syscall: The system call that it was in, or page_fault; null outside of recorded calls.
 -- rid: The request that it was in; null outside of recorded requests.
 -- path: File of the request.
--- culprit_kind: What ended its wait: thread, block_request, timer, network, signal, interrupt, or
---   unknown; null unless it was blocked.
+-- culprit_kind: Kind of event that ended its wait: thread, block_request, timer, network, signal,
+--   interrupt, or unknown; null unless it was blocked.
 -- culprit: Name of the thread, device, or interrupt that ended its wait.
 -- culprit_tid: Thread that ended its wait; null for other kinds.
 -- block_ts_ns: The block request that it waited for: ts_ns of its row in table block.
@@ -65,7 +65,7 @@ CREATE TABLE critical_paths.segments (
     because_syscall VARCHAR,
     because_rid BIGINT
 );
--- A name without a table is an argument, one with a table a column.
+-- A name without a table is an argument.
 CREATE MACRO critical_path(rid) AS TABLE (
     SELECT s.* EXCLUDE (of_rid, of_tid, of_from_ns, of_until_ns)
     FROM critical_paths.segments AS s
