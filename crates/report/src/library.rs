@@ -7,7 +7,7 @@ use fathom_query::read_row;
 use serde::Serialize;
 
 use crate::error::ReportError;
-use crate::section::Layout::{Flexible, Left, Right};
+use crate::section::Layout::{Left, Right};
 use crate::section::{Section, TOP};
 
 /// The calls of a function. Sums of bytes are null if the function reports none.
@@ -72,7 +72,7 @@ pub(crate) fn section(functions: &[LibraryFunction]) -> Section {
         title: "Library calls",
         note: "with the system calls that they made".into(),
         columns: vec![
-            ("function", Flexible),
+            ("function", Left),
             ("class", Left),
             ("calls", Right),
             ("total", Right),
