@@ -57,6 +57,7 @@ mod running;
 mod session_list;
 mod session_names;
 mod sockets;
+mod spans;
 mod stacks;
 mod stalls;
 mod starved;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use fathom_session::SessionError;
 
 use crate::Format;
+use crate::counts::SpanCounts;
 
 /// Why a log could not be imported.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,32 @@ pub enum ImportError {
         Format::ALL.iter().map(|f| f.log()).collect::<Vec<_>>().join(" nor ")
     )]
     Unknown(PathBuf),
+    /// The file contains spans, which make no session.
+    #[error(
+        "{} contains spans of OTLP: name the session that was recorded meanwhile with --into",
+        .0.display()
+    )]
+    Spans(PathBuf),
+    /// The file contains no spans.
+    #[error(
+        "{} is no file of OTLP spans: {reason}; give requests of type ExportTraceServiceRequest as \
+         JSON, JSON lines, or protobuf",
+        path.display()
+    )]
+    NotOtlp {
+        path: PathBuf,
+        /// The defect, escaped.
+        reason: String,
+    },
+    /// A request is larger than memory is meant for.
+    #[error("{} has a request of more than 64 MiB; write one request on each line", .0.display())]
+    LargeRequest(PathBuf),
+    /// More spans than memory is meant for.
+    #[error("the files have more than {0} spans; import fewer files at a time")]
+    ManySpans(u64),
+    /// Nothing is left to store.
+    #[error("no span is added: {}", no_spans(.0))]
+    NoSpans(SpanCounts),
     /// The log has no times.
     #[error(
         "{} has no times: run strace with -ttt -T (best), -tt, -t \
@@ -42,6 +69,19 @@ pub enum ImportError {
     /// The session could not be written.
     #[error(transparent)]
     Session(#[from] SessionError),
+}
+
+fn no_spans(counts: &SpanCounts) -> String {
+    match counts {
+        SpanCounts { read: 0, .. } => "the files contain none".to_owned(),
+        SpanCounts { outside: 0, .. } => {
+            format!("all {} lack valid ids or times", counts.read)
+        }
+        SpanCounts { read, outside, .. } => format!(
+            "{outside} of {read} are outside of the time of the recording, the others lack valid ids \
+             or times; choose the session that was recorded while the application ran"
+        ),
+    }
 }
 
 impl ImportError {

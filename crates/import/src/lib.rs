@@ -6,11 +6,16 @@
 //! the report. A line that cannot be parsed is counted and never ends the import. Memory grows with
 //! the number of open threads, descriptors, and files, not with the log.
 //!
+//! [`import_spans`] is apart from that: it adds the spans of an application to a session that is
+//! there.
+//!
 //! Each format is a row of [`Format::ALL`] and a module.
 
 mod builder;
+mod counts;
 mod dio;
 mod error;
+mod otlp;
 mod strace;
 mod text;
 
@@ -22,7 +27,9 @@ use fathom_model::choice::format_named;
 use fathom_model::meta::{ImportSource, SessionMeta};
 use fathom_session::{SessionWriter, WriterOptions};
 
+pub use counts::SpanCounts;
 pub use error::ImportError;
+pub use otlp::{SpanOutcome, import_spans};
 
 use builder::Builder;
 
@@ -191,6 +198,9 @@ fn detect(file: &Path) -> Result<Format, ImportError> {
         .read_to_end(&mut head)
         .map_err(ImportError::io("read", file))?;
     let text = String::from_utf8_lossy(&head);
+    if otlp::looks_like(&text) {
+        return Err(ImportError::Spans(file.to_owned()));
+    }
     let found = Format::ALL.iter().find(|f| (f.looks_like)(&text));
     found
         .copied()

@@ -299,6 +299,36 @@ pub struct Clock {
     pub end_realtime_ns: Option<i64>,
 }
 
+impl Clock {
+    /// CLOCK_MONOTONIC at a time of the wall clock, nanoseconds since 1970. Where the clocks drifted
+    /// apart while the recording ran, the drift is spread over it.
+    pub fn monotonic_of(&self, realtime_ns: i64) -> i64 {
+        let start = i128::from(self.start_realtime_ns);
+        let since = i128::from(realtime_ns) - start;
+        let drift = match self.end_realtime_ns {
+            Some(end) if i128::from(end) > start => {
+                let length = i128::from(end) - start;
+                i128::from(self.set_ns()) * since.clamp(0, length) / length
+            }
+            _ => 0,
+        };
+        let monotonic = i128::from(self.start_monotonic_ns) + since - drift;
+        monotonic.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+    }
+
+    /// By how much the wall clock went faster than CLOCK_MONOTONIC from the start to the end,
+    /// nanoseconds: a large number means that it was set, or that the machine was suspended.
+    pub fn set_ns(&self) -> i64 {
+        match (self.end_realtime_ns, self.end_monotonic_ns) {
+            (Some(realtime), Some(monotonic)) => {
+                let realtime = realtime.saturating_sub(self.start_realtime_ns);
+                realtime.saturating_sub(monotonic.saturating_sub(self.start_monotonic_ns))
+            }
+            _ => 0,
+        }
+    }
+}
+
 /// A place in the kernel that was, or could not be, hooked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Hook {

@@ -732,6 +732,46 @@ tables! {
         exit_status: I32 null,
     }
 
+    /// One row per span of an application: an operation, such as an HTTP request or a statement to a
+    /// database, as the application itself traced it. Spans are not recorded: `fathom import --into`
+    /// adds them to a closed session. View span_calls has the calls in them, view by_span_name their
+    /// sums.
+    SPANS spans SpanRows SpanRow key ["trace_id", "span_id"] {
+        /// Id of the trace, 32 hexadecimal digits: spans of one trace belong to one request, also in
+        /// different processes.
+        trace_id: Str set,
+        /// Id of the span, 16 hexadecimal digits, unique in its trace.
+        span_id: Str set,
+        /// Id of the span that caused it, in the same trace; null for the first one of a trace. The
+        /// parent may be missing in the session.
+        parent_span_id: Str null,
+        /// When it began, CLOCK_MONOTONIC nanoseconds: the application's wall clock, converted by
+        /// the clocks in session.json.
+        ts_ns: I64 set,
+        /// Its duration, nanoseconds.
+        dur_ns: I64 set,
+        /// Process, as the application says it (process.pid): in a container it may be an id of
+        /// the container. Null if it says nothing.
+        pid: I32 null,
+        /// Thread, as the application says it (thread.id), if its process had this thread all the
+        /// time in the recording; null otherwise, because some languages number threads themselves.
+        tid: I32 null,
+        /// Name of the service (service.name).
+        service: Str null,
+        /// Name of the operation.
+        name: Str null,
+        /// internal, server, client, producer, consumer, or unspecified.
+        kind: Str set,
+        /// ok, error, or unset, which is the usual status of a span without an error.
+        status: Str set,
+        /// Text that belongs to the status, mostly of an error.
+        status_message: Str null,
+        /// Attributes of the span, a JSON object; at most 64 KiB of them.
+        attributes: Str null,
+        /// The origin of the row: otlp.
+        source: Str set,
+    }
+
     /// One row per set of calls that were seen but are not stored in syscalls; their counts, bytes,
     /// and latencies are still exact. The counts of all rows and the rows of syscalls add up to the
     /// calls that the kernel saw. Rows of layer pagecache do the same for tables faults and

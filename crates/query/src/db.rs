@@ -20,7 +20,9 @@ use crate::rows::Rows;
 use crate::sql_policy::Checked;
 use crate::views::VIEWS;
 use crate::watchdog::Watchdog;
-use crate::{QueryError, findings, paths, percentiles, session_row, sql_policy, tables};
+use crate::{
+    PathCall, PathRow, QueryError, findings, paths, percentiles, session_row, sql_policy, tables,
+};
 
 /// Number of stored calls up to which percentiles of the views are exact: the database keeps about
 /// 20 bytes per call for them, outside of its memory limit. With more calls, percentiles come from
@@ -40,6 +42,10 @@ const UNSTORED: &str = "CREATE VIEW unstored AS
     SELECT syscall, pid, file_id, count, 0, bytes, errors, dur_ns, max_dur_ns, hist
     FROM counters";
 
+/// Computes the path of a call of table function `critical_path` in the session that a database was
+/// opened on.
+pub type FindPath = fn(&Db, &SessionMeta, PathCall) -> Result<Vec<PathRow>, QueryError>;
+
 /// A session opened for SQL: its tables, the views, macro `wall_time(ts_ns)`.
 pub struct Db {
     connection: Connection,
@@ -55,10 +61,6 @@ impl Limits {
         EXACT_PERCENTILES.min(self.memory_bytes / EXACT_BYTES)
     }
 }
-
-/// Computes the path of a call in the session that a database was opened on.
-pub type FindPath =
-    fn(&Db, &SessionMeta, paths::PathCall) -> Result<Vec<paths::PathRow>, QueryError>;
 
 impl Db {
     /// Opens `session`, or its newest state when it changes meanwhile.

@@ -32,6 +32,15 @@ pub enum SessionError {
     #[error("{} is being recorded by another process; stop that process first, or choose another directory", .0.display())]
     Busy(PathBuf),
 
+    /// Rows cannot be added to the session.
+    #[error("cannot add rows to {}: {reason}; `fathom repair` closes a session and repairs damage", path.display())]
+    Unfit {
+        /// Directory of the session.
+        path: PathBuf,
+        /// The obstacle.
+        reason: &'static str,
+    },
+
     /// The path does not lead to a session.
     #[error("{} is not a session: {reason}; pass a directory written by `fathom record`", path.display())]
     NotASession {

@@ -44,6 +44,7 @@ pub use disk::new_file::NewFile;
 pub use disk::owner::{Share, is_ours};
 pub use error::SessionError;
 pub use format::layout::{PartInfo, PartRange};
+pub use maintain::add::Addition;
 pub use maintain::findings::{read_findings, remove_findings, write_findings};
 pub use maintain::relocate::move_session;
 pub use maintain::repair::{Repair, repair};

@@ -108,7 +108,7 @@ pub enum Action {
     /// List the sessions in a directory, the newest first, with their state and the next step
     #[cfg(feature = "analysis")]
     Sessions(SessionsArgs),
-    /// Make a session from a log of strace or DIO
+    /// Make a session from a log of strace or DIO, or add spans of an application to a session
     Import(ImportArgs),
     /// Show current storage I/O by file, process, thread, call, layer, or device in the terminal;
     /// store nothing
@@ -558,9 +558,13 @@ pub struct ExportArgs {
 #[command(after_help = "Record the log with: strace -f -ttt -T -y -o LOG COMMAND
 For logs of strace -ff -o LOG, give LOG: fathom reads LOG.PID of every thread.")]
 pub struct ImportArgs {
-    /// The log, or the logs that strace -ff wrote
+    /// The log, the logs that strace -ff wrote, or the files of spans
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Add the spans of OpenTelemetry (OTLP as JSON, JSON lines, or protobuf) in the files to this
+    /// closed session, table spans; spans that it has already are replaced
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["output", "format", "force", "share"])]
+    pub into: Option<PathBuf>,
     /// Directory of the session [default: FILE.fathom]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,

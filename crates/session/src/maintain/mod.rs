@@ -1,5 +1,6 @@
 //! Maintenance of a session's existing parts.
 
+pub(crate) mod add;
 pub(crate) mod compact;
 pub(crate) mod compactor;
 pub(crate) mod finalize;

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use fathom_model::meta::{SessionMeta, State};
-use fathom_model::tables::{SYSCALLS, TABLES, Table};
+use fathom_model::tables::{SPANS, SYSCALLS, TABLES, Table};
 use rustix::fs::FileType;
 
 use crate::disk::dir::Dir;
@@ -160,6 +160,11 @@ impl Session {
         self.unreadable > 0
     }
 
+    /// Whether `session.json` cannot be read.
+    pub(crate) fn was_rebuilt(&self) -> bool {
+        self.rebuilt.is_some()
+    }
+
     fn scan(&mut self, folder: &Dir) -> Result<(), SessionError> {
         // Before the parts: one that is written in between is a part more.
         self.live = lock::is_held_in(folder);
@@ -234,7 +239,8 @@ impl Session {
         let missing: Vec<&str> = TABLES
             .iter()
             .map(|table| table.name)
-            .filter(|name| matches!(folder.kind(name), Ok(None)))
+            // Sessions that are older than the table contain no rows of it, and lack none.
+            .filter(|name| *name != SPANS.name && matches!(folder.kind(name), Ok(None)))
             .collect();
         if missing.is_empty() {
             return;

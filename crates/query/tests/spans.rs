@@ -1,0 +1,270 @@
+//! Calls in spans of applications.
+#![allow(clippy::unwrap_used)]
+
+use fathom_model::batch::NULL_I32;
+use fathom_model::tables::{SpanRow, SpanRows};
+use fathom_model::{Batch, StrId, StringTable};
+use fathom_query::output::{self, Format, Options};
+use fathom_query::{Db, Limits};
+use fathom_testkit::sample::{self, Call, Files, START};
+
+/// A span; times are after START.
+struct Span {
+    id: &'static str,
+    parent: &'static str,
+    tid: i32,
+    from_ns: i64,
+    until_ns: i64,
+    status: &'static str,
+}
+
+impl Span {
+    /// A span of thread 101 of process 100.
+    fn new(id: &'static str, from_ns: i64, until_ns: i64) -> Self {
+        Self {
+            id,
+            parent: "",
+            tid: 101,
+            from_ns,
+            until_ns,
+            status: "unset",
+        }
+    }
+
+    fn under(mut self, parent: &'static str) -> Self {
+        self.parent = parent;
+        self
+    }
+
+    fn of(mut self, tid: i32) -> Self {
+        self.tid = tid;
+        self
+    }
+
+    fn failed(mut self) -> Self {
+        self.status = "error";
+        self
+    }
+}
+
+/// Rows of table spans: the name of a span is its id without digits.
+fn spans(all: &[Span]) -> Batch {
+    let mut strings = StringTable::new();
+    let mut rows = SpanRows::default();
+    for span in all {
+        let name = span.id.trim_end_matches(|c: char| c.is_ascii_digit());
+        rows.push(SpanRow {
+            trace_id: strings.intern(b"t"),
+            span_id: strings.intern(span.id.as_bytes()),
+            parent_span_id: match span.parent {
+                "" => StrId::NULL,
+                parent => strings.intern(parent.as_bytes()),
+            },
+            ts_ns: START + span.from_ns,
+            dur_ns: span.until_ns - span.from_ns,
+            pid: 100,
+            tid: span.tid,
+            service: strings.intern(b"shop"),
+            name: strings.intern(name.as_bytes()),
+            kind: strings.intern(b"internal"),
+            status: strings.intern(span.status.as_bytes()),
+            source: strings.intern(b"otlp"),
+            ..SpanRow::default()
+        });
+    }
+    rows.into_batch(strings)
+}
+
+fn rows(files: &Files, sql: &str) -> Vec<String> {
+    let open = |table: &str| files.parts(table);
+    let db = Db::open_parts(&sample::meta(), open, Limits::default()).unwrap();
+    let mut out = Vec::new();
+    let answer = db.query(sql).unwrap();
+    output::write(answer, Format::Csv, &Options::default(), &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    text.lines().skip(1).map(str::to_string).collect()
+}
+
+/// The span of a call at each of the times, in thread 101 unless a thread is given.
+fn of_calls(all: &[Span], calls: &[(i32, i64)]) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let call = |(tid, at_ns): &(i32, i64)| Call::new("read", *at_ns, 1).by(100, *tid);
+    let calls: Vec<Call> = calls.iter().map(call).collect();
+    files.add(&sample::syscalls(1, &calls)).add(&spans(all));
+    rows(
+        &files,
+        "SELECT coalesce(span_id, '.') AS span FROM span_calls ORDER BY rid",
+    )
+}
+
+const T: i32 = 101;
+
+#[test]
+fn the_innermost_span_of_the_thread() {
+    let all = [
+        Span::new("a", 100, 900),
+        Span::new("b", 200, 500).under("a"),
+        Span::new("c", 300, 400).under("b"),
+        Span::new("d", 500, 600).under("a"),
+        Span::new("other", 0, 1000).of(102),
+    ];
+    let times = [
+        99, 100, 199, 200, 299, 300, 399, 400, 499, 500, 599, 600, 899, 900,
+    ];
+    let calls: Vec<_> = times.iter().map(|at| (T, *at)).collect();
+    let found = of_calls(&all, &calls);
+    let expected = ". a a b b c c b b d d a a .";
+    assert_eq!(found.join(" "), expected);
+    assert_eq!(of_calls(&all, &[(102, 350), (103, 350)]), ["other", "."]);
+}
+
+#[test]
+fn begins_and_ends_at_one_time() {
+    let all = [
+        Span::new("b", 100, 200).under("a"),
+        Span::new("a", 100, 300),
+        Span::new("c", 200, 300).under("a"),
+        Span::new("d", 300, 400),
+        Span::new("empty", 350, 350).under("d"),
+    ];
+    let calls = [(T, 100), (T, 199), (T, 200), (T, 299), (T, 300), (T, 350)];
+    assert_eq!(of_calls(&all, &calls), ["b", "b", "c", "c", "d", "d"]);
+}
+
+/// Tasks that take turns on one thread: which of them makes a call is not known.
+#[test]
+fn spans_of_one_thread_that_are_not_nested() {
+    let overlapping = [Span::new("a", 100, 300), Span::new("b", 200, 400)];
+    let calls = [(T, 150), (T, 250), (T, 350), (T, 450)];
+    assert_eq!(of_calls(&overlapping, &calls), ["a", ".", "b", "."]);
+    let inside = [
+        Span::new("a", 100, 500),
+        Span::new("b", 200, 400),
+        Span::new("c", 250, 300).under("b"),
+    ];
+    let calls = [(T, 150), (T, 210), (T, 260), (T, 350), (T, 450)];
+    assert_eq!(of_calls(&inside, &calls), ["a", ".", ".", ".", "a"]);
+    let outlives = [
+        Span::new("a", 100, 300),
+        Span::new("b", 200, 400).under("a"),
+    ];
+    let calls = [(T, 150), (T, 250), (T, 350), (T, 450)];
+    assert_eq!(of_calls(&outlives, &calls), ["a", "b", "b", "."]);
+    // A span that overlaps the one before it has its own children all the same, but none that began
+    // before it was alone.
+    let children = [
+        Span::new("a", 100, 300),
+        Span::new("b", 200, 900),
+        Span::new("early", 250, 400).under("b"),
+        Span::new("late", 500, 800).under("b"),
+        Span::new("inner", 600, 700).under("late"),
+    ];
+    let times = [250, 350, 450, 500, 650, 750, 850];
+    let calls: Vec<_> = times.iter().map(|at| (T, *at)).collect();
+    let found = of_calls(&children, &calls);
+    assert_eq!(found, [".", ".", "b", "late", "inner", "late", "b"]);
+    // Siblings that overlap in their parent.
+    let siblings = [
+        Span::new("p", 100, 900),
+        Span::new("a", 200, 400).under("p"),
+        Span::new("b", 300, 500).under("p"),
+        Span::new("c", 600, 700).under("p"),
+    ];
+    let times = [150, 250, 350, 450, 550, 650];
+    let calls: Vec<_> = times.iter().map(|at| (T, *at)).collect();
+    let found = of_calls(&siblings, &calls);
+    assert_eq!(found, ["p", "a", ".", ".", "p", "c"]);
+}
+
+#[test]
+fn spans_without_a_thread() {
+    let alone = [
+        Span::new("a", 100, 300).of(NULL_I32),
+        Span::new("b", 400, 500).of(NULL_I32),
+    ];
+    let calls = [(T, 99), (T, 100), (102, 299), (T, 300), (T, 450), (T, 500)];
+    assert_eq!(of_calls(&alone, &calls), [".", "a", "a", ".", "b", "."]);
+    // While a second one is open, also one that contains it, a call may belong to either.
+    let two = [
+        Span::new("a", 100, 900).of(NULL_I32),
+        Span::new("b", 200, 300).under("a").of(NULL_I32),
+        Span::new("c", 400, 500).of(102),
+    ];
+    let calls = [(T, 150), (T, 250), (T, 350), (T, 450), (102, 450), (T, 600)];
+    assert_eq!(of_calls(&two, &calls), ["a", ".", "a", ".", "c", "a"]);
+    // Another process has none of them.
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    files
+        .add(&sample::syscalls(1, &[Call::new("read", 150, 1).by(7, 7)]))
+        .add(&spans(&alone));
+    assert_eq!(rows(&files, "SELECT count(span_id) FROM span_calls"), ["0"]);
+}
+
+/// Each call has one row, with and without spans.
+#[test]
+fn every_call_has_one_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = sample::fixed(dir.path());
+    let counts = "SELECT count(*), count(DISTINCT rid), count(span_id) FROM span_calls";
+    assert_eq!(rows(&files, counts), ["1015,1015,0"]);
+    let all: Vec<Span> = (0..50)
+        .map(|i| Span::new("a", i * 1_000_000, i * 1_000_000 + 900_000).of(NULL_I32))
+        .collect();
+    files.add(&spans(&all));
+    assert_eq!(rows(&files, "SELECT count(*) FROM span_calls"), ["1015"]);
+}
+
+#[test]
+fn sums_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let read = |at_ns, dur_ns| Call::new("read", at_ns, dur_ns).moves(4096).by(100, T);
+    let [blocks, bios] = sample::device_requests(&[(Some(2), "vda", 210, 20), (None, "vda", 1, 1)]);
+    files
+        .add(&sample::syscalls(
+            1,
+            &[
+                read(110, 5),
+                read(210, 30),
+                read(290, 5),
+                read(450, 7),
+                read(950, 11),
+            ],
+        ))
+        .add(&sample::slices(&[
+            (2, "syscall", "read", 210, 10, 0),
+            (2, "block", "vda", 212, 20, 1),
+        ]))
+        .add(&blocks)
+        .add(&bios)
+        .add(&spans(&[
+            Span::new("http1", 100, 400),
+            Span::new("sql1", 200, 250).under("http1"),
+            Span::new("http2", 400, 500).failed(),
+            Span::new("idle", 600, 700),
+        ]));
+    let bytes = "SELECT sum(bytes) FROM bios WHERE rid = 2";
+    let device_bytes = rows(&files, bytes).concat();
+    assert_ne!(device_bytes, "");
+    assert_eq!(
+        rows(&files, "FROM by_span_name"),
+        [
+            "shop,http,internal,2,1,400,100,300,300,3,17,0,12288,0".to_owned(),
+            "shop,idle,internal,1,0,100,100,100,100,0,0,0,0,0".to_owned(),
+            format!("shop,sql,internal,1,0,50,50,50,50,1,30,0,4096,{device_bytes}"),
+        ]
+    );
+    assert_eq!(
+        rows(
+            &files,
+            "SELECT name, layer, calls, self_ns, round(share, 3) FROM by_span_layer"
+        ),
+        [
+            "http,syscall,3,17,1.0",
+            "sql,block,1,20,0.667",
+            "sql,syscall,1,10,0.333"
+        ]
+    );
+}
