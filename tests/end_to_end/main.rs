@@ -39,6 +39,8 @@ mod live;
 mod losses;
 mod machine;
 mod mapped;
+mod mcp;
+mod mcp_faults;
 mod media;
 mod mpi;
 mod names;

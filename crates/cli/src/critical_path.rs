@@ -33,7 +33,8 @@ pub fn run(args: &CriticalPathArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn path(session: &Session, args: &CriticalPathArgs) -> Result<CriticalPath, anyhow::Error> {
+/// The path that options ask for.
+pub fn path(session: &Session, args: &CriticalPathArgs) -> Result<CriticalPath, anyhow::Error> {
     let db = Db::open(session, Limits::default())?;
     Ok(CriticalPath::gather(
         &db,

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use fathom_diff::{Options, Profile};
+use fathom_diff::{Diff, Options, Profile};
 use fathom_query::{Db, Limits, escape};
 use fathom_session::on_latest;
 
@@ -14,6 +14,29 @@ use crate::exit::Failure;
 
 /// Runs `diff` and returns the exit status: 1 if a guarded metric is worse.
 pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
+    let diff = compare(args)?;
+    let terminal = std::io::stdout().is_terminal();
+    let text = match args.format {
+        DiffFormat::Text => fathom_report::diff_to_text(
+            &diff,
+            if terminal {
+                analysis::width()
+            } else {
+                DEFAULT_WIDTH
+            },
+            terminal && analysis::color(),
+        ),
+        DiffFormat::Json => analysis::json(&diff)?,
+    };
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(Failure::input)?;
+    Ok(u8::from(diff.guard.failed))
+}
+
+/// The comparison that options ask for.
+pub fn compare(args: &DiffArgs) -> Result<Diff, Failure> {
     let (mut before, mut after) = (args.before.clone(), args.after.clone());
     match &args.sessions[..] {
         [] => {}
@@ -39,25 +62,7 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
         fail_above_percent: args.fail_above,
         guards: (!args.metric.is_empty()).then(|| args.metric.clone()),
     };
-    let diff = fathom_diff::compare(&before, &after, &options).map_err(Failure::input)?;
-    let terminal = std::io::stdout().is_terminal();
-    let text = match args.format {
-        DiffFormat::Text => fathom_report::diff_to_text(
-            &diff,
-            if terminal {
-                analysis::width()
-            } else {
-                DEFAULT_WIDTH
-            },
-            terminal && analysis::color(),
-        ),
-        DiffFormat::Json => analysis::json(&diff)?,
-    };
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(Failure::input)?;
-    Ok(u8::from(diff.guard.failed))
+    fathom_diff::compare(&before, &after, &options).map_err(Failure::input)
 }
 
 /// Reads the figures of sessions, one session at a time.

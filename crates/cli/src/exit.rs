@@ -52,6 +52,13 @@ impl Failure {
     }
 }
 
+/// For answers that are no exit.
+impl From<Failure> for anyhow::Error {
+    fn from(failure: Failure) -> Self {
+        failure.error
+    }
+}
+
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Leave out causes that the message before them repeats.

@@ -24,6 +24,8 @@ mod diff;
 mod export;
 #[cfg(feature = "analysis")]
 mod interrupt;
+#[cfg(feature = "analysis")]
+mod mcp;
 #[cfg(all(test, feature = "analysis"))]
 mod reference;
 #[cfg(feature = "analysis")]
@@ -89,6 +91,8 @@ fn main() -> ExitCode {
         Action::Export(options) => export::run(&options),
         #[cfg(feature = "analysis")]
         Action::Sessions(options) => sessions::run(&options),
+        #[cfg(feature = "analysis")]
+        Action::Mcp(options) => mcp::run(&options),
         Action::Import(options) => import::run(&options),
         Action::Completions(options) => completions::run(&options),
         Action::ManPages(options) => completions::man_pages(&options),

@@ -40,7 +40,7 @@ enum State {
 
 /// A session in the list.
 #[derive(Clone, Debug, Serialize)]
-struct Listed {
+pub struct Listed {
     /// Name of its directory; bytes that are not UTF-8 are written as `\xff`.
     name: String,
     state: State,
@@ -68,15 +68,7 @@ struct Listed {
 
 /// Runs `sessions` and returns the exit status.
 pub fn run(args: &SessionsArgs) -> Result<u8, Failure> {
-    let mut sessions: Vec<Listed> = directories(&args.dir)
-        .map_err(Failure::input)?
-        .iter()
-        .map(|dir| listed(dir))
-        .collect();
-    sessions.sort_by(|a, b| {
-        let newest = |s: &Listed| Reverse(s.started_unix_ns);
-        newest(a).cmp(&newest(b)).then_with(|| a.name.cmp(&b.name))
-    });
+    let sessions = list(&args.dir).map_err(Failure::input)?;
     let text = match args.format {
         SessionsFormat::Json => analysis::json(&sessions)?,
         SessionsFormat::Text if sessions.is_empty() => format!(
@@ -91,7 +83,21 @@ pub fn run(args: &SessionsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The sessions in a directory, or the one that it is.
+/// The sessions in a directory, or the one that it is, the newest first.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub fn list(dir: &Path) -> anyhow::Result<Vec<Listed>> {
+    let all = directories(dir)?;
+    let mut sessions: Vec<Listed> = all.iter().map(|dir| listed(dir)).collect();
+    sessions.sort_by(|a, b| {
+        let newest = |s: &Listed| Reverse(s.started_unix_ns);
+        newest(a).cmp(&newest(b)).then_with(|| a.name.cmp(&b.name))
+    });
+    Ok(sessions)
+}
+
+/// The directories of the same.
 fn directories(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if is_session(dir) {
         return Ok(vec![dir.to_owned()]);

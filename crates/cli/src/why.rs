@@ -32,7 +32,8 @@ pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn story(session: &Session, args: &WhyArgs) -> Result<Story, anyhow::Error> {
+/// The explanation that options ask for.
+pub fn story(session: &Session, args: &WhyArgs) -> Result<Story, anyhow::Error> {
     let db = Db::open(session, Limits::default())?;
     let scope = scope(&db, session, args)?;
     let diagnosis = match scope.request {

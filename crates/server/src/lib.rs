@@ -17,6 +17,7 @@ mod columns;
 mod diagnoses;
 mod error;
 mod filter;
+mod folder;
 mod job;
 mod library;
 mod lock;
@@ -49,7 +50,7 @@ use crate::job::AT_ONCE;
 use crate::library::Library;
 use crate::token::Token;
 
-pub use crate::library::{id_of, is_session};
+pub use crate::folder::{Folder, id_of, is_session, link_in};
 pub use crate::share::shared_page;
 
 /// Port that is tried first when none was asked for, so that links to the page go on

@@ -7,6 +7,8 @@ mod critical_path;
 mod diff;
 mod keep;
 #[cfg(feature = "analysis")]
+mod mcp;
+#[cfg(feature = "analysis")]
 mod sessions;
 mod top;
 #[cfg(feature = "analysis")]
@@ -31,6 +33,8 @@ pub use critical_path::{CriticalPathArgs, CriticalPathFormat};
 #[cfg(feature = "analysis")]
 pub use diff::{DiffArgs, DiffFormat};
 pub use keep::{KeepOptions, RepairArgs, RowsArg, SnapshotArgs};
+#[cfg(feature = "analysis")]
+pub use mcp::McpArgs;
 #[cfg(feature = "analysis")]
 pub use sessions::{SessionsArgs, SessionsFormat};
 pub use top::{TopArgs, TopFormat};
@@ -108,6 +112,9 @@ pub enum Action {
     /// List the sessions in a directory, the newest first, with their state and the next step
     #[cfg(feature = "analysis")]
     Sessions(SessionsArgs),
+    /// Serve sessions to language-model clients over the Model Context Protocol (stdio), read-only
+    #[cfg(feature = "analysis")]
+    Mcp(McpArgs),
     /// Make a session from a log of strace or DIO, or add spans of an application to a session
     Import(ImportArgs),
     /// Show current storage I/O by file, process, thread, call, layer, or device in the terminal;

@@ -1,0 +1,17 @@
+//! Options of `mcp`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Options of `mcp`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Speaks the Model Context Protocol on standard input and output; a client starts it. Its \
+tools read the sessions below DIR, and nothing else. They record nothing and write nothing."
+)]
+pub struct McpArgs {
+    /// A directory of sessions, or a session
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub dir: PathBuf,
+}
