@@ -30,6 +30,7 @@ mod fio_engines;
 mod ground_truth;
 mod guest_devices;
 mod imports;
+mod json_schemas;
 mod kept_findings;
 mod kernel;
 mod large;

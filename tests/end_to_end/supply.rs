@@ -12,7 +12,7 @@ use spdx::{Expression, ParseMode};
 
 /// Licences under which code may be linked with fathom's: permissive ones, which ask for their
 /// text to be kept at most.
-const LICENCES: [&str; 11] = [
+const LICENCES: [&str; 12] = [
     "0BSD",
     "Apache-2.0",
     "BSD-2-Clause",
@@ -21,6 +21,7 @@ const LICENCES: [&str; 11] = [
     "CC0-1.0",
     "ISC",
     "MIT",
+    "MIT-0",
     "Unicode-3.0",
     "Unlicense",
     "Zlib",

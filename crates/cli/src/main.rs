@@ -24,6 +24,8 @@ mod diff;
 mod export;
 #[cfg(feature = "analysis")]
 mod interrupt;
+#[cfg(all(test, feature = "analysis"))]
+mod json_schemas;
 #[cfg(feature = "analysis")]
 mod mcp;
 #[cfg(all(test, feature = "analysis"))]

@@ -24,6 +24,7 @@ use crate::exit::Failure;
 
 /// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 enum State {
     /// It is being recorded.
@@ -40,6 +41,7 @@ enum State {
 
 /// A session in the list.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Listed {
     /// Name of its directory; bytes that are not UTF-8 are written as `\xff`.
     name: String,

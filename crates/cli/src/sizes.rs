@@ -5,9 +5,26 @@ use std::io::Write as _;
 
 use fathom_model::tables::TABLES;
 use fathom_session::{ColumnSize, Session};
+use serde::Serialize;
 
 use crate::args::ReportFormat;
 use crate::exit::Failure;
+
+/// The space of a column.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Size {
+    /// Its table.
+    table: &'static str,
+    /// Its name; null for the rest of the files of the table.
+    column: Option<&'static str>,
+    /// Rows of the table.
+    rows: u64,
+    /// Bytes in the files.
+    bytes: u64,
+    /// Bytes before compression.
+    encoded_bytes: u64,
+}
 
 /// Prints the space of each column as text or JSON.
 pub fn print(session: &Session, format: ReportFormat) -> Result<u8, Failure> {
@@ -29,18 +46,14 @@ pub fn print(session: &Session, format: ReportFormat) -> Result<u8, Failure> {
 }
 
 fn json(sizes: &[ColumnSize]) -> Result<String, Failure> {
-    let rows: Vec<serde_json::Value> = sizes
-        .iter()
-        .map(|s| {
-            serde_json::json!({
-                "table": s.table,
-                "column": (!s.column.is_empty()).then_some(s.column),
-                "rows": s.rows,
-                "bytes": s.bytes,
-                "encoded_bytes": s.encoded_bytes,
-            })
-        })
-        .collect();
+    let rows = sizes.iter().map(|s| Size {
+        table: s.table,
+        column: (!s.column.is_empty()).then_some(s.column),
+        rows: s.rows,
+        bytes: s.bytes,
+        encoded_bytes: s.encoded_bytes,
+    });
+    let rows: Vec<_> = rows.collect();
     let mut text = serde_json::to_string_pretty(&rows).map_err(Failure::input)?;
     text.push('\n');
     Ok(text)

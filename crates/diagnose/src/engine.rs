@@ -38,7 +38,7 @@ const MIN_COST_NS: i64 = 1_000_000;
 
 /// Everything that the rules say.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Diagnosis {
     /// Where the time went.
     pub summary: Summary,
@@ -61,7 +61,7 @@ pub struct Diagnosis {
 
 /// Findings that are not shown one by one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct More {
     /// Id of the rule.
     pub rule: &'static str,

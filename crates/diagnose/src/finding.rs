@@ -11,7 +11,7 @@ use crate::text::Text;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Worth knowing.
@@ -47,7 +47,7 @@ const MEDIUM_SHARE: f64 = 0.03;
 
 /// Which of the two kinds of rule a finding comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Group {
     /// Data may be lost, wrong or not read.
@@ -58,7 +58,7 @@ pub enum Group {
 
 /// How sure a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// Every call that matters was seen.
@@ -80,7 +80,7 @@ impl Confidence {
 
 /// The subject of a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Subject {
     /// Process.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -153,7 +153,7 @@ impl Subject {
 
 /// A number that a finding rests on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Evidence {
     /// The measured quantity, with its unit: `calls`, `median_ns`.
     pub name: Cow<'static, str>,
@@ -163,7 +163,7 @@ pub struct Evidence {
 
 /// A call that shows what was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Example {
     /// The request.
     pub rid: i64,
@@ -268,7 +268,7 @@ impl Examples {
 
 /// Another finding that is about the same requests, and not shown by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Also {
     /// Id of its rule.
     pub rule: &'static str,
@@ -278,7 +278,7 @@ pub struct Also {
 
 /// One finding: a rule about a subject.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Finding {
     /// Id of the rule.
     pub rule: &'static str,
@@ -326,7 +326,7 @@ pub struct Finding {
 
 /// A rule that could not look, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct NotObservable {
     /// Id of the rule.
     pub rule: &'static str,

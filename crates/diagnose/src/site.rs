@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A place in a program. Names are as the program has them: not escaped.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Site {
     /// The function; `None` when the file has no name for it.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -28,7 +28,7 @@ const MAX_AHEAD: usize = 1 << 18;
 
 /// Where the time of a recording went.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Summary {
     /// Three sentences at most. Hold paths and names as they are: not escaped.
     pub sentences: Vec<String>,
@@ -48,7 +48,7 @@ pub struct Summary {
 
 /// A program's use of storage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Part {
     /// Name of its processes.
     pub comm: String,
@@ -75,7 +75,7 @@ pub struct Part {
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
     /// Makes files durable.

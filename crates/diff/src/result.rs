@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// A comparison of two sides.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Diff {
     /// All in all: `worse` when the guard fails.
     pub outcome: Outcome,
@@ -35,7 +35,7 @@ pub struct Diff {
 
 /// The result in a sentence.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Headline {
     /// Which side was slower, by how much, and where the difference is. Not escaped.
     pub text: String,
@@ -55,7 +55,7 @@ pub struct Headline {
 
 /// All in all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Something got worse beyond the threshold, and it is no noise.
@@ -68,7 +68,7 @@ pub enum Outcome {
 
 /// One side of a comparison.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Side {
     /// Its sessions.
     pub sessions: Vec<SessionRef>,
@@ -76,7 +76,7 @@ pub struct Side {
 
 /// A session of a side.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct SessionRef {
     /// As it was given.
     pub name: String,
@@ -92,7 +92,7 @@ pub struct SessionRef {
 
 /// How differences were judged.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Method {
     /// In words, a sentence each.
     pub text: Vec<String>,
@@ -114,7 +114,7 @@ pub struct Method {
 
 /// The measured quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// Calls, visits or requests.
@@ -215,7 +215,7 @@ impl Metric {
 
 /// The kind of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// There is none.
@@ -241,7 +241,7 @@ impl Verdict {
 
 /// One number on both sides.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Figure {
     /// The measured quantity.
     pub metric: Metric,
@@ -274,7 +274,7 @@ pub struct Figure {
 
 /// Where a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// On both sides.
@@ -287,7 +287,7 @@ pub enum Status {
 
 /// A call, a file, a process, ... and its figures.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Row {
     /// Its name; of what is numbered the pattern. Not escaped.
     pub name: String,
@@ -318,7 +318,7 @@ impl Row {
 
 /// The same by what the calls were and worked on; rows by time, or calls.
 #[derive(Clone, Debug, Default, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Tables {
     /// By name of the call.
     pub syscalls: Vec<Row>,
@@ -340,7 +340,7 @@ pub struct Tables {
 
 /// A difference beyond noise.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Change {
     /// Better or worse.
     pub verdict: Verdict,
@@ -376,7 +376,7 @@ pub struct Change {
 
 /// A finding on both sides.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct FindingChange {
     /// Id of the rule.
     pub rule: String,
@@ -402,7 +402,7 @@ pub struct FindingChange {
 
 /// The decision about the exit status.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Guard {
     /// The guarded metrics.
     pub metrics: Vec<Metric>,

@@ -23,6 +23,7 @@ pub enum Scope {
 
 /// The chain of segments that a time of a thread consists of.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct CriticalPath {
     /// The largest sum, as a sentence. Names are not escaped.
     pub headline: String,

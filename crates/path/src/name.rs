@@ -40,6 +40,21 @@ impl Serialize for Name {
     }
 }
 
+#[cfg(feature = "types")]
+impl schemars::JsonSchema for Name {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Name".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        String::json_schema(generator)
+    }
+}
+
 /// The names of a session, each once.
 #[derive(Debug, Default)]
 pub(crate) struct Names(HashSet<Name>);

@@ -8,6 +8,7 @@ use crate::Name;
 
 /// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// It ran on a CPU.
@@ -37,6 +38,7 @@ impl State {
 
 /// Kinds of things that end waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CulpritKind {
     /// A thread that the path does not follow: not recorded, on the path already, or too far.
@@ -72,6 +74,7 @@ impl CulpritKind {
 
 /// The cause of a wait.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Culprit {
     /// Its kind.
     pub kind: CulpritKind,
@@ -83,6 +86,7 @@ pub struct Culprit {
 
 /// Where a block request was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BlockPart {
     /// Submitted, but not issued to the device.
@@ -106,6 +110,7 @@ impl BlockPart {
 
 /// The block request that ended a wait.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Request {
     /// `ts_ns` of its row in table block.
     pub ts_ns: i64,
@@ -123,6 +128,7 @@ pub struct Request {
 
 /// The wait that made the path go on with another thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Because {
     /// The thread that waited.
     pub tid: i64,
@@ -136,6 +142,7 @@ pub struct Because {
 
 /// A piece of the path.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Segment {
     /// When it begins, CLOCK_MONOTONIC nanoseconds.
     pub ts_ns: i64,
@@ -196,6 +203,7 @@ impl Segment {
 
 /// The time of a state, reason and culprit on a path.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Total {
     /// As in the segments.
     pub state: State,

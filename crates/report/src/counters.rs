@@ -14,6 +14,7 @@ use crate::section::{Section, TOP};
 /// Counters of the calls of one name: means a call, null when they are known of none. Those
 /// that end in `_milli` are thousandths.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct CallCounters {
     /// Name of the call; `page_fault`.
     pub syscall: String,

@@ -16,6 +16,7 @@ const MAX_CALLS: u64 = 1_000_000;
 
 /// Findings of the diagnosis.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Findings {
     /// Where the time went.
     pub summary: Summary,

@@ -15,6 +15,7 @@ use fathom_query::fetch::rows;
 
 /// Sums of the layers below the calls. Empty where a layer was not recorded.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Layers {
     /// Sum of the durations of all stored requests.
     pub total_ns: i64,
@@ -43,6 +44,7 @@ pub struct Layers {
 
 /// Time that requests spent in a layer and nowhere deeper.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct LayerTime {
     /// Layer, as in table `slices`.
     pub layer: String,
@@ -54,6 +56,7 @@ pub struct LayerTime {
 
 /// Requests of one kind to a device, by every program on the machine.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Device {
     /// Its name.
     pub device: String,
@@ -81,6 +84,7 @@ pub struct Device {
 
 /// A reason for being off the CPU, and who woke.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Wait {
     /// Reason, as in table `waits`.
     pub reason: String,
@@ -100,6 +104,7 @@ pub struct Wait {
 
 /// A file in the page cache.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct CachedFile {
     /// Id in table `files`.
     pub file_id: Option<i64>,
@@ -119,6 +124,7 @@ pub struct CachedFile {
 
 /// A thread and what interrupted it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Interrupt {
     /// Thread.
     pub tid: i64,

@@ -13,6 +13,7 @@ const WINDOWS: usize = 24;
 
 /// The queue of a device over the time in which devices had requests.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Queue {
     /// Name of the device.
     pub device: String,
@@ -34,6 +35,7 @@ pub struct Queue {
 
 /// Read-ahead of a file.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct ReadAhead {
     /// Id in table `files`.
     pub file_id: Option<i64>,

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// A report. Times are nanoseconds, sizes bytes; what was not measured is null.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Report {
     /// The recording: its target, place and time.
     pub session: SessionSummary,
@@ -50,6 +51,7 @@ pub struct Report {
 
 /// How far the recording got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Closed by its recorder.
@@ -62,6 +64,7 @@ pub enum State {
 
 /// The recording: its target, place and time.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct SessionSummary {
     /// Id of the session.
     pub id: String,
@@ -94,12 +97,58 @@ pub struct SessionSummary {
     /// Selection of calls.
     pub selection: Vec<String>,
     /// The content of calls that was recorded; null when none was.
+    #[cfg_attr(feature = "types", schemars(with = "Option<ContentSchema>"))]
     pub content: Option<fathom_model::meta::Content>,
     /// Filters, as on the command line.
     pub filters: Vec<String>,
     /// Version of the recorder.
     pub fathom_version: String,
 }
+
+/// Describes [`fathom_model::meta::Content`], whose crate has no schemas.
+#[cfg(feature = "types")]
+#[derive(schemars::JsonSchema)]
+#[schemars(rename = "Content")]
+#[allow(dead_code, reason = "a description")]
+struct ContentSchema {
+    /// hash or plain.
+    mode: String,
+    /// Where hashes were made: kernel or user; empty when none were.
+    hash_in: String,
+    /// Bytes of a call that were taken at most.
+    max_bytes: u32,
+    /// Calls with a hash or content.
+    calls: u64,
+    /// Calls among these that moved more than `max_bytes`.
+    capped: u64,
+    /// Calls without, as their memory could not be read when they returned.
+    unreadable: u64,
+    /// Calls without, as the ring had no room for their content.
+    no_room: u64,
+}
+
+/// It has the same fields.
+#[cfg(feature = "types")]
+const _: fn(fathom_model::meta::Content) -> ContentSchema = |content| {
+    let fathom_model::meta::Content {
+        mode,
+        hash_in,
+        max_bytes,
+        calls,
+        capped,
+        unreadable,
+        no_room,
+    } = content;
+    ContentSchema {
+        mode,
+        hash_in,
+        max_bytes,
+        calls,
+        capped,
+        unreadable,
+        no_room,
+    }
+};
 
 impl SessionSummary {
     /// Detail and selection, and what content there is, in words.
@@ -122,6 +171,7 @@ impl SessionSummary {
 
 /// All calls together, lost ones included.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Totals {
     /// Calls.
     pub calls: i64,
@@ -138,6 +188,7 @@ pub struct Totals {
 /// Calls of a class or of a name. Percentiles are of the stored calls,
 /// the rest counts lost ones too.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Calls {
     /// Name of the class or call.
     pub name: String,
@@ -167,6 +218,7 @@ pub struct Calls {
 
 /// Stored calls of a name on a file.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct CallsOnFile {
     /// Name of the call.
     pub syscall: String,
@@ -186,6 +238,7 @@ pub struct CallsOnFile {
 
 /// Calls that failed in the same way.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct ErrorCount {
     /// Name of the call.
     pub syscall: String,
@@ -199,6 +252,7 @@ pub struct ErrorCount {
 
 /// Sums of a file.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct FileActivity {
     /// Id in table `files`; null: calls without a known file.
     pub file_id: Option<i64>,
@@ -229,6 +283,7 @@ impl FileActivity {
 
 /// Files that stand out.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Files {
     /// Files on which calls were made.
     pub count: i64,
@@ -243,6 +298,7 @@ pub struct Files {
 /// Page faults and write-back of a mapped file, lost ones included where not said
 /// otherwise.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct MappedFile {
     /// Id in table `files`; null: faults that the kernel could not split.
     pub file_id: Option<i64>,
@@ -266,6 +322,7 @@ pub struct MappedFile {
 
 /// Mapped files that stand out.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Mapped {
     /// Page faults on mapped files that the kernel side saw.
     pub seen: u64,
@@ -283,6 +340,7 @@ pub struct Mapped {
 
 /// A thread.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Thread {
     /// Process.
     pub pid: i64,
@@ -306,6 +364,7 @@ pub struct Thread {
 
 /// Threads that stand out.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Threads {
     /// Threads that made stored calls.
     pub count: i64,
@@ -315,6 +374,7 @@ pub struct Threads {
 
 /// Seen, stored and lost.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Loss {
     /// Calls that the kernel side saw, as last counted by the recorder.
     pub seen: u64,
@@ -355,6 +415,7 @@ impl Loss {
 
 /// Where calls were lost.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct LossPlace {
     /// ring, scratch, decode or write.
     pub stage: String,
@@ -368,6 +429,7 @@ pub struct LossPlace {
 
 /// Calls and bytes over time; stored calls only, where they were entered.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Timeline {
     /// Width of a slice.
     pub slice_ns: i64,
@@ -377,6 +439,7 @@ pub struct Timeline {
 
 /// A piece of the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Slice {
     /// Calls.
     pub calls: i64,
@@ -392,6 +455,7 @@ pub struct Slice {
 
 /// The latency histogram of a call name.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Latency {
     /// Name of the call.
     pub syscall: String,
@@ -401,6 +465,7 @@ pub struct Latency {
 
 /// Calls whose duration is between two powers of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Bucket {
     /// Power of two where it begins.
     pub bucket: i64,
@@ -414,6 +479,7 @@ pub struct Bucket {
 
 /// Cost of the recording, as far as it was measured.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Cost {
     /// Time in the probes a call.
     pub probe_ns_per_call: Option<f64>,
@@ -439,6 +505,7 @@ pub struct Cost {
 
 /// The session's place and size.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Storage {
     /// Directory.
     pub location: String,
@@ -450,6 +517,7 @@ pub struct Storage {
 
 /// A command to try.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct NextCommand {
     /// Its purpose.
     pub purpose: String,

@@ -16,6 +16,7 @@ const BUSY: &str = "'disk', 'page_cache', 'file_system', 'lock', 'file_lock', 'p
 
 /// The time of a thread in the recording: the states add up to it.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct ThreadStates {
     /// Thread.
     pub tid: i64,
@@ -37,6 +38,7 @@ pub struct ThreadStates {
 
 /// Time in which a thread was blocked.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct BlockedTime {
     /// Reason, as in table `waits`.
     pub reason: String,

@@ -6,6 +6,7 @@ use crate::queues::Holdup;
 
 /// By what is added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Dimension {
     /// File, by its identity; shown by the path it was used by last.
@@ -52,6 +53,7 @@ impl Dimension {
 
 /// Numbers of one line: over the interval, or since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Numbers {
     /// Calls; visits of a layer; requests to a device.
     pub calls: u64,
@@ -69,6 +71,7 @@ pub struct Numbers {
 
 /// A line: something, and what it did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Line {
     /// Its name, safe to show.
     pub name: String,
@@ -82,6 +85,7 @@ pub struct Line {
 
 /// Records that were seen, shown and lost, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Health {
     /// Calls that the kernel side saw.
     pub seen: u64,
@@ -93,6 +97,7 @@ pub struct Health {
 
 /// A call that has not returned for long.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Stalled {
     /// The call, its file, its thread, and for how long already; safe to show.
     pub text: String,
@@ -110,6 +115,7 @@ pub struct Stalled {
 
 /// The numbers of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Frame {
     /// Since the start, nanoseconds.
     pub elapsed_ns: u64,
@@ -132,9 +138,24 @@ pub struct Frame {
     pub holdups: Vec<Holdup>,
     /// Lines of each of [`Dimension::ALL`]; in no order.
     #[serde(serialize_with = "by_name")]
+    #[cfg_attr(feature = "types", schemars(with = "LinesSchema"))]
     pub lines: [Vec<Line>; 6],
     /// Which of them left out lines that had been idle for longest, to bound memory.
     pub forgotten: [u64; 6],
+}
+
+/// Describes how lines are written: by the names of their dimensions.
+#[cfg(feature = "types")]
+#[derive(schemars::JsonSchema)]
+#[schemars(rename = "Lines")]
+#[allow(dead_code, reason = "a description")]
+struct LinesSchema {
+    files: Vec<Line>,
+    processes: Vec<Line>,
+    threads: Vec<Line>,
+    calls: Vec<Line>,
+    layers: Vec<Line>,
+    devices: Vec<Line>,
 }
 
 fn by_name<S: serde::Serializer>(lines: &[Vec<Line>; 6], to: S) -> Result<S::Ok, S::Error> {

@@ -10,6 +10,7 @@ const MAX_HOLDUPS: usize = 8;
 
 /// A program that waits for a device that serves another one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Holdup {
     pub device: String,
     pub waiting: String,

@@ -11,7 +11,7 @@ const MOST: f64 = 0.5;
 
 /// Why requests took time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "cause")]
 pub enum Cause {
     /// The device worked on their block requests.
@@ -73,7 +73,7 @@ impl std::fmt::Display for Cause {
 
 /// A share of time.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Share {
     /// Why.
     #[serde(flatten)]

@@ -29,7 +29,7 @@ const MOST_OF_CLOCK: f64 = 0.25;
 
 /// The numbers of a story. Times are nanoseconds.
 #[derive(Clone, Debug, Default, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Facts {
     /// How long the recording, or the part of it that is asked about, took.
     pub span_ns: i64,
@@ -55,7 +55,7 @@ pub struct Facts {
 
 /// Requests of a program with one purpose.
 #[derive(Clone, Debug, Default, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Group {
     /// Name of its processes.
     pub comm: String,
@@ -95,7 +95,7 @@ pub struct Group {
 
 /// Block requests on a device for which requests waited.
 #[derive(Clone, Debug, Default, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Block {
     /// Name of the device.
     pub device: String,
@@ -115,7 +115,7 @@ pub struct Block {
 
 /// Block requests that were queued before others and not yet done when those came.
 #[derive(Clone, Debug, Default, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Ahead {
     /// Name of the device.
     pub device: String,
@@ -137,7 +137,7 @@ pub struct Ahead {
 
 /// The one request that a story is about.
 #[derive(Clone, Debug, Default, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Single {
     /// Its id.
     pub rid: i64,

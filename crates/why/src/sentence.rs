@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// A sentence in pieces, which together are its text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Sentence {
     /// Hold paths and names as they are: not escaped.
     pub pieces: Vec<Piece>,
@@ -12,7 +12,7 @@ pub struct Sentence {
 
 /// A part of a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Piece {
     /// Its text, with the spaces around it.
     pub text: String,
@@ -22,7 +22,7 @@ pub struct Piece {
 
 /// The thing that a name or a number leads to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "to")]
 pub enum Link {
     /// A request.

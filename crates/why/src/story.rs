@@ -31,7 +31,7 @@ const LITTLE: f64 = 0.05;
 
 /// Why requests took as long as they did.
 #[derive(Clone, Debug, Default, Serialize)]
-#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Story {
     /// Three at most: what took the time, what it waited for, what to change.
     pub sentences: Vec<Sentence>,

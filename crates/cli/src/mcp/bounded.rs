@@ -24,7 +24,7 @@ const PLACES: usize = 12;
 /// An answer of a tool.
 pub struct Answer {
     pub fields: Map<String, Value>,
-    /// What has been left out of it, a sentence each.
+    /// Sentences that name the parts that were left out.
     pub cut: Vec<String>,
 }
 

@@ -65,7 +65,7 @@ pub struct Call {
     pub arguments: Map<String, Value>,
 }
 
-/// What follows from a message.
+/// The next step after a message.
 pub enum Step {
     Answer(Reply),
     Run(Call),
