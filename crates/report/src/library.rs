@@ -12,6 +12,7 @@ use crate::section::{Section, TOP};
 
 /// The calls of a function. Sums of bytes are null if the function reports none.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct LibraryFunction {
     /// As `--library` takes it.
     pub class: String,
