@@ -1,5 +1,7 @@
 //! The schemas of JSON output, generated from the types that are serialized: `docs/reference/json`.
 
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
 use fathom_testkit::expect_file;
 use schemars::generate::SchemaSettings;
 use schemars::transform::transform_subschemas;
