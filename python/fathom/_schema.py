@@ -329,6 +329,25 @@ TABLES: dict[str, tuple[list[tuple[str, str, str, bool]], list[str]]] = {
         ],
         ["tid", "started_at_ns"],
     ),
+    "spans": (
+        [
+            ("trace_id", "VARCHAR", "trace_id", False),
+            ("span_id", "VARCHAR", "span_id", False),
+            ("parent_span_id", "VARCHAR", "parent_span_id", False),
+            ("ts_ns", "BIGINT", "ts_ns", False),
+            ("dur_ns", "BIGINT", "dur_ns", False),
+            ("pid", "INTEGER", "pid", False),
+            ("tid", "INTEGER", "tid", False),
+            ("service", "VARCHAR", "service", False),
+            ("name", "VARCHAR", "name", False),
+            ("kind", "VARCHAR", "kind", False),
+            ("status", "VARCHAR", "status", False),
+            ("status_message", "VARCHAR", "status_message", False),
+            ("attributes", "VARCHAR", "attributes", False),
+            ("source", "VARCHAR", "source", False),
+        ],
+        ["trace_id", "span_id"],
+    ),
     "losses": (
         [
             ("stage", "VARCHAR", "stage", False),
@@ -416,5 +435,8 @@ VIEWS: list[str] = [
     "events",
     "readahead",
     "blame",
+    "span_calls",
+    "by_span_layer",
+    "by_span_name",
     "thread_states",
 ]

@@ -1,15 +1,15 @@
-//! What became of the spans of an import.
+//! Counts of an import of spans.
 
 /// Counts of the spans that were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpanCounts {
     /// All.
     pub read: u64,
-    /// Those that became rows.
+    /// Spans with a row.
     pub stored: u64,
-    /// Those that lie outside of the recording, and are left out.
+    /// Spans outside of the recording, which are left out.
     pub outside: u64,
-    /// Those without valid ids or times, which are left out.
+    /// Spans without valid ids or times, which are left out.
     pub invalid: u64,
     /// Rows whose thread.id is not a thread of their process in the recording: their tid is null.
     pub other_threads: u64,

@@ -86,7 +86,7 @@ of_threads AS (
     LEFT JOIN (SELECT n AS top, ts_ns + dur_ns AS ended_at_ns FROM numbered) USING (top)
     QUALIFY row_number() OVER (PARTITION BY pid, tid, at_ns ORDER BY place DESC) = 1
 ),
--- The only open span of a process: the sum of the numbers of those that are open.
+-- The only open span of a process: the sum of the numbers of all open ones.
 of_processes AS (
     SELECT pid, at_ns, CASE WHEN open = 1 AND span.tid IS NULL THEN span.n END AS n
     FROM (

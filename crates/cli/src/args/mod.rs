@@ -570,7 +570,7 @@ pub struct ImportArgs {
     pub files: Vec<PathBuf>,
     /// Add the spans of OpenTelemetry (OTLP as JSON, JSON lines, or protobuf) in the files to this
     /// closed session, table spans; spans that it has already are replaced
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["output", "format", "force", "share"])]
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["output", "format", "force", "with"])]
     pub into: Option<PathBuf>,
     /// Directory of the session [default: FILE.fathom]
     #[arg(short, long, value_name = "DIR")]

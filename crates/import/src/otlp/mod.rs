@@ -31,7 +31,7 @@ const MAX_DRIFT_NS: u64 = 10_000_000;
 /// The result of an import of spans.
 #[derive(Clone, Debug)]
 pub struct SpanOutcome {
-    /// What became of the spans.
+    /// Counts of the spans.
     pub counts: SpanCounts,
     /// Rows of table `spans` now, of this import and earlier ones.
     pub rows: u64,
@@ -53,7 +53,7 @@ pub(crate) fn looks_like(head: &str) -> bool {
 /// `progress` receives the number of bytes of the files that were read, and of all.
 ///
 /// # Errors
-/// When a file cannot be read or contains no spans of OTLP, when no span lies in the recording, and
+/// When a file cannot be read or contains no spans of OTLP, when no span is in the recording, and
 /// the errors of [`Addition`]. The session is then as it was.
 pub fn import_spans(
     files: &[PathBuf],

@@ -149,7 +149,7 @@ impl Rows {
     }
 }
 
-/// What a list of attributes says about the place of a span.
+/// The place of a span, according to a list of attributes.
 #[derive(Debug, Default)]
 struct Of {
     service: Option<String>,

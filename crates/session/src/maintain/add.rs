@@ -69,7 +69,7 @@ impl Addition {
         let storage = Storage::new(folder);
         storage.make_table(table.name)?;
         if parts.is_empty() {
-            // A session that is older than the table. What is added is merged with a part before it.
+            // A session that is older than the table. New rows are merged with a part before them.
             parts.push(empty_part(&storage, &schema)?);
         }
         let last = parts.last().map_or(0, |part| part.range.last);
@@ -130,7 +130,7 @@ impl Addition {
         }
     }
 
-    /// Makes the rows a part of the session. Returns the number of rows that the table has now.
+    /// Publishes the rows. Returns the number of rows that the table has now.
     ///
     /// # Errors
     /// [`SessionError::Io`] and [`SessionError::Parquet`]. If the rows have become a part before,
