@@ -439,7 +439,7 @@ fn damaged_files() {
                 }
             }
             std::fs::write(&damaged, bytes).unwrap();
-            match import(&[damaged.clone()], &path) {
+            match import(std::slice::from_ref(&damaged), &path) {
                 Ok(_) => imported += 1,
                 Err(_) => refused += 1,
             }
