@@ -6,10 +6,7 @@
  * request's, while interrupts that it is stopped for are.
  *
  * perf gives a counter of the processor to several who want it in turns. One that was
- * not there all the time has counted a part of unknown size, and is not told. Events of the
- * kernel always count (kernel/events/core.c, group_can_go_on()): perf takes them off for a
- * moment when others open theirs, with interrupts off, and then no event can happen. Only
- * the clock of a task stands still meanwhile.
+ * not there all the time has counted a part nobody knows how large, and is not told.
  */
 #ifndef FATHOM_PERF_COUNTERS_H
 #define FATHOM_PERF_COUNTERS_H
@@ -53,7 +50,7 @@ VERIFIED_ONCE int perf_read(struct perf_state *perf, __u32 begins)
 			perf->lag[i] = lag;
 		} else {
 			perf->sum[i] += now.counter - perf->base[i];
-			if (i < config.perf_timed && lag != perf->lag[i])
+			if (lag != perf->lag[i])
 				perf->unknown |= 1 << i;
 		}
 	}

@@ -1061,7 +1061,7 @@ struct probe_config {
 	__u32 sockets; /* 1: calls on sockets and pipes are recorded, too */
 	__u32 streams; /* 1: all calls that move bytes of sockets and pipes are recorded */
 	__u32 library; /* 1: calls of functions of libraries are recorded */
-	__u32 perf_timed; /* how many of perf_values, the first, grow with time: up to COUNTER_TASK_CLOCK */
+	__u32 reserved; /* 0 */
 };
 
 /* Which calls get a record when config.tail is set. The others are counted. User space

@@ -269,7 +269,10 @@ fn counters_of_the_processor_or_a_word_about_them() {
     let count =
         |column: &str| recording.number(&format!("SELECT count({column}) FROM perf_counters"));
     let rows = count("*");
-    assert!(rows > 0 && count("context_switches") == rows);
+    // Counting pauses for a moment when another program opens events of perf; then the number of
+    // a request is null.
+    let known = count("context_switches");
+    assert!(rows > 0 && 100 * known >= 99 * rows, "{known} of {rows}");
     if asked[0]["counted"] == true {
         // Those that others use, too, may be there in turns only.
         let known = recording

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 use fathom_model::abi::{
-    CONTENT_MODE_HASH, CONTENT_MODE_NONE, CONTENT_MODE_PLAIN, CONTENT_MODE_SEND,
-    COUNTER_TASK_CLOCK, MAX_CONTENT, MAX_SYSCALLS, ProbeConfig,
+    CONTENT_MODE_HASH, CONTENT_MODE_NONE, CONTENT_MODE_PLAIN, CONTENT_MODE_SEND, MAX_CONTENT,
+    MAX_SYSCALLS, ProbeConfig,
 };
 use fathom_model::meta::{Hook, PerfCounter};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
@@ -173,7 +173,7 @@ fn configure(
         sockets: descriptors::selects_sockets(&options.selection).into(),
         streams: descriptors::selects_streams(options).into(),
         library: hooks.serve(Feature::Library).into(),
-        perf_timed: (perf_counters.bits() & ((2 << COUNTER_TASK_CLOCK) - 1)).count_ones(),
+        reserved: 0,
     };
     // In the sections that the kernel side has for them.
     let constants = [
