@@ -269,10 +269,10 @@ fn counters_of_the_processor_or_a_word_about_them() {
     let count =
         |column: &str| recording.number(&format!("SELECT count({column}) FROM perf_counters"));
     let rows = count("*");
-    // Counting pauses for a moment when another program opens events of perf; then the number of
-    // a request is null.
-    let known = count("context_switches");
-    assert!(rows > 0 && 100 * known >= 99 * rows, "{known} of {rows}");
+    // The kernel leaves out the program that sees a request come back to a CPU while another
+    // recorder was preempted in a map there: about one request in 100,000 has no numbers then.
+    let unknown = rows - count("context_switches");
+    assert!(rows > 0 && unknown <= 1, "{unknown} of {rows}");
     if asked[0]["counted"] == true {
         // Those that others use, too, may be there in turns only.
         let known = recording
