@@ -102,8 +102,7 @@ onStage(
 			]) {
 				await open(tab, server, { ...session, view });
 				await tab.page.waitForTimeout(300);
-				// 0.1 is what browsers' makers call good. The first view may wait for the diagnosis.
-				expect(await jumps(tab.page), view).toBeLessThan(0.05);
+				expect(await jumps(tab.page), view).toBeLessThan(0.02);
 			}
 		});
 
