@@ -233,4 +233,19 @@ fn functions_that_are_not_there() {
             recording.stderr
         );
     }
+    // A library may be mapped at any time: that none was is known at the end.
+    let recording = Record::new(&scratch)
+        .options(["--library", "libnothing.so:f"])
+        .command(["true"])
+        .run()
+        .must_exit(0);
+    let words = "library libnothing.so:f: calls of this library are not recorded";
+    assert!(recording.stderr.contains(words), "{}", recording.stderr);
+    let hooks = meta(&recording.session)["hooks"].clone();
+    let missing = hooks
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|hook| hook["name"] == "library libnothing.so:f");
+    assert_eq!(missing.unwrap()["attached"], false);
 }

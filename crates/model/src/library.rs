@@ -146,10 +146,10 @@ impl Function {
 
 /// All functions of the table.
 pub static FUNCTIONS: LazyLock<Vec<Function>> = LazyLock::new(|| {
-    let mut library = ("", "");
+    let mut libraries = ("", "");
     let rows = include_str!("../../../bpf/library.def").lines();
-    rows.filter_map(|line| function(line, &mut library))
-        .collect()
+    let functions = rows.filter_map(|line| functions(line, &mut libraries));
+    functions.flatten().collect()
 });
 
 /// The classes of the table, in its order.
@@ -163,8 +163,9 @@ pub fn classes() -> Vec<&'static str> {
     classes
 }
 
-/// A line of the table; `library` is the name and class of the present library.
-fn function<'a>(line: &'a str, library: &mut (&'a str, &'a str)) -> Option<Function> {
+/// The functions of a line of the table, one for each library that may have it; `libraries` are
+/// the names of these and their class.
+fn functions<'a>(line: &'a str, libraries: &mut (&'a str, &'a str)) -> Option<Vec<Function>> {
     let mut words = line
         .split('#')
         .next()
@@ -172,7 +173,7 @@ fn function<'a>(line: &'a str, library: &mut (&'a str, &'a str)) -> Option<Funct
         .split_whitespace();
     let name = words.next()?;
     if name == "library" {
-        *library = (words.next()?, words.next()?);
+        *libraries = (words.next()?, words.next()?);
         return None;
     }
     let returns = Returns::named(words.next()?)?;
@@ -180,13 +181,14 @@ fn function<'a>(line: &'a str, library: &mut (&'a str, &'a str)) -> Option<Funct
     for (place, word) in roles.iter_mut().zip(words) {
         *place = Role::named(word)?;
     }
-    Some(Function {
-        library: library.0.to_owned(),
-        class: library.1.to_owned(),
+    let of = |library: &str| Function {
+        library: library.to_owned(),
+        class: libraries.1.to_owned(),
         name: name.to_owned(),
         returns,
         roles,
-    })
+    };
+    Some(libraries.0.split(',').map(of).collect())
 }
 
 #[cfg(test)]
@@ -196,11 +198,16 @@ mod tests {
     #[test]
     fn every_row_is_a_function() {
         let text = include_str!("../../../bpf/library.def");
-        let rows = text.lines().filter(|line| {
-            let line = line.trim();
-            !(line.is_empty() || line.starts_with('#') || line.starts_with("library "))
-        });
-        assert_eq!(FUNCTIONS.len(), rows.count());
+        let mut libraries = 0;
+        let mut rows = 0;
+        for line in text.lines().filter_map(|line| line.split('#').next()) {
+            match line.split_whitespace().collect::<Vec<_>>()[..] {
+                [] => {}
+                ["library", names, _] => libraries = names.split(',').count(),
+                _ => rows += libraries,
+            }
+        }
+        assert_eq!(FUNCTIONS.len(), rows);
         let fread = FUNCTIONS.iter().find(|f| f.name == "fread").unwrap();
         assert_eq!(
             (fread.library.as_str(), fread.class.as_str()),

@@ -175,6 +175,7 @@ pub struct Save {
 /// The content of calls that moved data: how it was recorded, and for how many calls. The counts
 /// add up to the number of rows that moved data by read, write, and their variants.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Content {
     /// hash or plain.
     pub mode: String,

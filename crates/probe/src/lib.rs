@@ -39,7 +39,7 @@ pub use call_counters::NO_PROCESS;
 pub use command::{Command, CommandExit, Conditions};
 pub use error::{ProbeError, SpawnError};
 pub use filter::{FilterArgs, FilterError, Filters};
-pub use hooks::LAYER_VFS;
+pub use hooks::{LAYER_VFS, LIBRARY};
 pub use in_flight::{InFlight, Operation, Whereabouts};
 pub use layers::usual_layers;
 pub use options::ProbeOptions;

@@ -38,6 +38,8 @@ pub enum LibraryError {
 /// A function, and where it may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WantedFunction {
+    /// The element of the list that asks for it.
+    pub(crate) asked: String,
     pub(crate) function: Function,
     /// The file; `None`: all libraries with the function's name of a library.
     pub(crate) file: Option<PathBuf>,
@@ -63,6 +65,7 @@ impl Wanted {
                     let of_class = |f: &&Function| text == "all" || f.class == text;
                     let functions = FUNCTIONS.iter().filter(of_class).cloned();
                     wanted.extend(functions.map(|function| WantedFunction {
+                        asked: function.class.clone(),
                         function,
                         file: None,
                     }));
@@ -125,7 +128,11 @@ fn named(library: &str, name: &str) -> Result<WantedFunction, LibraryError> {
         },
         None => Function::unknown(library, name),
     };
-    Ok(WantedFunction { function, file })
+    Ok(WantedFunction {
+        asked: format!("{library}:{name}"),
+        function,
+        file,
+    })
 }
 
 /// Whether the file of this name may be the library: `libc` is libc.so.6, libc-2.31.so, and, as musl

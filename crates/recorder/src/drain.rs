@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use fathom_model::meta::{Cost, Counts, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_model::units;
-use fathom_probe::{Arrived, KernelStats, monotonic_ns, realtime_ns};
+use fathom_probe::{Arrived, KernelStats, LIBRARY, monotonic_ns, realtime_ns};
 
 use crate::call_counters::CallCounters;
 use crate::machine::Machine;
@@ -298,6 +298,10 @@ impl<S: RecordSource> Drain<S> {
                 "the kernel skipped hook {} {} times: the data of these runs is missing",
                 hook.name, hook.skipped
             ));
+        }
+        let hooks = self.source.hooks().iter().filter(|hook| !hook.attached);
+        for hook in hooks.filter(|hook| hook.name.starts_with(LIBRARY)) {
+            observer.warning(&format!("{}: {}", hook.name, hook.note));
         }
         Ok(Summary {
             totals: done.finished.totals,

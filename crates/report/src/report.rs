@@ -97,58 +97,12 @@ pub struct SessionSummary {
     /// Selection of calls.
     pub selection: Vec<String>,
     /// The content of calls that was recorded; null when none was.
-    #[cfg_attr(feature = "types", schemars(with = "Option<ContentSchema>"))]
     pub content: Option<fathom_model::meta::Content>,
     /// Filters, as on the command line.
     pub filters: Vec<String>,
     /// Version of the recorder.
     pub fathom_version: String,
 }
-
-/// Describes [`fathom_model::meta::Content`], whose crate has no schemas.
-#[cfg(feature = "types")]
-#[derive(schemars::JsonSchema)]
-#[schemars(rename = "Content")]
-#[allow(dead_code, reason = "a description")]
-struct ContentSchema {
-    /// hash or plain.
-    mode: String,
-    /// Where hashes were made: kernel or user; empty when none were.
-    hash_in: String,
-    /// Bytes of a call that were taken at most.
-    max_bytes: u32,
-    /// Calls with a hash or content.
-    calls: u64,
-    /// Calls among these that moved more than `max_bytes`.
-    capped: u64,
-    /// Calls without, as their memory could not be read when they returned.
-    unreadable: u64,
-    /// Calls without, as the ring had no room for their content.
-    no_room: u64,
-}
-
-/// It has the same fields.
-#[cfg(feature = "types")]
-const _: fn(fathom_model::meta::Content) -> ContentSchema = |content| {
-    let fathom_model::meta::Content {
-        mode,
-        hash_in,
-        max_bytes,
-        calls,
-        capped,
-        unreadable,
-        no_room,
-    } = content;
-    ContentSchema {
-        mode,
-        hash_in,
-        max_bytes,
-        calls,
-        capped,
-        unreadable,
-        no_room,
-    }
-};
 
 impl SessionSummary {
     /// Detail and selection, and what content there is, in words.

@@ -5,6 +5,8 @@
 //! it began identify it.
 
 use fathom_model::StrId;
+use std::sync::LazyLock;
+
 use fathom_model::abi::{
     FunctionRecord, LIBRARY_CALL_ABANDONED, LIBRARY_CALL_BEGUN, LIBRARY_CALL_NONE,
     LIBRARY_CALL_PENDING, LibraryCallRecord, MAX_FUNCTIONS,
@@ -22,10 +24,15 @@ use crate::{id, signed};
 /// then have no parents, and their system calls no library call.
 const MAX_THREADS: usize = 1 << 16;
 
+/// The function of a call whose function is in no record.
+static UNKNOWN: LazyLock<Function> = LazyLock::new(|| Function::unknown("", ""));
+
 /// Rows that were not taken yet, and the calls in progress.
 #[derive(Debug, Default)]
 pub(crate) struct LibraryCalls {
     functions: Vec<Option<Function>>,
+    /// Class, name, and library of functions that the rows have already.
+    words: HashMap<u16, [StrId; 3]>,
     rows: UserCallRows,
     strings: Strings,
     /// By thread: the calls in progress that were heard of, outermost first.
@@ -52,6 +59,7 @@ impl LibraryCalls {
             self.functions.resize(number + 1, None);
         }
         let roles = record.roles;
+        self.words.remove(&record.function);
         if let Some(place) = self.functions.get_mut(number) {
             *place = Some(Function {
                 library: escape_invalid_utf8(library).into_owned(),
@@ -83,11 +91,9 @@ impl LibraryCalls {
         if let Some(open) = self.open.get_mut(&record.tid) {
             open.pop();
         }
-        let number = usize::from(record.function);
-        let unknown = Function::unknown("", "");
-        let function = match self.functions.get(number) {
+        let function = match self.functions.get(usize::from(record.function)) {
             Some(Some(function)) => function,
-            _ => &unknown,
+            _ => &UNKNOWN,
         };
         let ended_at_ns = record.ts_ns.saturating_add(record.dur_ns);
         let abandoned = flags & LIBRARY_CALL_ABANDONED != 0;
@@ -96,6 +102,16 @@ impl LibraryCalls {
         let failed = ret.is_some_and(|ret| function.returns.is_failure(ret));
         let (size, items, bytes) = sizes(function, record, ret);
         let strings = &mut self.strings;
+        let words = self.words.entry(record.function).or_insert_with(|| {
+            let Function {
+                class,
+                name,
+                library,
+                ..
+            } = function;
+            [class, name, library].map(|word| strings.table.intern(word.as_bytes()))
+        });
+        let [class, name, library] = *words;
         let row = UserCallRow {
             user_call,
             ts_ns: signed(record.ts_ns),
@@ -104,9 +120,9 @@ impl LibraryCalls {
             tid: id(record.tid),
             comm: strings.comm(record.tid, ended_at_ns, known),
             cpu: id(cpu),
-            class: strings.table.intern(function.class.as_bytes()),
-            function: strings.table.intern(function.name.as_bytes()),
-            library: strings.table.intern(function.library.as_bytes()),
+            class,
+            function: name,
+            library,
             ret: ret.unwrap_or(NULL_I64),
             failed,
             fd: record.fd.when(record.fd >= 0),
@@ -159,6 +175,7 @@ impl LibraryCalls {
 
     /// The rows since the last time.
     pub(crate) fn take(&mut self) -> Batch {
+        self.words.clear();
         let rows = std::mem::take(&mut self.rows);
         rows.into_batch(self.strings.take(fathom_model::StringTable::new()))
     }

@@ -131,6 +131,8 @@ impl Feature {
     ];
 }
 
+/// Beginning of the names of the hooks of libraries.
+pub const LIBRARY: &str = "library ";
 /// Name for all hooks of functions.
 pub const LAYER_VFS: &str = "layer vfs";
 const NO_FUNCTIONS: &str = "time in VFS, and in functions of file systems and the page \

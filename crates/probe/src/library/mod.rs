@@ -8,7 +8,7 @@
 mod places;
 mod symbols;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
@@ -25,10 +25,11 @@ use fathom_model::raw::{RawChunk, Ring};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramMut, UprobeMultiOpts, UprobeOpts};
 
 use crate::error::ProbeError;
+use crate::hooks::LIBRARY;
 use crate::mappings::code;
 use crate::maps::map;
 use crate::rings::{append_framed, framed};
-use crate::wanted_functions::{LibraryError, Wanted};
+use crate::wanted_functions::{LibraryError, Wanted, WantedFunction};
 
 /// Where a FILE has its descriptor: `_fileno` of `struct _IO_FILE` in glibc.
 const FILENO_AT: u8 = 112;
@@ -59,6 +60,10 @@ pub(crate) struct Libraries {
     /// Processes, and when to look at them again.
     processes: HashMap<u32, (Instant, Duration)>,
     functions: u16,
+    /// Elements of the list whose functions were found.
+    found: HashSet<String>,
+    /// When what can be found before anything is recorded was found.
+    prepared: Option<Instant>,
     /// Records of functions that were found.
     records: Vec<u8>,
     /// The libraries, and whether the programs are attached to them.
@@ -77,6 +82,8 @@ impl Libraries {
             mappings: HashSet::new(),
             processes: HashMap::new(),
             functions: 0,
+            found: HashSet::new(),
+            prepared: None,
             records: Vec::new(),
             hooks: Vec::new(),
         }
@@ -116,6 +123,7 @@ impl Libraries {
                 self.examine(&file, &path, object)?;
             }
         }
+        self.prepared = Some(Instant::now());
         Ok(())
     }
 
@@ -181,7 +189,7 @@ impl Libraries {
                 && let Err(error) = self.examine(&file, Path::new(path), object)
             {
                 self.hooks
-                    .push(refused(format!("library {path}"), &error.to_string()));
+                    .push(refused(format!("{LIBRARY}{path}"), &error.to_string()));
             }
         }
     }
@@ -200,28 +208,25 @@ impl Libraries {
         if self.examined.len() >= MAX_FILES || !self.examined.insert((meta.dev(), meta.ino())) {
             return Ok(Vec::new());
         }
-        let of_library: Vec<&Function> =
-            self.wanted.of_library(path).map(|w| &w.function).collect();
+        let of_library: Vec<&WantedFunction> = self.wanted.of_library(path).collect();
         // A program may contain the library.
-        let functions: Vec<&Function> = match of_library.is_empty() {
-            true => self
-                .wanted
-                .0
-                .iter()
-                .filter(|w| w.file.is_none())
-                .map(|w| &w.function)
-                .collect(),
+        let wanted: Vec<&WantedFunction> = match of_library.is_empty() {
+            true => self.wanted.0.iter().filter(|w| w.file.is_none()).collect(),
             false => of_library,
         };
-        let names: Vec<&str> = functions.iter().map(|f| f.name.as_str()).collect();
+        let names: Vec<&str> = wanted.iter().map(|w| w.function.name.as_str()).collect();
         let found = symbols::places(file, &names);
         let mut at: Vec<(u64, Function)> = Vec::new();
         let mut missing = Vec::new();
-        for function in functions {
+        for WantedFunction {
+            asked, function, ..
+        } in wanted
+        {
             let Some(places) = found.get(&function.name) else {
                 missing.push(function.name.clone());
                 continue;
             };
+            self.found.insert(asked.clone());
             for place in places {
                 // Several names of one function are one.
                 if at.iter().all(|(known, _)| known != place) {
@@ -243,7 +248,7 @@ impl Libraries {
         functions: &[(u64, Function)],
         object: &mut Object,
     ) -> Result<(), ProbeError> {
-        let name = format!("library {}", path.display());
+        let name = format!("{LIBRARY}{}", path.display());
         if usize::from(self.functions) + functions.len() > MAX_FUNCTIONS as usize {
             self.hooks
                 .push(refused(name, "there are too many functions"));
@@ -268,8 +273,10 @@ impl Libraries {
         }
         self.functions += functions.len() as u16;
         let open = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-        let cookies: Vec<u64> = (u64::from(first)..).take(functions.len()).collect();
-        let places: Vec<usize> = functions.iter().map(|(at, _)| *at as usize).collect();
+        let places: Vec<(usize, u64)> = (u64::from(first)..)
+            .zip(functions)
+            .map(|(cookie, (at, _))| (*at as usize, cookie))
+            .collect();
         // The return first: a call that is entered meanwhile has no end otherwise.
         let suffix = if self.multi { "multi" } else { "single" };
         let mut attached = Ok(());
@@ -279,24 +286,8 @@ impl Libraries {
                 .progs_mut()
                 .find(|program| program.name() == program_name.as_str())
                 .ok_or(ProbeError::Object("program"))?;
-            attached = match self.multi {
-                true => attach_all(
-                    &program,
-                    &open,
-                    &places,
-                    &cookies,
-                    is_return,
-                    &mut self.links,
-                ),
-                false => attach_each(
-                    &program,
-                    &open,
-                    &places,
-                    &cookies,
-                    is_return,
-                    &mut self.links,
-                ),
-            };
+            let links = attach_to(&program, &open, &places, is_return, self.multi);
+            attached = links.map(|links| self.links.extend(links));
             if attached.is_err() {
                 break;
             }
@@ -305,15 +296,22 @@ impl Libraries {
             Ok(()) => Hook {
                 name,
                 attached: true,
-                note: match functions.len() {
-                    1 => "1 function".to_string(),
-                    many => format!("{many} functions"),
-                },
+                note: self.note(functions.len()),
                 skipped: 0,
             },
             Err(error) => refused(name, &error.to_string()),
         });
         Ok(())
+    }
+
+    /// How many functions of a library are recorded, and since when, if not from the beginning.
+    fn note(&self, functions: usize) -> String {
+        let plural = if functions == 1 { "" } else { "s" };
+        let since = match self.prepared {
+            Some(at) => format!(", from {:.2} s on", at.elapsed().as_secs_f64()),
+            None => String::new(),
+        };
+        format!("{functions} function{plural}{since}")
     }
 
     /// Records of functions since the last time.
@@ -331,9 +329,17 @@ impl Libraries {
         std::mem::take(&mut self.hooks)
     }
 
-    /// Detaches everything.
+    /// Detaches everything, and notes the elements of the list that were not found.
     pub(crate) fn stop(&mut self) {
         self.links.clear();
+        let asked: BTreeSet<&String> = self.wanted.0.iter().map(|w| &w.asked).collect();
+        for asked in asked
+            .into_iter()
+            .filter(|asked| !self.found.contains(*asked))
+        {
+            let why = "no recorded program mapped a file with such functions";
+            self.hooks.push(refused(format!("{LIBRARY}{asked}"), why));
+        }
     }
 }
 
@@ -346,41 +352,35 @@ fn refused(name: String, why: &str) -> Hook {
     }
 }
 
-fn attach_all(
+/// Attaches `program` to places in a file, each with its cookie: to all at once if the kernel can.
+fn attach_to(
     program: &ProgramMut<'_>,
     file: &Path,
-    places: &[usize],
-    cookies: &[u64],
+    places: &[(usize, u64)],
     retprobe: bool,
-    links: &mut Vec<Link>,
-) -> libbpf_rs::Result<()> {
-    let options = UprobeMultiOpts {
-        offsets: places.to_vec(),
-        cookies: cookies.to_vec(),
-        retprobe,
-        ..Default::default()
-    };
-    links.push(program.attach_uprobe_multi_with_opts(-1, file, "", options)?);
-    Ok(())
-}
-
-fn attach_each(
-    program: &ProgramMut<'_>,
-    file: &Path,
-    places: &[usize],
-    cookies: &[u64],
-    retprobe: bool,
-    links: &mut Vec<Link>,
-) -> libbpf_rs::Result<()> {
-    for (place, cookie) in places.iter().zip(cookies) {
+    multi: bool,
+) -> libbpf_rs::Result<Vec<Link>> {
+    if multi {
+        let (offsets, cookies) = places.iter().copied().unzip();
+        let options = UprobeMultiOpts {
+            offsets,
+            cookies,
+            retprobe,
+            ..Default::default()
+        };
+        return Ok(vec![
+            program.attach_uprobe_multi_with_opts(-1, file, "", options)?,
+        ]);
+    }
+    let each = places.iter().map(|(place, cookie)| {
         let options = UprobeOpts {
             cookie: *cookie,
             retprobe,
             ..Default::default()
         };
-        links.push(program.attach_uprobe_with_opts(-1, file, *place, options)?);
-    }
-    Ok(())
+        program.attach_uprobe_with_opts(-1, file, *place, options)
+    });
+    each.collect()
 }
 
 /// The arguments that the programs read of calls of a function.
