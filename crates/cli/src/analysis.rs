@@ -10,11 +10,14 @@ use fathom_query::escape::shell_words;
 use fathom_query::output::{self, Format, Options};
 use fathom_query::worker::{self, Form, Program, Statement, Worker};
 use fathom_query::{Batches, Db, Limits, QueryError};
-use fathom_session::{Session, on_latest};
+use fathom_report::Report;
+use fathom_session::{Session, SessionSet, on_latest};
+use fathom_set::Summary;
 
 use crate::args::{DiagnoseArgs, DiagnosisFormat, QueryArgs, ReportArgs, ReportFormat};
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
+use crate::set::{self, MemberDiagnosis, MemberReport, SetReport};
 
 /// Width of a terminal that does not report one.
 pub const DEFAULT_WIDTH: usize = 100;
@@ -22,11 +25,23 @@ pub const DEFAULT_WIDTH: usize = 100;
 /// Runs `query` and returns the exit status.
 pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::new()?;
-    let mut session = open(&args.session)?;
+    let set = match SessionSet::is_set(&args.session) {
+        true => Some(set::open(&args.session)?),
+        false => None,
+    };
+    let mut sessions = match &set {
+        Some(set) => set.members().map(|(_, session)| session.clone()).collect(),
+        None => vec![open(&args.session)?],
+    };
     let options = output_options(args.format, args.exact)?;
-    let sql = match (&args.sql, args.finding) {
-        (Some(sql), _) => sql.clone(),
-        (None, number) => query_of(&args.session, &mut session, number.unwrap_or(0))?,
+    let sql = match (&args.sql, args.finding, &mut sessions[..]) {
+        (Some(sql), ..) => sql.clone(),
+        (None, number, [session]) => query_of(&args.session, session, number.unwrap_or(0))?,
+        (None, ..) => {
+            return Err(Failure::input(anyhow::anyhow!(
+                "--finding takes one session: a set has a list of findings for each of its members"
+            )));
+        }
     };
     let limits = Limits {
         memory_bytes: args.memory_mib << 20,
@@ -37,7 +52,15 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
     let watch = interrupt.watch(worker.killer())?;
     let failed = |error| watch.failure(error);
     let findings = match fathom_query::names_findings(&sql) {
-        true => Some(fathom_report::finding_rows(&findings(&mut session)?)),
+        true => {
+            let rows = |session| Ok(fathom_report::finding_rows(&findings(session)?));
+            Some(
+                sessions
+                    .iter_mut()
+                    .map(rows)
+                    .collect::<Result<_, Failure>>()?,
+            )
+        }
         false => None,
     };
     worker.open(&args.session).map_err(failed)?;
@@ -99,63 +122,143 @@ fn output_options(format: Format, exact: bool) -> Result<Options, Failure> {
 
 /// Runs `report` and returns the exit status.
 pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
+    if SessionSet::is_set(&args.session) && !args.sizes {
+        return report_set(args);
+    }
     let mut session = open(&args.session)?;
     if args.sizes {
         return crate::sizes::print(&session, args.format);
     }
-    let report = on_latest(&mut session, |session| {
-        let db = Db::open(session, Limits::default())?;
-        Ok::<_, anyhow::Error>(fathom_report::Report::build(&db, session)?)
-    })
-    .map_err(Failure::input)?;
-    let stdout = std::io::stdout();
-    let terminal = stdout.is_terminal();
-    let text = match args.format {
-        ReportFormat::Text => {
-            let width = if terminal { width() } else { DEFAULT_WIDTH };
-            let lay_out = match args.full {
-                true => fathom_report::to_text,
-                false => fathom_report::to_screen,
-            };
-            lay_out(&report, width, terminal && color())
-        }
+    let report = report_of(&mut session)?;
+    write(&match args.format {
+        ReportFormat::Text => screen(&report, args.full),
         ReportFormat::Json => json(&report)?,
         ReportFormat::Html => fathom_report::to_html(&report),
+    })?;
+    Ok(0)
+}
+
+fn report_of(session: &mut Session) -> Result<Report, Failure> {
+    let report = on_latest(session, |session| {
+        let db = Db::open(session, Limits::default())?;
+        Ok::<_, anyhow::Error>(Report::build(&db, session)?)
+    });
+    report.map_err(Failure::input)
+}
+
+fn screen(report: &Report, full: bool) -> String {
+    let terminal = std::io::stdout().is_terminal();
+    let width = if terminal { width() } else { DEFAULT_WIDTH };
+    let lay_out = match full {
+        true => fathom_report::to_text,
+        false => fathom_report::to_screen,
     };
-    let mut out = stdout.lock();
+    lay_out(report, width, terminal && color())
+}
+
+/// The report of each session of a set, after what joins them.
+fn report_set(args: &ReportArgs) -> Result<u8, Failure> {
+    if matches!(args.format, ReportFormat::Html) {
+        return Err(Failure::input(anyhow::anyhow!(
+            "--format html takes one session: make a page for each member of the set"
+        )));
+    }
+    let opened = set::open(&args.session)?;
+    let summary = Summary::of(&opened).map_err(Failure::input)?;
+    let members = opened.members().map(|(member, session)| {
+        Ok(MemberReport {
+            host: member.host.clone(),
+            report: report_of(&mut session.clone())?,
+        })
+    });
+    let members = members.collect::<Result<Vec<_>, Failure>>()?;
+    let text = match args.format {
+        ReportFormat::Json => json(&SetReport {
+            set: summary,
+            members,
+        })?,
+        _ => {
+            let each = members.iter().map(|member| {
+                format!(
+                    "{}{}",
+                    set::heading(&member.host),
+                    screen(&member.report, args.full)
+                )
+            });
+            format!("{}{}", set::text(&summary), each.collect::<String>())
+        }
+    };
+    write(&text)?;
+    Ok(0)
+}
+
+/// Writes to standard output.
+fn write(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())
         .and_then(|()| out.flush())
-        .map_err(Failure::input)?;
-    Ok(0)
+        .map_err(Failure::input)
 }
 
 /// Runs `diagnose` and returns the exit status: 1 if there are findings, 2 if a part of the session
 /// cannot be read, because the rules' silence then proves nothing.
 pub fn diagnose(args: &DiagnoseArgs) -> Result<u8, Failure> {
+    if SessionSet::is_set(&args.session) {
+        return diagnose_set(args);
+    }
     let mut session = open(&args.session)?;
     let diagnosis = findings(&mut session)?;
-    let stdout = std::io::stdout();
-    let terminal = stdout.is_terminal();
-    let text = match args.format {
-        DiagnosisFormat::Text => fathom_report::diagnosis_to_text(
-            &diagnosis,
-            &args.session.to_string_lossy(),
-            session.meta().clock.start_monotonic_ns,
-            if terminal { width() } else { DEFAULT_WIDTH },
-            terminal && color(),
-            args.all,
-        ),
+    write(&match args.format {
+        DiagnosisFormat::Text => diagnosis_text(&diagnosis, &session, args.all),
         DiagnosisFormat::Json => json(&diagnosis)?,
         DiagnosisFormat::Sarif => json(&fathom_report::to_sarif(&diagnosis))?,
-    };
-    let mut out = stdout.lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(Failure::input)?;
+    })?;
     if session.is_damaged() {
         return Ok(2);
     }
     Ok(u8::from(!diagnosis.findings.is_empty()))
+}
+
+fn diagnosis_text(diagnosis: &Diagnosis, session: &Session, all: bool) -> String {
+    let terminal = std::io::stdout().is_terminal();
+    fathom_report::diagnosis_to_text(
+        diagnosis,
+        &session.dir().to_string_lossy(),
+        session.meta().clock.start_monotonic_ns,
+        if terminal { width() } else { DEFAULT_WIDTH },
+        terminal && color(),
+        all,
+    )
+}
+
+/// Diagnoses each session of a set; the exit status is the worst one.
+fn diagnose_set(args: &DiagnoseArgs) -> Result<u8, Failure> {
+    if matches!(args.format, DiagnosisFormat::Sarif) {
+        return Err(Failure::input(anyhow::anyhow!(
+            "--format sarif takes one session: make a file for each member of the set"
+        )));
+    }
+    let opened = set::open(&args.session)?;
+    let (mut members, mut text, mut status) = (Vec::new(), String::new(), 0);
+    for (member, session) in opened.members() {
+        let mut session = session.clone();
+        let diagnosis = findings(&mut session)?;
+        text.push_str(set::heading(&member.host).trim_start());
+        text.push_str(&diagnosis_text(&diagnosis, &session, args.all));
+        status = status.max(match session.is_damaged() {
+            true => 2,
+            false => u8::from(!diagnosis.findings.is_empty()),
+        });
+        members.push(MemberDiagnosis {
+            host: member.host.clone(),
+            diagnosis,
+        });
+    }
+    write(&match args.format {
+        DiagnosisFormat::Json => json(&members)?,
+        _ => text,
+    })?;
+    Ok(status)
 }
 
 /// The findings of a session, from the cache or from a new diagnosis.

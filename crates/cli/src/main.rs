@@ -33,7 +33,11 @@ mod reference;
 #[cfg(feature = "analysis")]
 mod sessions;
 #[cfg(feature = "analysis")]
+mod set;
+#[cfg(feature = "analysis")]
 mod sizes;
+#[cfg(feature = "analysis")]
+mod table;
 #[cfg(feature = "analysis")]
 mod ui;
 #[cfg(feature = "analysis")]
@@ -93,6 +97,8 @@ fn main() -> ExitCode {
         Action::Export(options) => export::run(&options),
         #[cfg(feature = "analysis")]
         Action::Sessions(options) => sessions::run(&options),
+        #[cfg(feature = "analysis")]
+        Action::Set(options) => set::run(&options),
         #[cfg(feature = "analysis")]
         Action::Mcp(options) => mcp::run(&options),
         Action::Import(options) => import::run(&options),

@@ -21,6 +21,7 @@ use serde::Serialize;
 use crate::analysis;
 use crate::args::{SessionsArgs, SessionsFormat};
 use crate::exit::Failure;
+use crate::table::aligned;
 
 /// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -263,30 +264,6 @@ fn table(sessions: &[Listed]) -> String {
             (_, Some(problem)) => writeln!(text, "{name}: {what} {}\n  {problem}", s.next),
             (_, None) => writeln!(text, "{name}: {what} {}", s.next),
         };
-    }
-    text
-}
-
-/// Columns with two spaces between them.
-fn aligned(rows: &[[String; 8]]) -> String {
-    let width = |text: &str| text.chars().count();
-    let widths: Vec<usize> = (0..8)
-        .map(|i| {
-            rows.iter()
-                .filter_map(|r| r.get(i))
-                .map(|t| width(t))
-                .max()
-                .unwrap_or(0)
-        })
-        .collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (cell, most) in row.iter().zip(&widths) {
-            let _ = write!(line, "{cell}{}", " ".repeat(most + 2 - width(cell)));
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
     }
     text
 }

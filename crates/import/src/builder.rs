@@ -346,6 +346,7 @@ impl Builder {
             start_realtime_ns: start,
             end_monotonic_ns: Some(end),
             end_realtime_ns: Some(end),
+            wall_error_ns: None,
         };
         let calls = u64::try_from(self.rid).unwrap_or(0);
         meta.totals.seen = calls;
@@ -381,6 +382,7 @@ pub(crate) fn meta(format: Format, files: &[PathBuf]) -> SessionMeta {
             syscalls: vec!["as traced".into()],
             ..Options::default()
         },
+        labels: Default::default(),
         host: Host::default(),
         clock: Clock::default(),
         hooks: Vec::new(),

@@ -34,6 +34,7 @@ fn session(dir: &Path, at: i64, threads: &[(i32, i32)]) -> PathBuf {
         start_realtime_ns: at,
         end_monotonic_ns: Some(START + SECOND),
         end_realtime_ns: Some(at + SECOND),
+        wall_error_ns: None,
     };
     let meta = SessionMeta {
         clock,
@@ -273,6 +274,7 @@ fn drift_of_the_wall_clock_is_spread() {
         start_realtime_ns: PYTHON_AT,
         end_monotonic_ns: Some(START + 1000 * SECOND),
         end_realtime_ns: Some(PYTHON_AT + 1000 * SECOND + 50_000_000),
+        wall_error_ns: None,
     };
     assert_eq!(clock.set_ns(), 50_000_000);
     assert_eq!(clock.monotonic_of(PYTHON_AT), START);

@@ -20,6 +20,7 @@ pub mod library;
 pub mod meta;
 pub mod perf_counters;
 pub mod raw;
+pub mod set;
 pub mod strings;
 pub mod syscalls;
 mod table;

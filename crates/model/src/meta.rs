@@ -38,6 +38,9 @@ pub struct SessionMeta {
     pub options: Options,
     /// Where it was recorded.
     pub host: Host,
+    /// Labels that the user gave (`--label KEY=VALUE`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// When.
     pub clock: Clock,
     /// Hooks chosen and missing.
@@ -285,6 +288,14 @@ pub struct Host {
     /// Name of the distribution.
     #[serde(default)]
     pub distribution: String,
+    /// Id of the installation, `/etc/machine-id`; empty where there is none. Images of virtual
+    /// machines and containers that were copied may share it.
+    #[serde(default)]
+    pub machine_id: String,
+    /// Random id that the kernel gave itself at its start; empty if unknown. Sessions with the same
+    /// one have the same clock.
+    #[serde(default)]
+    pub boot_id: String,
 }
 
 /// Ties CLOCK_MONOTONIC to the wall clock: both read at once.
@@ -298,6 +309,10 @@ pub struct Clock {
     pub end_monotonic_ns: Option<i64>,
     /// CLOCK_REALTIME at the end, nanoseconds since 1970.
     pub end_realtime_ns: Option<i64>,
+    /// The largest error of CLOCK_REALTIME that the kernel allowed for at the start and at the end,
+    /// nanoseconds (adjtimex(2), maxerror); null if no service kept it synchronized.
+    #[serde(default)]
+    pub wall_error_ns: Option<i64>,
 }
 
 impl Clock {

@@ -21,6 +21,19 @@ pub fn local_time_for_names() -> String {
     )
 }
 
+/// The largest error of CLOCK_REALTIME that the kernel allows for, nanoseconds; `None` if no
+/// service keeps it synchronized (adjtimex(2), maxerror and STA_UNSYNC).
+pub fn wall_error_ns() -> Option<i64> {
+    // SAFETY: adjtimex reads and fills the structure it is given; with no mode it changes nothing.
+    let (state, clock) = unsafe {
+        let mut clock: libc::timex = std::mem::zeroed();
+        (libc::adjtimex(&mut clock), clock)
+    };
+    let synchronized =
+        state >= 0 && state != libc::TIME_ERROR && clock.status & libc::STA_UNSYNC == 0;
+    synchronized.then(|| i64::from(clock.maxerror).saturating_mul(1000))
+}
+
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";
 
 /// How readily the kernel ends this process when memory runs out, -1000 (never) to 1000 (before all

@@ -5,23 +5,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use duckdb::{Config, Connection, InterruptHandle};
-use fathom_model::failure::{ErrorKind, error_kind};
 use fathom_model::meta::SessionMeta;
-use fathom_model::syscalls::{Class, Returns, SYSCALLS, Syscall};
+use fathom_model::set::ClockMap;
 use fathom_model::tables::TABLES;
-use fathom_session::{Session, on_latest};
+use fathom_session::{Session, SessionSet, on_latest};
 
 use crate::error::message;
-use crate::escape::sql_string;
 use crate::findings::FindingRow;
 use crate::limits::Limits;
 use crate::place::Place;
+use crate::relations::{Source, wall_ns};
 use crate::rows::Rows;
 use crate::sql_policy::Checked;
-use crate::views::VIEWS;
 use crate::watchdog::Watchdog;
 use crate::{
-    PathCall, PathRow, QueryError, findings, paths, percentiles, session_row, sql_policy, tables,
+    PathCall, PathRow, QueryError, findings, members, paths, percentiles, relations, session_row,
+    sql_policy, tables,
 };
 
 /// Number of stored calls up to which percentiles of the views are exact: the database keeps about
@@ -30,17 +29,6 @@ use crate::{
 const EXACT_PERCENTILES: u64 = 20_000_000;
 /// Bytes of the memory limit per call: percentiles use at most half of the limit.
 const EXACT_BYTES: u64 = 40;
-
-/// Calls that have no rows in table `syscalls`, for the views that add them to those
-/// that have: lost ones and counted ones.
-const UNSTORED: &str = "CREATE VIEW unstored AS
-    SELECT syscall, pid, nullif(file_id, -1) AS file_id, count, count AS lost, bytes, errors,
-        dur_ns, max_dur_ns, hist
-    FROM losses
-    WHERE layer = 'syscall'
-    UNION ALL
-    SELECT syscall, pid, file_id, count, 0, bytes, errors, dur_ns, max_dur_ns, hist
-    FROM counters";
 
 /// Computes the path of a call of table function `critical_path` in the session that a database was
 /// opened on.
@@ -53,6 +41,10 @@ pub struct Db {
     busy: Cell<bool>,
     exact_percentiles: bool,
     place: Place,
+    /// Directories of the sessions, which stay open.
+    _members: Vec<Place>,
+    /// Names of the members of a set; empty for one session.
+    hosts: Vec<String>,
 }
 
 impl Limits {
@@ -85,13 +77,15 @@ impl Db {
             false => Vec::new(),
         };
         let place = Place::of(session.dir())?;
-        Self::start(
-            &meta_of(session),
-            |t| session.parts(t),
-            place,
-            &dirs,
-            limits,
-        )
+        let meta = meta_of(session);
+        let source = Source {
+            meta: &meta,
+            parts: &|table| session.parts(table),
+            place: &place,
+            clock: &ClockMap::default(),
+            wall_ns: wall_ns(&meta),
+        };
+        Self::start(&[source], &[], &place.literals(&dirs)?, limits)
     }
 
     /// Opens the session whose tables consist of the Parquet files that
@@ -106,15 +100,58 @@ impl Db {
         parts: impl Fn(&str) -> Vec<PathBuf>,
         limits: Limits,
     ) -> Result<Self, QueryError> {
-        Self::start(meta, parts, Place::default(), &[], limits)
+        let source = Source {
+            meta,
+            parts: &parts,
+            place: &Place::default(),
+            clock: &ClockMap::default(),
+            wall_ns: wall_ns(meta),
+        };
+        Self::start(&[source], &[], &[], limits)
     }
 
-    /// Opens a session, which is in `place`; files in `dirs` may be read besides its parts.
+    /// Opens the sessions of `set` as they are now. Each table and view has the rows of all of them
+    /// and a first column `host`, the member's name. Times are those of the reference's clock.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Db::open_parts`].
+    pub fn open_set(set: &SessionSet, limits: Limits) -> Result<Self, QueryError> {
+        let members = set.members().map(|(member, session)| {
+            let place = Place::of(session.dir())?;
+            Ok((member, session, meta_of(session), place))
+        });
+        let members = members.collect::<Result<Vec<_>, QueryError>>()?;
+        let wall_ns = members.first().map_or(0, |(_, _, meta, _)| wall_ns(meta));
+        let parts: Vec<_> = members
+            .iter()
+            .map(|(_, session, ..)| |table: &str| session.parts(table))
+            .collect();
+        let mut sources = Vec::new();
+        let mut dirs = Vec::new();
+        for ((member, session, meta, place), parts) in members.iter().zip(&parts) {
+            sources.push(Source {
+                meta,
+                parts,
+                place,
+                clock: &member.clock.map,
+                wall_ns,
+            });
+            if session.is_live() {
+                let live: Vec<_> = TABLES.iter().map(|t| session.dir().join(t.name)).collect();
+                dirs.extend(place.literals(&live)?);
+            }
+        }
+        let hosts: Vec<&str> = members.iter().map(|(m, ..)| m.host.as_str()).collect();
+        Self::start(&sources, &hosts, &dirs, limits)
+    }
+
+    /// Opens sessions; files in `dirs` may be read besides their parts. One session is opened as it
+    /// is, several with their names in `hosts`.
     fn start(
-        meta: &SessionMeta,
-        parts: impl Fn(&str) -> Vec<PathBuf>,
-        place: Place,
-        dirs: &[PathBuf],
+        sources: &[Source<'_>],
+        hosts: &[&str],
+        dirs: &[String],
         limits: Limits,
     ) -> Result<Self, QueryError> {
         let db = |e: duckdb::Error| QueryError::Sql(message(&e));
@@ -130,54 +167,43 @@ impl Db {
                 "SET parquet_metadata_cache = true; SET enable_external_file_cache = false",
             )
             .map_err(db)?;
-        connection.execute_batch(&macros(meta)).map_err(db)?;
-        connection
-            .execute_batch(&percentiles::functions())
-            .map_err(db)?;
-        session_row::create(&connection, meta).map_err(db)?;
-        findings::create(&connection).map_err(db)?;
-        paths::create(&connection).map_err(db)?;
         let mut allowed = Vec::new();
-        for table in TABLES {
-            let files = parts(table.name);
-            allowed.extend(place.literals(&files)?);
-            let unreadable = |e: duckdb::Error| QueryError::Table {
-                table: table.name,
-                detail: message(&e),
-            };
-            connection
-                .execute_batch(&tables::create_view(table, &place, &parts, "CREATE VIEW")?)
-                .map_err(unreadable)?;
+        for source in sources {
+            for table in TABLES {
+                allowed.extend(source.place.literals(&(source.parts)(table.name))?);
+            }
         }
-        let stored: i64 = connection
-            .query_row("SELECT count(*) FROM syscalls", [], |row| row.get(0))
-            .map_err(|e| QueryError::Table {
-                table: "syscalls",
-                detail: message(&e),
-            })?;
-        let exact_percentiles =
-            u64::try_from(stored).is_ok_and(|n| n <= limits.exact_percentiles());
-        let macro_sql = percentiles::of_durations("CREATE MACRO", exact_percentiles);
-        connection.execute_batch(&macro_sql).map_err(db)?;
-        connection.execute_batch(UNSTORED).map_err(db)?;
-        for view in VIEWS {
-            let sql = format!("CREATE VIEW {} AS\n{}", view.name, view.sql);
-            connection.execute_batch(&sql).map_err(db)?;
-        }
+        let (exact_percentiles, place) = match (sources, hosts) {
+            ([source], []) => {
+                let stored = relations::create_tables(&connection, source)?;
+                let exact = stored <= limits.exact_percentiles();
+                relations::create_views(&connection, exact)?;
+                (exact, source.place.clone())
+            }
+            _ => {
+                let exact = |stored| stored <= limits.exact_percentiles();
+                let exact = members::create(&connection, sources, hosts, exact)?;
+                (exact, Place::default())
+            }
+        };
+        paths::create(&connection).map_err(db)?;
         connection
             .execute_batch(&format!(
                 "SET allowed_paths = [{}]; SET allowed_directories = [{}]; \
                  SET enable_external_access = false; SET lock_configuration = true",
                 allowed.join(", "),
-                place.literals(dirs)?.join(", ")
+                dirs.join(", ")
             ))
             .map_err(db)?;
+        let places = sources.iter().map(|source| source.place.clone()).collect();
         Ok(Self {
             connection,
             limits,
             busy: Cell::new(false),
             exact_percentiles,
             place,
+            _members: places,
+            hosts: hosts.iter().map(|host| (*host).to_string()).collect(),
         })
     }
 
@@ -194,9 +220,15 @@ impl Db {
         for table in TABLES {
             let differs = |table: &str| before.part_infos(table) != session.part_infos(table);
             if differs(table.name) || tables::sources(table).iter().any(|of| differs(of)) {
-                let parts = |table: &str| session.parts(table);
+                let source = Source {
+                    meta: session.meta(),
+                    parts: &|table| session.parts(table),
+                    place: &self.place,
+                    clock: &ClockMap::default(),
+                    wall_ns: wall_ns(session.meta()),
+                };
                 let create = "CREATE OR REPLACE VIEW";
-                sql.push_str(&tables::create_view(table, &self.place, &parts, create)?);
+                sql.push_str(&tables::create_view(table, &source, create)?);
                 sql.push_str(";\n");
             }
         }
@@ -274,15 +306,35 @@ impl Db {
         Ok(())
     }
 
-    /// Fills table `findings`, which is empty until then.
+    /// Refuses a statement on a set that asks for critical paths.
+    pub(crate) fn refuse_paths(&self, statement: &Checked) -> Result<(), QueryError> {
+        match statement.paths.is_empty() {
+            true => Ok(()),
+            false => Err(QueryError::CriticalPath(format!(
+                "{} takes one session, and this is a set of {}",
+                paths::NAME,
+                self.hosts.len()
+            ))),
+        }
+    }
+
+    /// Fills table `findings`, which is empty until then, with the findings of each session.
     ///
     /// # Errors
     /// When the database fails, and when the rows of a query are still being read.
-    pub fn set_findings(&self, rows: &[FindingRow]) -> Result<(), QueryError> {
+    pub fn set_findings(&self, sessions: &[Vec<FindingRow>]) -> Result<(), QueryError> {
         if self.busy.get() {
             return Err(QueryError::Busy);
         }
-        findings::fill(&self.connection, rows).map_err(|e| QueryError::Sql(message(&e)))
+        for (member, rows) in sessions.iter().enumerate() {
+            let table = match self.hosts.is_empty() {
+                true => "findings".to_string(),
+                false => format!("{}.findings", members::schema(member)),
+            };
+            let filled = findings::fill(&self.connection, &table, rows);
+            filled.map_err(|e| QueryError::Sql(message(&e)))?;
+        }
+        Ok(())
     }
 
     /// Where the parts are.
@@ -324,6 +376,8 @@ impl Db {
             busy: Cell::new(false),
             exact_percentiles: self.exact_percentiles,
             place: self.place.clone(),
+            _members: self._members.clone(),
+            hosts: self.hosts.clone(),
         })
     }
 
@@ -365,78 +419,6 @@ fn config(limits: &Limits) -> duckdb::Result<Config> {
         0 => Ok(config),
         n => config.threads(i64::from(n)),
     }
-}
-
-/// The functions that the views share.
-fn macros(meta: &SessionMeta) -> String {
-    let offset = meta
-        .clock
-        .start_realtime_ns
-        .wrapping_sub(meta.clock.start_monotonic_ns);
-    let moves = |s: &Syscall| s.class == Class::Data && s.returns == Returns::Bytes;
-    let names = |keep: &dyn Fn(&Syscall) -> bool| {
-        let names: Vec<&str> = SYSCALLS
-            .iter()
-            .filter(|s| keep(s))
-            .map(|s| s.name)
-            .collect();
-        sql_string(&names.join("|"))
-    };
-    let classes: Vec<String> = SYSCALLS
-        .iter()
-        .map(|s| format!("({}, {})", sql_string(s.name), sql_string(s.class.name())))
-        .collect();
-    let answers = answers();
-    format!(
-        // Sums are of more bits than their columns: of numbers that cannot be, as a damaged
-        // capture has them, the largest is shown, instead of failing.
-        //
-        // A function of one column runs once for each entry of the column's dictionary,
-        // where IN compares every row with every name: the sums of reads and writes by
-        // file took three times as long. The digits of a number in base 2 tell its power
-        // exactly, and in half the time of a logarithm.
-        "CREATE MACRO wall_time(ts_ns) AS make_timestamp_ns(ts_ns::BIGINT + {offset});\n\
-         CREATE MACRO bounded(n) AS coalesce(try_cast(n AS BIGINT), \
-             CASE WHEN n > 0 THEN 9223372036854775807 \
-             WHEN n < 0 THEN -9223372036854775807 END);\n\
-         CREATE MACRO hash_hex(hash) AS lpad(lower(hex(hash::BIGINT)), 16, '0');\n\
-         CREATE MACRO duration_bucket(ns) AS \
-             CASE WHEN ns IS NULL THEN NULL \
-             ELSE least(39, length(bin(greatest(ns, 1)::BIGINT)) - 1)::INTEGER END;
-\
-         CREATE MACRO call_reads(name) AS regexp_full_match(name, {});
-\
-         CREATE MACRO call_writes(name) AS regexp_full_match(name, {});
-\
-         CREATE MACRO call_failed(name, errno) AS \
-             (errno IS NOT NULL AND NOT (CASE errno {answers} ELSE false END));
-\
-         CREATE VIEW call_classes AS SELECT * FROM (VALUES {}) AS t(syscall, class);",
-        names(&|s| moves(s) && !s.writes()),
-        names(&|s| moves(s) && s.writes()),
-        classes.join(", ")
-    )
-}
-
-/// The errors that are answers rather than failures, as the branches of a CASE: the names of
-/// the calls of which each is one.
-fn answers() -> String {
-    let is_answer = |call: &str, errno: &str| error_kind(call, errno) == ErrorKind::Answer;
-    let branch = |errno: &str| {
-        let calls: Vec<&str> = SYSCALLS
-            .iter()
-            .map(|s| s.name)
-            .filter(|name| is_answer(name, errno))
-            .collect();
-        let condition = match calls.len() {
-            0 => return None,
-            n if n == SYSCALLS.len() => "true".to_string(),
-            _ => format!("regexp_full_match(name, {})", sql_string(&calls.join("|"))),
-        };
-        Some(format!("WHEN {} THEN {condition} ", sql_string(errno)))
-    };
-    let errors = (1..4096).filter_map(fathom_model::errno::name);
-    errors.filter_map(branch).collect()
 }
 
 /// The metadata of a session; during the recording with the totals of its parts.
@@ -485,6 +467,7 @@ pub(crate) fn empty() -> Result<Db, QueryError> {
         target: String::new(),
         options: Default::default(),
         host: Default::default(),
+        labels: Default::default(),
         clock: Default::default(),
         hooks: Vec::new(),
         layers: Vec::new(),

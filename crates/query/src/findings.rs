@@ -42,13 +42,17 @@ pub(crate) fn create(connection: &Connection) -> duckdb::Result<()> {
     connection.execute_batch(SQL)
 }
 
-/// Replaces the rows of the table.
-pub(crate) fn fill(connection: &Connection, rows: &[FindingRow]) -> duckdb::Result<()> {
-    connection.execute_batch("DELETE FROM findings")?;
-    let mut statement = connection.prepare(
-        "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \
+/// Replaces the rows of `table`.
+pub(crate) fn fill(
+    connection: &Connection,
+    table: &str,
+    rows: &[FindingRow],
+) -> duckdb::Result<()> {
+    connection.execute_batch(&format!("DELETE FROM {table}"))?;
+    let mut statement = connection.prepare(&format!(
+        "INSERT INTO {table} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \
          string_split(?, ',')::BIGINT[], ?, ?, ?, ?)",
-    )?;
+    ))?;
     for row in rows {
         let examples: Vec<String> = row.examples.iter().map(i64::to_string).collect();
         let examples = (!examples.is_empty()).then(|| examples.join(","));

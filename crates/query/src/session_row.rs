@@ -19,8 +19,12 @@ pub(crate) fn insert(connection: &Connection, meta: &SessionMeta) -> duckdb::Res
     let command = (!meta.command.is_empty()).then(|| escape::shell_words(&meta.command));
     let clock = &meta.clock;
     let cost = &meta.cost;
+    let known = |id: &str| (!id.is_empty()).then(|| id.to_string());
+    let labels = (!meta.labels.is_empty()).then(|| serde_json::to_string(&meta.labels));
+    let labels = labels.transpose().unwrap_or_default();
     connection.execute(
-        "INSERT INTO session VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, make_timestamp_ns(?), \
+        "INSERT INTO session VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?::JSON::MAP(VARCHAR, VARCHAR), ?, ?, ?, ?, ?, \
+         make_timestamp_ns(?), \
          make_timestamp_ns(?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         params![
             meta.id,
@@ -32,6 +36,9 @@ pub(crate) fn insert(connection: &Connection, meta: &SessionMeta) -> duckdb::Res
             meta.target,
             meta.exit_status,
             meta.host.name,
+            known(&meta.host.machine_id),
+            known(&meta.host.boot_id),
+            labels,
             meta.host.kernel,
             meta.host.arch,
             meta.host.distribution,

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use fathom_model::set::{ClockMap, Segment};
 use fathom_model::tables::{BIOS, BLOCK, Column, ColumnType, Stored, Table};
 
 use crate::QueryError;
 use crate::escape::sql_name;
 use crate::place::Place;
+use crate::relations::Source;
 
 pub(crate) fn sql_type(ty: ColumnType) -> &'static str {
     match ty {
@@ -35,8 +37,53 @@ const ONLY_BIOS: &str = "SELECT block_id, rid, \
      CASE WHEN bio_cause_tid IS NULL THEN tid ELSE nullif(bio_cause_tid, 0) END AS cause_tid, \
      file_id, path, file_offset";
 
-/// The value of a column as SQL shows it.
-fn value(column: &Column) -> String {
+/// Whether a column contains points in time.
+fn is_time(column: &Column) -> bool {
+    column.name == "ts_ns" || column.name.ends_with("_at_ns")
+}
+
+/// A time on the clock that `clock` leads to, as [`ClockMap::apply`] computes it.
+fn on_clock(clock: &ClockMap, time: &str) -> String {
+    let line = |s: &Segment| {
+        let since = format!("({time} - {})", s.from_ns);
+        format!(
+            "({} + {since} + round({since} * {:e})::BIGINT)",
+            s.to_ns, s.rate
+        )
+    };
+    let Some((last, before)) = clock.segments.split_last() else {
+        return time.to_string();
+    };
+    let branches = before.iter().zip(clock.segments.iter().skip(1));
+    let branches =
+        branches.map(|(s, next)| format!("WHEN {time} < {} THEN {} ", next.from_ns, line(s)));
+    match branches.collect::<String>() {
+        none if none.is_empty() => line(last),
+        branches => format!("CASE {branches}ELSE {} END", line(last)),
+    }
+}
+
+/// The value of a column as SQL shows it, with times on the clock that `clock` leads to.
+fn value(column: &Column, clock: &ClockMap) -> String {
+    let shown = own_value(column);
+    let moved = match column.name {
+        _ if clock.segments.is_empty() => return shown,
+        _ if is_time(column) => None,
+        // It names a row of table block by its ts_ns.
+        "cause_id" => Some("cause = 'block_request'"),
+        _ => return shown,
+    };
+    let name = sql_name(column.name);
+    let own = shown.strip_suffix(&format!(" AS {name}")).unwrap_or(&shown);
+    let there = on_clock(clock, &format!("({own})"));
+    match moved {
+        None => format!("{there} AS {name}"),
+        Some(condition) => format!("CASE WHEN {condition} THEN {there} ELSE {own} END AS {name}"),
+    }
+}
+
+/// The value of a column on the clock of its host.
+fn own_value(column: &Column) -> String {
     // A cast to the type that a column has costs nothing; one that a foreign
     // file has otherwise becomes what the schema promises.
     let (name, ty) = (sql_name(column.name), sql_type(column.ty));
@@ -63,9 +110,10 @@ fn value(column: &Column) -> String {
 fn select<'a>(
     columns: impl Iterator<Item = &'a Column>,
     place: &Place,
+    clock: &ClockMap,
     parts: &[PathBuf],
 ) -> Result<String, QueryError> {
-    let columns: Vec<String> = columns.map(value).collect();
+    let columns: Vec<String> = columns.map(|column| value(column, clock)).collect();
     Ok(format!(
         "SELECT {} FROM read_parquet([{}])",
         columns.join(", "),
@@ -75,7 +123,17 @@ fn select<'a>(
 
 /// A SELECT of the rows that parts of `table` in `place` contain, as SQL shows them.
 pub(crate) fn rows(table: &Table, place: &Place, parts: &[PathBuf]) -> Result<String, QueryError> {
-    let rows = select(table.shown(), place, parts)?;
+    moved_rows(table, place, &ClockMap::default(), parts)
+}
+
+/// The same with times on the clock that `clock` leads to.
+fn moved_rows(
+    table: &Table,
+    place: &Place,
+    clock: &ClockMap,
+    parts: &[PathBuf],
+) -> Result<String, QueryError> {
+    let rows = select(table.shown(), place, clock, parts)?;
     if table.differences().is_empty() {
         return Ok(rows);
     }
@@ -87,22 +145,22 @@ pub(crate) fn rows(table: &Table, place: &Place, parts: &[PathBuf]) -> Result<St
     Ok(format!("SELECT *{differences} FROM ({rows})"))
 }
 
-/// The statement that makes `table` a view of its parts in `place`, in order of writing; `create`
-/// is its beginning. `parts` has the parts of any table.
+/// The statement that makes `table` a view of its parts in `source`, in order of writing; `create`
+/// is its beginning.
 pub(crate) fn create_view(
     table: &Table,
-    place: &Place,
-    parts: &dyn Fn(&str) -> Vec<PathBuf>,
+    source: &Source<'_>,
     create: &str,
 ) -> Result<String, QueryError> {
     let name = sql_name(table.name);
-    let (own, blocks) = (parts(table.name), parts(BLOCK.name));
+    let (place, clock) = (source.place, source.clock);
+    let (own, blocks) = ((source.parts)(table.name), (source.parts)(BLOCK.name));
     let mut selects = Vec::new();
     if !own.is_empty() {
-        selects.push(rows(table, place, &own)?);
+        selects.push(moved_rows(table, place, clock, &own)?);
     }
     if table.name == BIOS.name && !blocks.is_empty() {
-        let all = select(BLOCK.columns.iter(), place, &blocks)?;
+        let all = select(BLOCK.columns.iter(), place, clock, &blocks)?;
         selects.push(format!(
             "{ONLY_BIOS} FROM ({all}) WHERE bio_origin IS NOT NULL"
         ));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use fathom_model::meta::{Cost, Counts, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_model::units;
-use fathom_probe::{Arrived, KernelStats, LIBRARY, monotonic_ns, realtime_ns};
+use fathom_probe::{Arrived, KernelStats, LIBRARY, monotonic_ns, realtime_ns, system};
 
 use crate::call_counters::CallCounters;
 use crate::machine::Machine;
@@ -246,6 +246,10 @@ impl<S: RecordSource> Drain<S> {
         self.source.stop()?;
         self.meta.clock.end_monotonic_ns = Some(monotonic_ns() as i64);
         self.meta.clock.end_realtime_ns = Some(realtime_ns() as i64);
+        let at_start = self.meta.clock.wall_error_ns;
+        // Of the two ends the worse one; without a bound at one of them there is none.
+        self.meta.clock.wall_error_ns =
+            at_start.zip(system::wall_error_ns()).map(|(a, b)| a.max(b));
         self.look_at_machine();
         self.drain(u64::MAX)?;
         self.count()

@@ -17,6 +17,18 @@ pub fn describe() -> Host {
         cpus: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
         memory_bytes: info.totalram * u64::from(info.mem_unit),
         distribution: distribution().unwrap_or_default(),
+        machine_id: id("/etc/machine-id"),
+        boot_id: id("/proc/sys/kernel/random/boot_id"),
+    }
+}
+
+/// The id in a file, without the hyphens; empty if it holds none.
+fn id(path: &str) -> String {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let id: String = text.trim().chars().filter(|c| *c != '-').collect();
+    match id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit()) {
+        true => id,
+        false => String::new(),
     }
 }
 

@@ -56,11 +56,13 @@ pub(crate) fn describe(options: &Options, target: &Target, plan: &Plan) -> Sessi
             tail: tail::described(options),
         },
         host: host::describe(),
+        labels: options.labels.clone(),
         clock: Clock {
             start_monotonic_ns: monotonic_ns() as i64,
             start_realtime_ns: realtime_ns() as i64,
             end_monotonic_ns: None,
             end_realtime_ns: None,
+            wall_error_ns: system::wall_error_ns(),
         },
         hooks: Vec::new(),
         layers: Vec::new(),
@@ -206,6 +208,7 @@ mod tests {
             detail: Detail::Full,
             layers: vec!["block".into()],
             share_name: Some("staff".into()),
+            labels: [("job".into(), "17".into())].into(),
             duration: Some(Duration::from_millis(1500)),
             keep: vec![
                 KeepLimit::Bytes(2 << 20),
@@ -228,6 +231,7 @@ mod tests {
         let meta = describe(&options, &target, &plan);
         assert_eq!(meta.options.filters, ["--pid 12,13", "--errors-only"]);
         assert_eq!(meta.target, "-p 12,13");
+        assert_eq!(meta.labels, options.labels);
         assert_eq!(
             meta.options.other,
             [

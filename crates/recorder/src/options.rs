@@ -1,5 +1,6 @@
 //! Options of a recording.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,6 +19,8 @@ pub struct Options {
     pub share: Share,
     /// The name by which that was given, for `session.json`.
     pub share_name: Option<String>,
+    /// Labels for `session.json`.
+    pub labels: BTreeMap<String, String>,
     /// Calls and operations to record.
     pub syscalls: Vec<String>,
     /// Layers to record; empty for the usual ones.
@@ -67,6 +70,7 @@ impl Default for Options {
             force: false,
             share: Share::Private,
             share_name: None,
+            labels: BTreeMap::new(),
             syscalls: vec!["storage".into()],
             layers: Vec::new(),
             detail: Detail::Full,

@@ -50,6 +50,26 @@ pub enum SessionError {
         reason: &'static str,
     },
 
+    /// The path leads to a set of sessions.
+    #[error("{} is a set of sessions; this command takes one session: {members}", path.display())]
+    IsASet {
+        /// The file.
+        path: PathBuf,
+        /// Directories of its members.
+        members: String,
+    },
+
+    /// A session of a set is not where it was.
+    #[error("{}: member {host} is another session than {}; make the set again with fathom set", set.display(), path.display())]
+    OtherMember {
+        /// The file of the set.
+        set: PathBuf,
+        /// Name of the member.
+        host: String,
+        /// Directory of the session that is there now.
+        path: PathBuf,
+    },
+
     /// `session.json` cannot be understood.
     #[error("{} is damaged: {reason}; the Parquet parts in its folders can still be read by other programs", path.display())]
     Damaged {

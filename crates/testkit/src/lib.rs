@@ -35,6 +35,7 @@ pub fn meta() -> SessionMeta {
         command: vec!["program".into()],
         target: String::new(),
         options: Options::default(),
+        labels: Default::default(),
         host: Host::default(),
         clock: Clock::default(),
         hooks: Vec::new(),

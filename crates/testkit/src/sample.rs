@@ -393,12 +393,14 @@ pub fn meta() -> SessionMeta {
             cpus: 2,
             memory_bytes: 8 << 30,
             distribution: "Debian GNU/Linux 13".into(),
+            ..Host::default()
         },
         clock: Clock {
             start_monotonic_ns: START,
             start_realtime_ns: WALL,
             end_monotonic_ns: Some(START + 4_000_000_000),
             end_realtime_ns: Some(WALL + 4_000_000_000),
+            wall_error_ns: None,
         },
         totals: Totals {
             seen: 1027,

@@ -10,6 +10,8 @@ mod keep;
 mod mcp;
 #[cfg(feature = "analysis")]
 mod sessions;
+#[cfg(feature = "analysis")]
+mod set;
 mod top;
 #[cfg(feature = "analysis")]
 mod ui;
@@ -37,6 +39,8 @@ pub use keep::{KeepOptions, RepairArgs, RowsArg, SnapshotArgs};
 pub use mcp::McpArgs;
 #[cfg(feature = "analysis")]
 pub use sessions::{SessionsArgs, SessionsFormat};
+#[cfg(feature = "analysis")]
+pub use set::SetArgs;
 pub use top::{TopArgs, TopFormat};
 #[cfg(feature = "analysis")]
 pub use ui::{RecordUiOptions, UiArgs};
@@ -112,6 +116,10 @@ pub enum Action {
     /// List the sessions in a directory, the newest first, with their state and the next step
     #[cfg(feature = "analysis")]
     Sessions(SessionsArgs),
+    /// Join sessions of several hosts on one clock; query, report, and diagnose take the set as
+    /// they take a session
+    #[cfg(feature = "analysis")]
+    Set(SetArgs),
     /// Serve sessions to language-model clients over the Model Context Protocol (stdio), read-only
     #[cfg(feature = "analysis")]
     Mcp(McpArgs),
@@ -228,6 +236,9 @@ pub struct RecordArgs {
     #[arg(long, value_name = "MIB", default_value_t = 32,
           value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub ring_mib: u32,
+    /// Label the session, for later: job=17; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
+    pub label: Vec<(String, String)>,
     /// Run the command as this user, in the user's environment; it cannot type into this terminal
     #[arg(long, value_name = "NAME", requires = "command")]
     pub user: Option<String>,
@@ -626,6 +637,21 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
         .ok()
         .filter(|time| !time.is_zero())
         .ok_or_else(|| "not a positive time".to_string())
+}
+
+/// A label: the key is a word, the value any text.
+fn label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("not KEY=VALUE")?;
+    let word = |c: char| c.is_alphanumeric() || "._-/".contains(c);
+    if key.is_empty() || key.len() > 64 || !key.chars().all(word) {
+        return Err(
+            "the key must consist of 1 to 64 letters, digits, '.', '_', '-', '/'".to_string(),
+        );
+    }
+    if value.len() > 1024 {
+        return Err("the value has more than 1024 bytes".to_string());
+    }
+    Ok((key.to_string(), value.to_string()))
 }
 
 /// A positive time.

@@ -431,7 +431,7 @@ fn query(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error> {
             terminal: false,
             exact: false,
         },
-        findings,
+        findings: findings.map(|rows| vec![rows]),
         refresh: false,
     };
     let mut bytes = Vec::new();

@@ -95,6 +95,7 @@ fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
         force: args.force,
         share: args.share.share(),
         share_name: args.share.name(),
+        labels: args.label.iter().cloned().collect(),
         syscalls: args.syscalls.clone(),
         layers: args.layers.clone(),
         detail: match args.detail {

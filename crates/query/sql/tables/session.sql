@@ -6,6 +6,9 @@
 -- target: The recorded target, in words.
 -- exit_status: Exit status of the command; null if unknown.
 -- host: Name of the machine.
+-- machine_id: Id of the installation (/etc/machine-id); null if unknown.
+-- boot_id: Random id of the start of its kernel; null if unknown.
+-- labels: The labels of --label, as labels['KEY']; null without any.
 -- kernel: Release and version of its kernel.
 -- arch: Architecture.
 -- distribution: Name of the distribution.
@@ -41,6 +44,9 @@ CREATE TABLE session (
     target VARCHAR,
     exit_status INTEGER,
     host VARCHAR,
+    machine_id VARCHAR,
+    boot_id VARCHAR,
+    labels MAP(VARCHAR, VARCHAR),
     kernel VARCHAR,
     arch VARCHAR,
     distribution VARCHAR,

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use fathom_session::Session;
+use fathom_session::{Session, SessionError, SessionSet};
 
 use super::confine::{self, Confined};
 use super::frames::{self, ASK, BYTES, DONE, FAILED, READY};
@@ -39,7 +39,8 @@ pub fn serve(find_path: FindPath) -> Result<(), Broken> {
     let mut input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let Some(Ask::Open {
-        dir,
+        path,
+        dirs,
         memory_bytes,
         threads,
         time,
@@ -47,13 +48,17 @@ pub fn serve(find_path: FindPath) -> Result<(), Broken> {
     else {
         return Ok(());
     };
-    let dir = Path::new(OsStr::from_bytes(&dir));
+    let path = Path::new(OsStr::from_bytes(&path));
+    let dirs: Vec<&Path> = dirs
+        .iter()
+        .map(|dir| Path::new(OsStr::from_bytes(dir)))
+        .collect();
     let limits = Limits {
         memory_bytes,
         threads,
         time,
     };
-    let confined = match confine::confine(dir) {
+    let confined = match confine::confine(path, &dirs) {
         Ok(confined) => confined,
         Err(e) => {
             let why = format!("it cannot drop its privileges: {e}");
@@ -64,7 +69,7 @@ pub fn serve(find_path: FindPath) -> Result<(), Broken> {
     std::thread::Builder::new()
         .name("parent-watch".into())
         .spawn(confine::end_with_parent)?;
-    let opened = Opened::open(dir, limits, find_path).and_then(|opened| {
+    let opened = Opened::open(path, limits, find_path).and_then(|opened| {
         let limited = confined.limit_memory(memory_bytes);
         limited.map_err(|e| QueryError::Worker(format!("its memory cannot be limited: {e}")))?;
         Ok(opened)
@@ -104,9 +109,51 @@ fn tell(output: &mut File, tag: u8, value: &impl serde::Serialize) -> Result<(),
     Ok(frames::write(output, tag, &json)?)
 }
 
+/// One session, or several as one.
+#[allow(clippy::large_enum_variant)]
+enum Sessions {
+    One(Session),
+    Set(SessionSet),
+}
+
+impl Sessions {
+    fn open(path: &Path) -> Result<Self, SessionError> {
+        match SessionSet::is_set(path) {
+            true => SessionSet::open(path).map(Self::Set),
+            false => Session::open(path).map(Self::One),
+        }
+    }
+
+    fn all(&self) -> Vec<&Session> {
+        match self {
+            Self::One(session) => vec![session],
+            Self::Set(set) => set.members().map(|(_, session)| session).collect(),
+        }
+    }
+
+    fn is_live(&self) -> bool {
+        self.all().iter().any(|session| session.is_live())
+    }
+
+    fn refresh(&mut self) -> Result<(), SessionError> {
+        match self {
+            Self::One(session) => session.refresh(),
+            Self::Set(set) => set.sessions_mut().iter_mut().try_for_each(Session::refresh),
+        }
+    }
+
+    /// The database over their newest state.
+    fn db(&mut self, limits: &Limits) -> Result<Db, QueryError> {
+        match self {
+            Self::One(session) => Db::open_latest(session, limits),
+            Self::Set(set) => Db::open_set(set, limits.clone()),
+        }
+    }
+}
+
 /// A state of the session.
 struct Opened {
-    session: Session,
+    sessions: Sessions,
     db: Db,
     limits: Limits,
     find_path: FindPath,
@@ -115,11 +162,11 @@ struct Opened {
 }
 
 impl Opened {
-    fn open(dir: &Path, limits: Limits, find_path: FindPath) -> Result<Self, QueryError> {
-        let mut session = Session::open(dir).map_err(|e| QueryError::Worker(e.to_string()))?;
-        let db = Db::open_latest(&mut session, &limits)?;
+    fn open(path: &Path, limits: Limits, find_path: FindPath) -> Result<Self, QueryError> {
+        let mut sessions = Sessions::open(path).map_err(|e| QueryError::Worker(e.to_string()))?;
+        let db = sessions.db(&limits)?;
         Ok(Self {
-            session,
+            sessions,
             db,
             limits,
             find_path,
@@ -129,20 +176,25 @@ impl Opened {
 
     /// The session as it is now.
     fn refresh(&mut self) -> Result<(), QueryError> {
-        let before = self.session.clone();
-        let refreshed = self.session.refresh();
+        let before = match &self.sessions {
+            Sessions::One(session) => Some(session.clone()),
+            Sessions::Set(_) => None,
+        };
+        let refreshed = self.sessions.refresh();
         refreshed.map_err(|e| QueryError::Worker(e.to_string()))?;
-        let same = before.is_live()
-            && self.session.is_live()
-            && before.meta().id == self.session.meta().id
-            && self.followed < FOLLOWED;
-        if same && let Ok(db) = self.db.follow(&before, &self.session) {
+        if let (Some(before), Sessions::One(session)) = (before, &self.sessions)
+            && before.is_live()
+            && session.is_live()
+            && before.meta().id == session.meta().id
+            && self.followed < FOLLOWED
+            && let Ok(db) = self.db.follow(&before, session)
+        {
             self.db = db;
             self.followed += 1;
             return Ok(());
         }
         self.followed = 0;
-        self.db = Db::open_latest(&mut self.session, &self.limits)?;
+        self.db = self.sessions.db(&self.limits)?;
         Ok(())
     }
 
@@ -170,7 +222,10 @@ impl Opened {
             match result {
                 // Nothing of the first try is kept, or all of it.
                 Err(error)
-                    if error.may_be_stale() && self.session.is_live() && !out.sent && tries > 0 =>
+                    if error.may_be_stale()
+                        && self.sessions.is_live()
+                        && !out.sent
+                        && tries > 0 =>
                 {
                     out.waiting.clear();
                     std::thread::sleep(PAUSE);
@@ -191,8 +246,12 @@ impl Opened {
             self.db.set_findings(findings)?;
         }
         let checked = self.db.check(&statement.sql)?;
-        self.db
-            .fill_paths(&checked, self.session.meta(), self.find_path)?;
+        if let Sessions::One(session) = &self.sessions {
+            let meta = session.meta();
+            self.db.fill_paths(&checked, meta, self.find_path)?;
+        } else {
+            self.db.refuse_paths(&checked)?;
+        }
         let rows = self.db.run(&checked.sql)?;
         let (rows, cut) = match statement.form {
             Form::Output {

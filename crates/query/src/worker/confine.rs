@@ -51,11 +51,12 @@ pub(super) struct Confined {
 /// of the process.
 const LIMITS: [&str; 2] = ["/proc/self/cgroup", "/sys/fs/cgroup"];
 
-/// Confines this process, which must have one thread, to reading the session in `dir`.
+/// Confines this process, which must have one thread, to reading the sessions in `dirs`, and `path`
+/// if that is a file.
 ///
 /// # Errors
-/// When `dir` cannot be opened, or the kernel refuses what it has.
-pub(super) fn confine(dir: &Path) -> io::Result<Confined> {
+/// When the kernel refuses what it has.
+pub(super) fn confine(path: &Path, dirs: &[&Path]) -> io::Result<Confined> {
     let status = File::open("/proc/self/status")?;
     // Of all processes this one is to end when memory runs out. Raising needs no right.
     if let Ok(mut score) = fs::File::options()
@@ -71,9 +72,9 @@ pub(super) fn confine(dir: &Path) -> io::Result<Confined> {
     for resource in [Resource::Core, Resource::Fsize] {
         setrlimit(resource, nothing)?;
     }
-    drop_capabilities(dir)?;
+    drop_capabilities(dirs)?;
     set_no_new_privs(true)?;
-    let readable = restrict_files(dir).map_err(io::Error::other)?;
+    let readable = restrict_files(path, dirs).map_err(io::Error::other)?;
     restrict_calls()?;
     Ok(Confined {
         status,
@@ -139,9 +140,9 @@ pub(super) fn end_with_parent() {
     std::process::abort();
 }
 
-/// Gives up all capabilities; but the one to read all files if the session cannot be read
+/// Gives up all capabilities; but the one to read all files if a session cannot be read
 /// otherwise, as root reads sessions of other users.
-fn drop_capabilities(dir: &Path) -> io::Result<()> {
+fn drop_capabilities(dirs: &[&Path]) -> io::Result<()> {
     for bit in 0..u64::BITS {
         let one = CapabilitySet::from_bits_retain(1 << bit);
         match remove_capability_from_bounding_set(one) {
@@ -160,7 +161,9 @@ fn drop_capabilities(dir: &Path) -> io::Result<()> {
     if getuid().is_root() {
         let read = CapabilitySet::DAC_READ_SEARCH;
         // Root in a container may not have it.
-        if set_capabilities(None, sets(read, none)).is_ok() && !is_readable(dir) {
+        if set_capabilities(None, sets(read, none)).is_ok()
+            && !dirs.iter().all(|dir| is_readable(dir))
+        {
             return Ok(set_capabilities(None, sets(read, read))?);
         }
     }
@@ -184,22 +187,25 @@ fn is_readable(dir: &Path) -> bool {
     opens(&dir.join("session.json")) && part.is_none_or(|part| opens(&part))
 }
 
-/// Nothing but files below `dir` and [`LIMITS`] can be opened, and those only to be read; no
-/// network.
-fn restrict_files(dir: &Path) -> Result<Vec<PathFd>, RulesetError> {
+/// Nothing but files below `dirs`, `path` and [`LIMITS`] can be opened, and those only to be read;
+/// no network.
+fn restrict_files(path: &Path, dirs: &[&Path]) -> Result<Vec<PathFd>, RulesetError> {
     let abi = ABI::V6;
     let mut rules = Ruleset::default()
         .handle_access(AccessFs::from_all(abi))?
         .handle_access(AccessNet::from_all(abi))?
         .scope(Scope::from_all(abi))?
         .create()?;
-    // Where `dir` cannot be opened, opening the session will tell what is the matter with it.
-    if let Ok(below) = PathFd::new(dir) {
-        let read = AccessFs::ReadFile | AccessFs::ReadDir;
-        rules = rules.add_rule(PathBeneath::new(below, read))?;
+    // Where one cannot be opened, opening the session will tell what is the matter with it.
+    for dir in dirs {
+        if let Ok(below) = PathFd::new(dir) {
+            let read = AccessFs::ReadFile | AccessFs::ReadDir;
+            rules = rules.add_rule(PathBeneath::new(below, read))?;
+        }
     }
     let mut readable = Vec::new();
-    for path in LIMITS {
+    let set = path.is_file().then_some(path);
+    for path in LIMITS.iter().map(Path::new).chain(set) {
         if let Ok(file) = PathFd::new(path) {
             rules = rules.add_rule(PathBeneath::new(&file, AccessFs::ReadFile))?;
             readable.push(file);
@@ -427,7 +433,7 @@ mod tests {
             .handle_access(AccessFs::ReadFile)
             .and_then(Ruleset::create)
             .is_ok();
-        let confined = confine(dir).unwrap();
+        let confined = confine(dir, &[dir]).unwrap();
         // The calls that it needs.
         assert_eq!(fs::read_to_string(&file).unwrap(), "text");
         assert_eq!(fs::read_dir(dir).unwrap().count(), 1);

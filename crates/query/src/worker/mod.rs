@@ -32,10 +32,12 @@ pub const ARGUMENT: &str = "sql-worker";
 /// A request to the child.
 #[derive(Debug, Serialize, Deserialize)]
 enum Ask {
-    /// Open a session. Comes first, and once.
+    /// Open a session, or a set of sessions. Comes first, and once.
     Open {
-        /// Bytes of the path of its directory.
-        dir: Vec<u8>,
+        /// Bytes of its path.
+        path: Vec<u8>,
+        /// The same of the directories of the sessions.
+        dirs: Vec<Vec<u8>>,
         memory_bytes: u64,
         threads: u32,
         time: Option<Duration>,
@@ -50,9 +52,9 @@ pub struct Statement {
     pub sql: String,
     /// How the rows are written.
     pub form: Form,
-    /// Rows of table `findings`, for a statement that names it
+    /// Rows of table `findings` of each session, for a statement that names it
     /// ([`crate::names_findings`]).
-    pub findings: Option<Vec<FindingRow>>,
+    pub findings: Option<Vec<Vec<FindingRow>>>,
     /// Whether the session may have changed since the worker opened it or last refreshed it.
     pub refresh: bool,
 }

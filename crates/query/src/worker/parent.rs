@@ -129,14 +129,18 @@ impl Worker {
         self.usable && self.child.try_wait().is_ok_and(|ended| ended.is_none())
     }
 
-    /// Opens the session in `dir`, the only one that it will ever see.
+    /// Opens the session or the set of sessions at `path`, the only one that it will ever see.
     ///
     /// # Errors
     /// The errors of [`crate::Db::open`]; [`QueryError::Worker`] if the session cannot be opened at
     /// all, or the process ends.
-    pub fn open(&mut self, dir: &Path) -> Result<(), QueryError> {
+    pub fn open(&mut self, path: &Path) -> Result<(), QueryError> {
+        let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+        let dirs = fathom_session::dirs_of(path);
+        let dirs = dirs.map_err(|e| QueryError::Worker(e.to_string()))?;
         let ask = Ask::Open {
-            dir: dir.as_os_str().as_bytes().to_vec(),
+            path: bytes(path),
+            dirs: dirs.iter().map(|dir| bytes(dir)).collect(),
             memory_bytes: self.limits.memory_bytes,
             threads: self.limits.threads,
             time: self.limits.time,

@@ -18,4 +18,5 @@ pub(crate) mod batches;
 pub(crate) mod latest;
 pub(crate) mod pyramids;
 pub(crate) mod session;
+pub(crate) mod set;
 pub(crate) mod sizes;

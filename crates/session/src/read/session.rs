@@ -13,6 +13,7 @@ use crate::error::SessionError;
 use crate::format::footer::{self, Check, Unreadable};
 use crate::format::layout::{PartInfo, PartRange, is_temporary};
 use crate::format::{lock, meta};
+use crate::read::set;
 
 /// How often a folder is read again whose parts are being merged.
 const RESCANS: u32 = 8;
@@ -410,7 +411,13 @@ pub(crate) fn open_dir(dir: &Path) -> Result<Dir, SessionError> {
     };
     Dir::open(dir).map_err(|e| match e.kind() {
         ErrorKind::NotFound => not("it does not exist"),
-        ErrorKind::NotADirectory => not("it is not a directory"),
+        ErrorKind::NotADirectory => match set::members_of(dir) {
+            Some(members) => SessionError::IsASet {
+                path: dir.to_owned(),
+                members,
+            },
+            None => not("it is not a directory"),
+        },
         ErrorKind::PermissionDenied => SessionError::not_shared(dir, e),
         _ => SessionError::io("open", dir)(e),
     })

@@ -1,0 +1,184 @@
+//! `fathom set`, and what other commands print of a set.
+
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use fathom_diagnose::Diagnosis;
+use fathom_model::escape;
+use fathom_model::set::Method;
+use fathom_model::units;
+use fathom_report::Report;
+use fathom_session::{SessionSet, write_set};
+use fathom_set::{Named, Summary};
+use serde::Serialize;
+
+use crate::analysis;
+use crate::args::{SessionsFormat, SetArgs};
+use crate::exit::Failure;
+use crate::table::aligned;
+
+/// The report of a set.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SetReport {
+    /// Its sessions, and the traffic between them.
+    pub set: Summary,
+    /// The report of each session.
+    pub members: Vec<MemberReport>,
+}
+
+/// The report of a session of a set. Times in it are those of its own host's clock.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MemberReport {
+    /// Name of the session in the set.
+    pub host: String,
+    /// Its report.
+    pub report: Report,
+}
+
+/// The diagnosis of a session of a set. Times in it are those of its own host's clock.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MemberDiagnosis {
+    /// Name of the session in the set.
+    pub host: String,
+    /// Its diagnosis.
+    pub diagnosis: Diagnosis,
+}
+
+/// Runs `set` and returns the exit status.
+pub fn run(args: &SetArgs) -> Result<u8, Failure> {
+    let set = match (&args.sessions[..], &args.output) {
+        ([path], None) if SessionSet::is_set(Path::new(path)) => open(Path::new(path))?,
+        (_, None) => {
+            return Err(Failure::input(anyhow::anyhow!(
+                "where is the set to be written? Give -o FILE.fset"
+            )));
+        }
+        (sessions, Some(output)) => {
+            let named: Vec<Named> = sessions.iter().map(|text| named(text)).collect();
+            let set = fathom_set::build(&named).map_err(Failure::input)?;
+            write_set(output, set.meta().clone(), args.force).map_err(Failure::input)?;
+            set
+        }
+    };
+    let summary = Summary::of(&set).map_err(Failure::input)?;
+    let out = match args.format {
+        SessionsFormat::Json => analysis::json(&summary)?,
+        SessionsFormat::Text => text(&summary),
+    };
+    std::io::stdout()
+        .write_all(out.as_bytes())
+        .map_err(Failure::input)?;
+    Ok(0)
+}
+
+/// `NAME=DIR`, or a directory, which may itself have such a name.
+fn named(text: &OsStr) -> Named {
+    let bytes = text.as_bytes();
+    let cut = bytes.iter().position(|byte| *byte == b'=');
+    let parts = cut.and_then(|cut| Some((bytes.get(..cut)?, bytes.get(cut + 1..)?)));
+    match parts.and_then(|(name, dir)| Some((std::str::from_utf8(name).ok()?, dir))) {
+        Some((name, dir))
+            if !name.is_empty() && !name.contains('/') && !Path::new(text).exists() =>
+        {
+            Named {
+                name: Some(name.to_string()),
+                dir: PathBuf::from(OsStr::from_bytes(dir)),
+            }
+        }
+        _ => Named {
+            name: None,
+            dir: PathBuf::from(text),
+        },
+    }
+}
+
+/// Opens a set and prints the problems of its sessions.
+pub fn open(path: &Path) -> Result<SessionSet, Failure> {
+    let set = SessionSet::open(path).map_err(Failure::input)?;
+    for (member, session) in set.members() {
+        for problem in session.problems() {
+            eprintln!("fathom: {}: {problem}", escape::text(&member.host));
+        }
+    }
+    Ok(set)
+}
+
+/// The summary for a terminal.
+pub fn text(summary: &Summary) -> String {
+    let cell = |text: &str| escape::text(text).into_owned();
+    let count = |n: u64| units::count(i64::try_from(n).unwrap_or(i64::MAX));
+    let mut rows = vec![["HOST", "CALLS", "CLOCK", "ERROR", "RATE", "SESSION"].map(str::to_string)];
+    for member in &summary.members {
+        let mut clock = member.clock.words().to_string();
+        if member.clock == Method::Messages {
+            clock = format!("{} {clock}", count(member.messages));
+        }
+        if let Some(via) = &member.via {
+            clock = format!("{clock}, via {}", cell(via));
+        }
+        let error = match (member.clock, member.error_ns) {
+            (Method::Reference | Method::SameBoot, _) => "none".to_string(),
+            (_, None) => "unknown".to_string(),
+            (_, Some(error)) => format!("±{}", units::duration(error)),
+        };
+        let rate = match member.clock {
+            Method::Messages | Method::WallClock => format!("{:+.3} ppm", member.rate_ppm),
+            _ => "-".to_string(),
+        };
+        rows.push([
+            cell(&member.host),
+            count(member.calls),
+            clock,
+            error,
+            rate,
+            cell(&member.session),
+        ]);
+    }
+    let mut out = aligned(&rows);
+    for member in summary
+        .members
+        .iter()
+        .filter(|member| !member.note.is_empty())
+    {
+        out.push_str(&format!("\n{}: {}.\n", cell(&member.host), member.note));
+    }
+    if summary.traffic.is_empty() {
+        return out;
+    }
+    out.push('\n');
+    let mut rows = vec![["FROM", "TO", "MESSAGES", "BYTES", "FASTEST"].map(str::to_string)];
+    for traffic in &summary.traffic {
+        rows.push([
+            cell(&traffic.from),
+            cell(&traffic.to),
+            count(traffic.messages),
+            units::bytes(i64::try_from(traffic.bytes).unwrap_or(i64::MAX)),
+            units::duration(traffic.fastest_ns),
+        ]);
+    }
+    out.push_str(&aligned(&rows));
+    for traffic in summary
+        .traffic
+        .iter()
+        .filter(|traffic| traffic.before_sent > 0)
+    {
+        out.push_str(&format!(
+            "{} of the messages from {} to {} arrived before they were sent: the clocks are not yet \
+             related well enough.\n",
+            count(traffic.before_sent),
+            cell(&traffic.from),
+            cell(&traffic.to),
+        ));
+    }
+    out
+}
+
+/// The line above what is printed of a member.
+pub fn heading(host: &str) -> String {
+    format!("\n===== {} =====\n", escape::text(host))
+}

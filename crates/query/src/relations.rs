@@ -1,0 +1,162 @@
+//! The tables, views, and functions of one session, in the current schema of a database.
+
+use std::path::PathBuf;
+
+use duckdb::Connection;
+use fathom_model::failure::{ErrorKind, error_kind};
+use fathom_model::meta::SessionMeta;
+use fathom_model::set::ClockMap;
+use fathom_model::syscalls::{Class, Returns, SYSCALLS, Syscall};
+use fathom_model::tables::TABLES;
+
+use crate::error::message;
+use crate::escape::sql_string;
+use crate::place::Place;
+use crate::views::VIEWS;
+use crate::{QueryError, findings, percentiles, session_row, tables};
+
+/// Calls that have no rows in table `syscalls`, for the views that add them to those
+/// that have: lost ones and counted ones.
+const UNSTORED: &str = "CREATE VIEW unstored AS
+    SELECT syscall, pid, nullif(file_id, -1) AS file_id, count, count AS lost, bytes, errors,
+        dur_ns, max_dur_ns, hist
+    FROM losses
+    WHERE layer = 'syscall'
+    UNION ALL
+    SELECT syscall, pid, file_id, count, 0, bytes, errors, dur_ns, max_dur_ns, hist
+    FROM counters";
+
+/// A session that a database opens.
+pub(crate) struct Source<'a> {
+    /// Its metadata.
+    pub meta: &'a SessionMeta,
+    /// Parts of each table, in order of writing.
+    pub parts: &'a dyn Fn(&str) -> Vec<PathBuf>,
+    /// Where they are.
+    pub place: &'a Place,
+    /// How its times are shown.
+    pub clock: &'a ClockMap,
+    /// Nanoseconds from a time, as shown, to the wall clock.
+    pub wall_ns: i64,
+}
+
+/// From times of a session to its wall clock, nanoseconds.
+pub(crate) fn wall_ns(meta: &SessionMeta) -> i64 {
+    let clock = &meta.clock;
+    clock
+        .start_realtime_ns
+        .wrapping_sub(clock.start_monotonic_ns)
+}
+
+/// Creates the tables of a session, and the functions that read them. Returns the number of calls.
+pub(crate) fn create_tables(
+    connection: &Connection,
+    source: &Source<'_>,
+) -> Result<u64, QueryError> {
+    let db = |e: duckdb::Error| QueryError::Sql(message(&e));
+    let functions = [macros(source.wall_ns), percentiles::functions()];
+    connection.execute_batch(&functions.concat()).map_err(db)?;
+    let mut meta = source.meta.clone();
+    let clock = &mut meta.clock;
+    clock.start_monotonic_ns = source.clock.apply(clock.start_monotonic_ns);
+    clock.end_monotonic_ns = clock.end_monotonic_ns.map(|end| source.clock.apply(end));
+    session_row::create(connection, &meta).map_err(db)?;
+    findings::create(connection).map_err(db)?;
+    let unreadable = |table: &'static str| {
+        move |e: duckdb::Error| QueryError::Table {
+            table,
+            detail: message(&e),
+        }
+    };
+    for table in TABLES {
+        let create = tables::create_view(table, source, "CREATE VIEW")?;
+        let created = connection.execute_batch(&create);
+        created.map_err(unreadable(table.name))?;
+    }
+    connection.execute_batch(UNSTORED).map_err(db)?;
+    let count = "SELECT count(*) FROM syscalls";
+    let stored: i64 = connection
+        .query_row(count, [], |row| row.get(0))
+        .map_err(unreadable("syscalls"))?;
+    Ok(u64::try_from(stored).unwrap_or(0))
+}
+
+/// Creates the views over the tables. `exact` is whether percentiles are.
+pub(crate) fn create_views(connection: &Connection, exact: bool) -> Result<(), QueryError> {
+    let db = |e: duckdb::Error| QueryError::Sql(message(&e));
+    let durations = percentiles::of_durations("CREATE MACRO", exact);
+    connection.execute_batch(&durations).map_err(db)?;
+    for view in VIEWS {
+        let sql = format!("CREATE VIEW {} AS\n{}", view.name, view.sql);
+        connection.execute_batch(&sql).map_err(db)?;
+    }
+    Ok(())
+}
+
+/// The functions that the views share.
+pub(crate) fn macros(offset: i64) -> String {
+    let moves = |s: &Syscall| s.class == Class::Data && s.returns == Returns::Bytes;
+    let names = |keep: &dyn Fn(&Syscall) -> bool| {
+        let names: Vec<&str> = SYSCALLS
+            .iter()
+            .filter(|s| keep(s))
+            .map(|s| s.name)
+            .collect();
+        sql_string(&names.join("|"))
+    };
+    let classes: Vec<String> = SYSCALLS
+        .iter()
+        .map(|s| format!("({}, {})", sql_string(s.name), sql_string(s.class.name())))
+        .collect();
+    let answers = answers();
+    format!(
+        // Sums are of more bits than their columns: of numbers that cannot be, as a damaged
+        // capture has them, the largest is shown, instead of failing.
+        //
+        // A function of one column runs once for each entry of the column's dictionary,
+        // where IN compares every row with every name: the sums of reads and writes by
+        // file took three times as long. The digits of a number in base 2 tell its power
+        // exactly, and in half the time of a logarithm.
+        "CREATE MACRO wall_time(ts_ns) AS make_timestamp_ns(ts_ns::BIGINT + {offset});\n\
+         CREATE MACRO bounded(n) AS coalesce(try_cast(n AS BIGINT), \
+             CASE WHEN n > 0 THEN 9223372036854775807 \
+             WHEN n < 0 THEN -9223372036854775807 END);\n\
+         CREATE MACRO hash_hex(hash) AS lpad(lower(hex(hash::BIGINT)), 16, '0');\n\
+         CREATE MACRO duration_bucket(ns) AS \
+             CASE WHEN ns IS NULL THEN NULL \
+             ELSE least(39, length(bin(greatest(ns, 1)::BIGINT)) - 1)::INTEGER END;
+\
+         CREATE MACRO call_reads(name) AS regexp_full_match(name, {});
+\
+         CREATE MACRO call_writes(name) AS regexp_full_match(name, {});
+\
+         CREATE MACRO call_failed(name, errno) AS \
+             (errno IS NOT NULL AND NOT (CASE errno {answers} ELSE false END));
+\
+         CREATE VIEW call_classes AS SELECT * FROM (VALUES {}) AS t(syscall, class);",
+        names(&|s| moves(s) && !s.writes()),
+        names(&|s| moves(s) && s.writes()),
+        classes.join(", ")
+    )
+}
+
+/// The errors that are answers rather than failures, as the branches of a CASE: the names of
+/// the calls of which each is one.
+fn answers() -> String {
+    let is_answer = |call: &str, errno: &str| error_kind(call, errno) == ErrorKind::Answer;
+    let branch = |errno: &str| {
+        let calls: Vec<&str> = SYSCALLS
+            .iter()
+            .map(|s| s.name)
+            .filter(|name| is_answer(name, errno))
+            .collect();
+        let condition = match calls.len() {
+            0 => return None,
+            n if n == SYSCALLS.len() => "true".to_string(),
+            _ => format!("regexp_full_match(name, {})", sql_string(&calls.join("|"))),
+        };
+        Some(format!("WHEN {} THEN {condition} ", sql_string(errno)))
+    };
+    let errors = (1..4096).filter_map(fathom_model::errno::name);
+    errors.filter_map(branch).collect()
+}

@@ -1,0 +1,299 @@
+//! Finds the relations between the clocks of sessions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use fathom_model::meta::SessionMeta;
+use fathom_model::set::{ClockMap, Member, MemberClock, Method, SET_VERSION, SetMeta};
+use fathom_query::{Db, Limits, QueryError};
+use fathom_session::{Session, SessionError, SessionSet};
+
+use crate::clocks::{Evidence, Unrelated};
+use crate::messages;
+
+/// A session that becomes a member.
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// Its name in the set; without one the name of its host or, if others share that, of its
+    /// directory.
+    pub name: Option<String>,
+    /// Directory of the session.
+    pub dir: PathBuf,
+}
+
+/// Why there is no set.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum SetError {
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    #[error("a set takes at least two sessions")]
+    TooFew,
+    #[error("{} is given twice", .0.display())]
+    Twice(PathBuf),
+    #[error("two sessions are named {0}; name them: NAME=DIR")]
+    SameName(String),
+}
+
+/// Makes sessions a set. The first is the reference.
+///
+/// # Errors
+/// If a session cannot be opened or read, and if members cannot be told apart.
+pub fn build(named: &[Named]) -> Result<SessionSet, SetError> {
+    if named.len() < 2 {
+        return Err(SetError::TooFew);
+    }
+    let sessions = named.iter().map(|named| Session::open(&named.dir));
+    let sessions: Vec<Session> = sessions.collect::<Result<_, _>>()?;
+    let hosts = names(named, &sessions)?;
+    let mut ids = BTreeSet::new();
+    for session in &sessions {
+        if !ids.insert(session.meta().id.clone()) {
+            return Err(SetError::Twice(session.dir().to_owned()));
+        }
+    }
+    let own = || MemberClock {
+        method: Method::Reference,
+        via: None,
+        messages: 0,
+        error_ns: Some(0),
+        note: String::new(),
+        map: ClockMap::default(),
+    };
+    let members = hosts.iter().zip(&sessions).map(|(host, session)| Member {
+        host: host.clone(),
+        path: session.dir().to_owned(),
+        session: session.meta().id.clone(),
+        clock: own(),
+    });
+    let meta = SetMeta {
+        set_version: SET_VERSION,
+        fathom_version: env!("CARGO_PKG_VERSION").to_string(),
+        members: members.collect(),
+    };
+    // Each on its own clock until they are related.
+    let apart = SessionSet::new(meta.clone(), sessions.clone());
+    let evidence = gather(&apart)?;
+    let clocks = relate(&sessions, &hosts, &evidence);
+    let mut meta = meta;
+    for (member, clock) in meta.members.iter_mut().zip(clocks) {
+        member.clock = clock;
+    }
+    Ok(SessionSet::new(meta, sessions))
+}
+
+/// The names of the members.
+fn names(named: &[Named], sessions: &[Session]) -> Result<Vec<String>, SetError> {
+    let host = |session: &Session| session.meta().host.name.clone();
+    let stem = |session: &Session| {
+        let name = session.dir().file_stem().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    };
+    let mut names = Vec::new();
+    for (named, session) in named.iter().zip(sessions) {
+        let own = host(session);
+        let shared = sessions.iter().filter(|other| host(other) == own).count() > 1;
+        names.push(match &named.name {
+            Some(name) => name.clone(),
+            None if own.is_empty() || shared => stem(session),
+            None => own,
+        });
+    }
+    let mut seen = BTreeSet::new();
+    match names.iter().find(|name| !seen.insert(name.as_str())) {
+        Some(name) => Err(SetError::SameName(
+            fathom_model::escape::text(name).into_owned(),
+        )),
+        None => Ok(names),
+    }
+}
+
+/// The messages between members on different clocks: of the pair (a, b), a before b, those from a
+/// to b are forth.
+fn gather(set: &SessionSet) -> Result<BTreeMap<(usize, usize), Evidence>, SetError> {
+    let hosts: Vec<&str> = set
+        .members()
+        .map(|(member, _)| member.host.as_str())
+        .collect();
+    let place = |host: &str| hosts.iter().position(|known| *known == host);
+    let mut evidence: BTreeMap<(usize, usize), Evidence> = BTreeMap::new();
+    let db = Db::open_set(set, Limits::default())?;
+    messages::each(&db, |from, to, sent_ns, received_ns| {
+        let (Some(from), Some(to)) = (place(from), place(to)) else {
+            return;
+        };
+        let pair = evidence.entry((from.min(to), from.max(to))).or_default();
+        match from < to {
+            true => pair.forth(sent_ns, received_ns),
+            false => pair.back(sent_ns, received_ns),
+        }
+    })?;
+    Ok(evidence)
+}
+
+/// A relation between the clocks of two members.
+struct Link {
+    method: Method,
+    messages: u64,
+    error_ns: Option<i64>,
+    note: String,
+    /// From the first one's clock to the second one's.
+    map: ClockMap,
+}
+
+/// How good a chain of links is: the weakest method, then the sum of the errors.
+type Rank = (Method2, i64);
+type Method2 = u8;
+
+fn rank(method: Method) -> Method2 {
+    match method {
+        Method::Reference | Method::SameBoot => 0,
+        Method::Messages => 1,
+        Method::WallClock => 2,
+    }
+}
+
+/// The clock of each member: by the chain of links to the first one that is best.
+fn relate(
+    sessions: &[Session],
+    hosts: &[String],
+    evidence: &BTreeMap<(usize, usize), Evidence>,
+) -> Vec<MemberClock> {
+    let mut links = BTreeMap::new();
+    for a in 0..sessions.len() {
+        for b in a + 1..sessions.len() {
+            let (Some(one), Some(other)) = (sessions.get(a), sessions.get(b)) else {
+                continue;
+            };
+            links.insert(
+                (a, b),
+                link(one.meta(), other.meta(), evidence.get(&(a, b))),
+            );
+        }
+    }
+    let mut clocks: Vec<Option<(Rank, MemberClock)>> = vec![None; sessions.len()];
+    let mut open: BTreeSet<(Rank, usize)> = BTreeSet::new();
+    if let Some(first) = clocks.first_mut() {
+        let own = MemberClock {
+            method: Method::Reference,
+            via: None,
+            messages: 0,
+            error_ns: Some(0),
+            note: String::new(),
+            map: ClockMap::default(),
+        };
+        *first = Some(((0, 0), own));
+        open.insert(((0, 0), 0));
+    }
+    while let Some((best, from)) = open.pop_first() {
+        let Some(Some((known, near))) = clocks.get(from).cloned() else {
+            continue;
+        };
+        if known != best {
+            continue;
+        }
+        for (to, place) in clocks.iter_mut().enumerate() {
+            let Some(link) = links.get(&(from.min(to), from.max(to))) else {
+                continue;
+            };
+            let error_ns = near
+                .error_ns
+                .zip(link.error_ns)
+                .map(|(a, b)| a.saturating_add(b));
+            let rank = (best.0.max(rank(link.method)), error_ns.unwrap_or(i64::MAX));
+            if place.as_ref().is_some_and(|(known, _)| *known <= rank) {
+                continue;
+            }
+            // From the member's clock to that of `from`, and on to the reference's.
+            let here = match to < from {
+                true => link.map.clone(),
+                false => link.map.inverse(),
+            };
+            let weakest = match near.method {
+                Method::Reference => link.method,
+                method if self::rank(method) > self::rank(link.method) => method,
+                _ => link.method,
+            };
+            let clock = MemberClock {
+                method: weakest,
+                via: (from != 0).then(|| hosts.get(from).cloned().unwrap_or_default()),
+                messages: link.messages,
+                error_ns,
+                note: link.note.clone(),
+                map: here.then(&near.map),
+            };
+            *place = Some((rank, clock));
+            open.insert((rank, to));
+        }
+    }
+    clocks
+        .into_iter()
+        .flatten()
+        .map(|(_, clock)| clock)
+        .collect()
+}
+
+/// The relation between two clocks.
+fn link(a: &SessionMeta, b: &SessionMeta, evidence: Option<&Evidence>) -> Link {
+    let boot = &a.host.boot_id;
+    if !boot.is_empty() && *boot == b.host.boot_id {
+        return Link {
+            method: Method::SameBoot,
+            messages: evidence.map_or(0, Evidence::messages),
+            error_ns: Some(0),
+            note: String::new(),
+            map: ClockMap::default(),
+        };
+    }
+    let none = Evidence::default();
+    let evidence = evidence.unwrap_or(&none);
+    let clock = &a.clock;
+    let end = clock.end_monotonic_ns.unwrap_or(clock.start_monotonic_ns);
+    let note = match evidence.relate(clock.start_monotonic_ns, end) {
+        Ok(relation) => {
+            return Link {
+                method: Method::Messages,
+                messages: evidence.messages(),
+                error_ns: Some(relation.error_ns),
+                note: String::new(),
+                map: relation.map,
+            };
+        }
+        Err(Unrelated::NoMessages) => {
+            "no TCP message between the hosts was recorded at both ends; record both with \
+             --syscalls all"
+        }
+        Err(Unrelated::OneDirection) => {
+            "the recorded messages between the hosts were all sent in one direction"
+        }
+        Err(Unrelated::Contradiction) => {
+            "no relation of the clocks agrees with the messages: a clock was set, or a machine \
+             suspended"
+        }
+    };
+    let wall = |meta: &SessionMeta| {
+        let clock = &meta.clock;
+        ClockMap::line(clock.start_monotonic_ns, clock.start_realtime_ns, {
+            let length = clock.end_monotonic_ns.unwrap_or(0) - clock.start_monotonic_ns;
+            match length > 0 {
+                true => clock.set_ns() as f64 / length as f64,
+                false => 0.0,
+            }
+        })
+    };
+    let error_ns = a.clock.wall_error_ns.zip(b.clock.wall_error_ns);
+    let error_ns = error_ns.map(|(a, b)| a.saturating_add(b));
+    let unknown = match error_ns {
+        Some(_) => "",
+        None => "; no service keeps the wall clock of both in step, so no bound is known",
+    };
+    Link {
+        method: Method::WallClock,
+        messages: evidence.messages(),
+        error_ns,
+        note: format!("{note}{unknown}"),
+        map: wall(a).then(&wall(b).inverse()),
+    }
+}

@@ -1,0 +1,96 @@
+//! What a set consists of, for people and programs.
+
+use fathom_model::set::Method;
+use fathom_query::{Db, Limits, QueryError};
+use fathom_session::SessionSet;
+use serde::Serialize;
+
+use crate::messages::traffic;
+
+/// A set in short.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
+pub struct Summary {
+    /// Its sessions, the reference first.
+    pub members: Vec<MemberSummary>,
+    /// TCP messages between members that both recorded.
+    pub traffic: Vec<Traffic>,
+}
+
+/// A session of a set.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
+pub struct MemberSummary {
+    /// Its name in the set: column `host`.
+    pub host: String,
+    /// Directory of the session.
+    pub session: String,
+    /// Name of the machine.
+    pub machine: String,
+    /// Calls seen.
+    pub calls: u64,
+    /// Start of the recording on the clock of the reference, CLOCK_MONOTONIC nanoseconds.
+    pub started_at_ns: i64,
+    /// Where the relation of its clock to that of the reference comes from.
+    pub clock: Method,
+    /// The member through whose clock the relation leads; null if none.
+    pub via: Option<String>,
+    /// Messages that the relation rests on.
+    pub messages: u64,
+    /// Bound of the error of its times, nanoseconds; null if none is known.
+    pub error_ns: Option<i64>,
+    /// By how much its clock goes slower than the reference's at the start, parts per million.
+    pub rate_ppm: f64,
+    /// Why the relation is no better; empty if nothing is to be said.
+    pub note: String,
+}
+
+/// Messages from one member to another.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
+pub struct Traffic {
+    /// The sender.
+    pub from: String,
+    /// The receiver.
+    pub to: String,
+    /// Receives whose send was recorded.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Shortest time from the start of a send to the end of the receive of its bytes, nanoseconds;
+    /// off by at most the errors of both clocks.
+    pub fastest_ns: i64,
+    /// Messages that arrived before they were sent: the clocks are wrong.
+    pub before_sent: u64,
+}
+
+impl Summary {
+    /// The summary of a set.
+    ///
+    /// # Errors
+    /// The errors of [`Db::open_set`] and [`Db::run`].
+    pub fn of(set: &SessionSet) -> Result<Self, QueryError> {
+        let db = Db::open_set(set, Limits::default())?;
+        let members = set.members().map(|(member, session)| {
+            let (meta, clock) = (session.meta(), &member.clock);
+            let first = clock.map.segments.first();
+            MemberSummary {
+                host: member.host.clone(),
+                session: session.dir().to_string_lossy().into_owned(),
+                machine: meta.host.name.clone(),
+                calls: meta.totals.seen,
+                started_at_ns: clock.map.apply(meta.clock.start_monotonic_ns),
+                clock: clock.method,
+                via: clock.via.clone(),
+                messages: clock.messages,
+                error_ns: clock.error_ns,
+                rate_ppm: first.map_or(0.0, |segment| segment.rate * 1e6),
+                note: clock.note.clone(),
+            }
+        });
+        Ok(Self {
+            members: members.collect(),
+            traffic: traffic(&db)?,
+        })
+    }
+}
