@@ -86,6 +86,19 @@ fn run_all(session: &Path, other: &Path) {
     run("diff", &[word("diff"), other.as_os_str(), session]);
     let dir = other.parent().unwrap().as_os_str();
     run("sessions", &[word("sessions"), dir]);
+    let set = other.with_file_name("both.fset");
+    let set = set.as_os_str();
+    let made = [
+        word("set"),
+        session,
+        other.as_os_str(),
+        word("--force"),
+        word("-o"),
+        set,
+    ];
+    run("set", &made);
+    run("report-set", &[word("report"), set]);
+    run("diagnose-set", &[word("diagnose"), set]);
 }
 
 #[test]

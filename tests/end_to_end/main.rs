@@ -59,6 +59,7 @@ mod record_only;
 mod running;
 mod session_list;
 mod session_names;
+mod sets;
 mod sockets;
 mod spans;
 mod stacks;

@@ -318,6 +318,14 @@ pub fn open(path: &Path) -> Result<Session, Failure> {
     Ok(session)
 }
 
+/// Refuses a set where a session, or a directory of sessions, is expected.
+pub fn no_set(path: &Path) -> Result<(), Failure> {
+    match SessionSet::is_set(path) {
+        true => Session::open(path).map(drop).map_err(Failure::input),
+        false => Ok(()),
+    }
+}
+
 /// The database of a session, in its newest state.
 pub fn database(session: &mut Session, limits: Limits) -> Result<Db, Failure> {
     Db::open_latest(session, &limits).map_err(Failure::input)

@@ -2,18 +2,27 @@
 
 use std::io::{IsTerminal, Write};
 
+use anyhow::{Context, bail};
+use fathom_model::escape;
+use fathom_model::set::Member;
 use fathom_path::{CriticalPath, Scope};
-use fathom_query::{Db, Limits};
-use fathom_session::{Session, on_latest};
+use fathom_query::{Db, Limits, joined_rid, joined_tid};
+use fathom_session::{Session, SessionSet, on_latest};
 
-use crate::analysis;
+use crate::args::critical_path::Id;
 use crate::args::{CriticalPathArgs, CriticalPathFormat};
 use crate::exit::Failure;
+use crate::{analysis, set};
 
 /// Runs `critical-path` and returns the exit status.
 pub fn run(args: &CriticalPathArgs) -> Result<u8, Failure> {
-    let mut session = analysis::open(&args.session)?;
-    let path = on_latest(&mut session, |session| path(session, args)).map_err(Failure::input)?;
+    let path = match SessionSet::is_set(&args.session) {
+        true => path_in_set(&set::open(&args.session)?, args).map_err(Failure::input)?,
+        false => {
+            let mut session = analysis::open(&args.session)?;
+            on_latest(&mut session, |session| path(session, args)).map_err(Failure::input)?
+        }
+    };
     let stdout = std::io::stdout();
     let terminal = stdout.is_terminal();
     let answer = match args.format {
@@ -39,21 +48,58 @@ pub fn path(session: &Session, args: &CriticalPathArgs) -> Result<CriticalPath, 
     Ok(CriticalPath::gather(
         &db,
         session.meta(),
-        scope(session, args)?,
+        scope(session, args, alone)?,
     )?)
 }
 
-/// The time that options ask about.
-fn scope(session: &Session, args: &CriticalPathArgs) -> Result<Scope, anyhow::Error> {
+/// The path that options ask for, across the hosts of a set.
+fn path_in_set(set: &SessionSet, args: &CriticalPathArgs) -> Result<CriticalPath, anyhow::Error> {
+    let members: Vec<(&Member, &Session)> = set.members().collect();
+    // Times are those of the reference, whose start counts.
+    let (_, reference) = members.first().context("the set is empty")?;
+    let scope = scope(reference, args, |id| {
+        let hosts = || members.iter().map(|(member, _)| member.host.as_str());
+        let Some(host) = &id.host else {
+            bail!("in a set, ids need a host: HOST:{}", id.number);
+        };
+        let member = hosts().position(|known| known == host);
+        let known = || escape::text(&hosts().collect::<Vec<_>>().join(", ")).into_owned();
+        member.with_context(|| format!("no host {} in the set: {}", escape::text(host), known()))
+    })?;
+    let db = Db::open_joined(set, Limits::default())?;
+    let clocks = members
+        .iter()
+        .map(|(member, session)| (session.meta(), &member.clock.map));
+    Ok(CriticalPath::gather_set(
+        &db,
+        &clocks.collect::<Vec<_>>(),
+        scope,
+    )?)
+}
+
+/// The number of the only session.
+fn alone(id: &Id) -> Result<usize, anyhow::Error> {
+    match &id.host {
+        None => Ok(0),
+        Some(_) => bail!("one session has no hosts: leave out the part before the colon"),
+    }
+}
+
+/// The time that options ask about; `member` is the place of an id's session.
+fn scope(
+    session: &Session,
+    args: &CriticalPathArgs,
+    member: impl Fn(&Id) -> Result<usize, anyhow::Error>,
+) -> Result<Scope, anyhow::Error> {
     let clock = &session.meta().clock;
     let (from_ns, until_ns) = analysis::window(args.from.as_deref(), args.until.as_deref(), clock)?;
-    match (args.request, args.thread) {
-        (Some(rid), _) => Ok(Scope::Request(rid)),
-        (None, Some(tid)) => Ok(Scope::Thread {
-            tid,
+    match (&args.request, &args.thread) {
+        (Some(id), _) => Ok(Scope::Request(joined_rid(member(id)?, id.number))),
+        (None, Some(id)) => Ok(Scope::Thread {
+            tid: joined_tid(member(id)?, id.number),
             from_ns,
             until_ns,
         }),
-        (None, None) => anyhow::bail!("a path is of a request or a thread: --request or --thread"),
+        (None, None) => bail!("a path is of a request or a thread: --request or --thread"),
     }
 }

@@ -71,6 +71,7 @@ pub struct Listed {
 
 /// Runs `sessions` and returns the exit status.
 pub fn run(args: &SessionsArgs) -> Result<u8, Failure> {
+    analysis::no_set(&args.dir)?;
     let sessions = list(&args.dir).map_err(Failure::input)?;
     let text = match args.format {
         SessionsFormat::Json => analysis::json(&sessions)?,

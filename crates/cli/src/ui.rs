@@ -8,11 +8,13 @@ use std::process::{Command, Stdio};
 
 use fathom_server::{Options, Server};
 
+use crate::analysis;
 use crate::args::UiArgs;
 use crate::exit::Failure;
 
 /// Runs `ui` and returns the exit status.
 pub fn run(args: &UiArgs) -> Result<u8, Failure> {
+    analysis::no_set(&args.root)?;
     let at = args.at.as_deref().map(link).transpose();
     let at = at.map_err(Failure::input)?.unwrap_or_default();
     let server = Server::start(&Options {

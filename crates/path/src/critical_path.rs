@@ -27,6 +27,9 @@ pub enum Scope {
 pub struct CriticalPath {
     /// The largest sum, as a sentence. Names are not escaped.
     pub headline: String,
+    /// The session of a set that the thread is in; absent outside of a set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<Name>,
     /// The thread.
     pub tid: i64,
     /// Its name; null if not known.

@@ -3,6 +3,7 @@
 //! A walk names the threads and times whose rows it lacks. They are read, and the walk is repeated;
 //! each round follows the wake-ups one thread further, so there are few rounds.
 
+mod hosts;
 mod queries;
 mod waits;
 
@@ -18,9 +19,24 @@ use crate::segment::totals;
 use crate::walk::{MAX_DEPTH, Walk, walk};
 use fathom_model::layers::Layer;
 use fathom_model::meta::{SessionMeta, State as SessionState};
+use fathom_model::set::ClockMap;
 use fathom_model::units;
-use fathom_query::Db;
+use fathom_query::{Db, own_rid, own_tid};
 use waits::{Coverage, Waits};
+
+/// The recording, or the recordings of a set, that a path is in.
+#[derive(Clone, Copy)]
+struct Recording {
+    start_ns: i64,
+    end_ns: i64,
+    coverage: Coverage,
+}
+
+/// Whether the waits of threads were recorded.
+fn has_waits(meta: &SessionMeta) -> bool {
+    let mut layers = meta.layers.iter();
+    layers.any(|layer| layer.name == Layer::Sched && layer.recorded)
+}
 
 impl CriticalPath {
     /// The path of `scope` in the session that `db` was opened on.
@@ -28,14 +44,66 @@ impl CriticalPath {
     /// # Errors
     /// When the session has no such request or thread, when it has no waits, and when a query fails.
     pub fn gather(db: &Db, meta: &SessionMeta, scope: Scope) -> Result<Self, PathError> {
-        let recorded = |layer: &fathom_model::meta::RecordedLayer| {
-            layer.name == Layer::Sched && layer.recorded
-        };
-        if !meta.layers.iter().any(recorded) {
+        if !has_waits(meta) {
             return Err(PathError::NoWaits);
         }
-        let mut names = Names::default();
         let (start_ns, end_ns) = queries::recording(db, meta)?;
+        let coverage = Coverage {
+            older_ns: match meta.command.is_empty() {
+                true => start_ns,
+                false => queries::first_start(db)?.map_or(start_ns, |first| first.max(start_ns)),
+            },
+            complete: meta.state == SessionState::Complete,
+        };
+        let recording = Recording {
+            start_ns,
+            end_ns,
+            coverage,
+        };
+        Self::within(db, recording, scope)
+    }
+
+    /// The path of `scope` in the set that `db` was opened on by [`Db::open_joined`]. The members are
+    /// those of the set, with their clocks. Ids in `scope` are joined ones; in the result they are
+    /// those of the sessions, and `host` says which.
+    ///
+    /// # Errors
+    /// The errors of [`CriticalPath::gather`].
+    pub fn gather_set(
+        db: &Db,
+        members: &[(&SessionMeta, &ClockMap)],
+        scope: Scope,
+    ) -> Result<Self, PathError> {
+        if !members.iter().all(|(meta, _)| has_waits(meta)) {
+            return Err(PathError::NoWaits);
+        }
+        let starts = members
+            .iter()
+            .map(|(meta, map)| map.apply(meta.clock.start_monotonic_ns));
+        let ends = members.iter().map(|(meta, map)| {
+            let end = meta.clock.end_monotonic_ns;
+            map.apply(end.unwrap_or(meta.clock.start_monotonic_ns))
+        });
+        let recording = Recording {
+            start_ns: starts.clone().min().unwrap_or(0),
+            end_ns: ends.max().unwrap_or(0),
+            coverage: Coverage {
+                older_ns: starts.max().unwrap_or(0),
+                complete: members
+                    .iter()
+                    .all(|(meta, _)| meta.state == SessionState::Complete),
+            },
+        };
+        Self::within(db, recording, scope)
+    }
+
+    fn within(db: &Db, recording: Recording, scope: Scope) -> Result<Self, PathError> {
+        let Recording {
+            start_ns,
+            end_ns,
+            coverage,
+        } = recording;
+        let mut names = Names::default();
         let (tid, rid, from_ns, until_ns) = match scope {
             Scope::Request(rid) => {
                 let request = queries::request(db, rid)?.ok_or(PathError::NoRequest(rid))?;
@@ -64,13 +132,6 @@ impl CriticalPath {
                 end_ns.saturating_sub(start_ns),
             )));
         }
-        let coverage = Coverage {
-            older_ns: match meta.command.is_empty() {
-                true => start_ns,
-                false => queries::first_start(db)?.map_or(start_ns, |first| first.max(start_ns)),
-            },
-            complete: meta.state == SessionState::Complete,
-        };
         let mut waits = Waits::default();
         let mut rows = Rows::default();
         let mut path = Walk::default();
@@ -116,6 +177,9 @@ impl CriticalPath {
             )),
             None => return Err(PathError::TooLong(queries::MAX_CALLS as usize)),
         }
+        if let [_, _, ..] = db.hosts() {
+            hosts::name(&mut segments, db.hosts(), &mut names);
+        }
         let totals = totals(&segments);
         let life = rows
             .threads
@@ -123,10 +187,11 @@ impl CriticalPath {
             .and_then(|thread| thread.life_at(until_ns));
         let mut path = Self {
             headline: String::new(),
-            tid,
+            host: hosts::of(tid, db.hosts(), &mut names),
+            tid: own_tid(tid),
             comm: life.and_then(|life| life.comm.clone()),
             pid: life.and_then(|life| life.pid),
-            rid,
+            rid: rid.map(own_rid),
             from_ns,
             until_ns,
             dur_ns: until_ns.saturating_sub(from_ns),

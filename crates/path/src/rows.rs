@@ -27,6 +27,9 @@ pub struct Wait {
     pub cause: Option<Name>,
     /// Column `cause_id`.
     pub cause_id: Option<i64>,
+    /// When the cause was done, if it is a send on another host: what follows is the time on the
+    /// network. `None` if the cause itself woke the thread.
+    pub caused_ns: Option<i64>,
 }
 
 impl Wait {

@@ -152,6 +152,9 @@ pub struct Segment {
     pub share: f64,
     /// 0: the thread of the path itself; otherwise the number of waits that lead to this thread.
     pub depth: usize,
+    /// The session of a set that the thread is in; absent outside of a set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<Name>,
     /// The thread.
     pub tid: i64,
     /// Its name; null if not known.
@@ -193,7 +196,10 @@ impl Segment {
             Some(culprit) if culprit.kind != CulpritKind::Unknown => Some(culprit.clone()),
             _ if self.depth > 0 => Some(Culprit {
                 kind: CulpritKind::Thread,
-                name: self.comm.clone(),
+                name: match (&self.host, &self.comm) {
+                    (Some(host), Some(comm)) => Some(Name::from(&*format!("{host}: {comm}"))),
+                    (_, comm) => comm.clone(),
+                },
                 tid: Some(self.tid),
             }),
             culprit => culprit.clone(),

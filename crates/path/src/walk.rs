@@ -201,7 +201,19 @@ impl<'a> Walker<'a> {
             None => wait.waker_tid,
         };
         match (waker_tid, wait.cause.as_ref().map(Name::as_str)) {
-            (Some(tid), _) => self.follow(here, wait, tid, from_ns, woken_ns),
+            (Some(tid), _) => {
+                let caused_ns = wait.caused_ns.unwrap_or(woken_ns).clamp(from_ns, woken_ns);
+                let what = What {
+                    culprit: Some(Culprit {
+                        kind: CulpritKind::Network,
+                        name: None,
+                        tid: None,
+                    }),
+                    ..What::of(wait)
+                };
+                self.push(here, caused_ns, woken_ns, State::Blocked, what);
+                self.follow(here, wait, tid, from_ns, caused_ns);
+            }
             (None, Some("block_request")) => {
                 self.block_request(here, wait, from_ns, woken_ns);
             }
@@ -358,6 +370,7 @@ impl<'a> Walker<'a> {
             dur_ns,
             share: dur_ns as f64 / self.interval_ns as f64,
             depth,
+            host: None,
             tid: here.tid,
             comm: life.and_then(|life| life.comm.clone()),
             pid: life.and_then(|life| life.pid),

@@ -85,7 +85,7 @@ impl Db {
             clock: &ClockMap::default(),
             wall_ns: wall_ns(&meta),
         };
-        Self::start(&[source], &[], &place.literals(&dirs)?, limits)
+        Self::start(&[source], &[], false, &place.literals(&dirs)?, limits)
     }
 
     /// Opens the session whose tables consist of the Parquet files that
@@ -107,7 +107,7 @@ impl Db {
             clock: &ClockMap::default(),
             wall_ns: wall_ns(meta),
         };
-        Self::start(&[source], &[], &[], limits)
+        Self::start(&[source], &[], false, &[], limits)
     }
 
     /// Opens the sessions of `set` as they are now. Each table and view has the rows of all of them
@@ -117,6 +117,22 @@ impl Db {
     ///
     /// The errors of [`Db::open_parts`].
     pub fn open_set(set: &SessionSet, limits: Limits) -> Result<Self, QueryError> {
+        Self::several(set, false, limits)
+    }
+
+    /// Opens the sessions of `set` for critical paths: tables syscalls, faults, waits, processes, block
+    /// and losses have the rows of all of them. Ids of threads and requests are unique
+    /// ([`crate::joined_tid`], [`crate::joined_rid`]), and waits for the network that a thread of
+    /// another session ended name it in `cause_id`, with the end of its send in `caused_at_ns`.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Db::open_parts`].
+    pub fn open_joined(set: &SessionSet, limits: Limits) -> Result<Self, QueryError> {
+        Self::several(set, true, limits)
+    }
+
+    fn several(set: &SessionSet, joined: bool, limits: Limits) -> Result<Self, QueryError> {
         let members = set.members().map(|(member, session)| {
             let place = Place::of(session.dir())?;
             Ok((member, session, meta_of(session), place))
@@ -143,14 +159,15 @@ impl Db {
             }
         }
         let hosts: Vec<&str> = members.iter().map(|(m, ..)| m.host.as_str()).collect();
-        Self::start(&sources, &hosts, &dirs, limits)
+        Self::start(&sources, &hosts, joined, &dirs, limits)
     }
 
     /// Opens sessions; files in `dirs` may be read besides their parts. One session is opened as it
-    /// is, several with their names in `hosts`.
+    /// is, several with their names in `hosts`, and `joined` for critical paths.
     fn start(
         sources: &[Source<'_>],
         hosts: &[&str],
+        joined: bool,
         dirs: &[String],
         limits: Limits,
     ) -> Result<Self, QueryError> {
@@ -183,6 +200,9 @@ impl Db {
             _ => {
                 let exact = |stored| stored <= limits.exact_percentiles();
                 let exact = members::create(&connection, sources, hosts, exact)?;
+                if joined {
+                    members::join(&connection, hosts)?;
+                }
                 (exact, Place::default())
             }
         };
@@ -385,6 +405,11 @@ impl Db {
     /// are approximate.
     pub fn exact_percentiles(&self) -> bool {
         self.exact_percentiles
+    }
+
+    /// Names of the sessions of a set; empty for one session.
+    pub fn hosts(&self) -> &[String] {
+        &self.hosts
     }
 
     /// A handle with which another thread stops this connection's query.

@@ -17,6 +17,99 @@ pub(crate) fn schema(member: usize) -> String {
     format!("member_{member}")
 }
 
+/// Bits of the id of a thread, and of a request, of one session; above them is the member.
+const TID_BITS: u32 = 32;
+const RID_BITS: u32 = 48;
+
+/// The id of a thread of a member where threads of all members are together.
+pub fn joined_tid(member: usize, tid: i64) -> i64 {
+    tid + ((member as i64) << TID_BITS)
+}
+
+/// The same of a request.
+pub fn joined_rid(member: usize, rid: i64) -> i64 {
+    rid + ((member as i64) << RID_BITS)
+}
+
+/// The member of a joined thread.
+pub fn host_of(tid: i64) -> usize {
+    usize::try_from(tid >> TID_BITS).unwrap_or(0)
+}
+
+/// The id of a joined thread in its session.
+pub fn own_tid(tid: i64) -> i64 {
+    tid & ((1 << TID_BITS) - 1)
+}
+
+/// The same of a request.
+pub fn own_rid(rid: i64) -> i64 {
+    rid & ((1 << RID_BITS) - 1)
+}
+
+/// Schema of the tables with the threads of all members.
+pub(crate) const JOINED: &str = "joined";
+
+/// Creates tables in which threads and requests of all members have different ids, and waits for the
+/// network name the sender on another member: as far as critical paths read them.
+pub(crate) fn join(connection: &Connection, hosts: &[&str]) -> Result<(), QueryError> {
+    let run = |sql: &str| {
+        let done = connection.execute_batch(sql);
+        done.map_err(|e| QueryError::Sql(message(&e)))
+    };
+    let causes = crate::messages::causes_of_waits();
+    run(&format!(
+        "CREATE SCHEMA {JOINED}; CREATE TABLE {JOINED}.causes AS {causes}"
+    ))?;
+    let tid =
+        |of: &str, member: usize| format!("({of}::BIGINT + {}) AS {of}", joined_tid(member, 0));
+    let rid = |member: usize| format!("(rid + {}) AS rid", joined_rid(member, 0));
+    for table in [
+        "syscalls",
+        "faults",
+        "processes",
+        "block",
+        "losses",
+        "waits",
+    ] {
+        let rows = hosts.iter().enumerate().map(|(member, host)| {
+            let from = format!("{}.{table}", schema(member));
+            let (own, rid) = (tid("tid", member), rid(member));
+            match table {
+                "syscalls" | "faults" => format!("SELECT * REPLACE ({own}, {rid}) FROM {from}"),
+                "processes" => format!("SELECT * REPLACE ({own}) FROM {from}"),
+                "waits" => {
+                    let numbers = hosts.iter().enumerate().map(|(number, host)| {
+                        let first = joined_tid(number, 0);
+                        format!("WHEN {} THEN {first} ", sql_string(host))
+                    });
+                    let sender = format!("CASE from_host {}END", numbers.collect::<String>());
+                    format!(
+                        "SELECT w.* REPLACE ((w.tid::BIGINT + {first}) AS tid, (w.rid + {request}) AS rid,
+                            (w.waker_tid::BIGINT + {first}) AS waker_tid,
+                            CASE WHEN c.from_tid IS NOT NULL THEN c.from_tid + {sender}
+                                WHEN w.cause IN ('thread', 'network', 'signal')
+                                    THEN w.cause_id + {first}
+                                ELSE w.cause_id END AS cause_id),
+                            c.caused_at_ns
+                        FROM {from} AS w LEFT JOIN {JOINED}.causes AS c
+                            ON c.host = {host} AND c.tid = w.tid AND c.ts_ns = w.ts_ns",
+                        first = joined_tid(member, 0),
+                        request = joined_rid(member, 0),
+                        host = sql_string(host),
+                    )
+                }
+                _ => format!("SELECT * FROM {from}"),
+            }
+        });
+        let rows: Vec<String> = rows.collect();
+        run(&format!(
+            "CREATE VIEW {JOINED}.{table} AS {}",
+            rows.join(" UNION ALL ")
+        ))?;
+    }
+    run(&format!("USE {JOINED}"))
+}
+
 /// Creates the schemas and what is above them. `exact` is whether the percentiles of so many calls
 /// are; the result is whether they are here.
 pub(crate) fn create(

@@ -182,6 +182,7 @@ fn summary(source: &ReportInput<'_>, duration_ns: i64) -> SessionSummary {
             .replace(" UTC", "Z")
             .replace(' ', "T"),
         duration_ns,
+        labels: meta.labels.clone(),
         host: meta.host.name.clone(),
         kernel: meta.host.kernel.clone(),
         arch: meta.host.arch.clone(),

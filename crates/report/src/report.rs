@@ -1,5 +1,7 @@
 //! The contents of a report. The JSON output has the same field names.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 /// A report. Times are nanoseconds, sizes bytes; what was not measured is null.
@@ -80,6 +82,8 @@ pub struct SessionSummary {
     pub start_time: String,
     /// From its beginning to its end, or to the last call stored so far.
     pub duration_ns: i64,
+    /// Labels that the user gave.
+    pub labels: BTreeMap<String, String>,
     /// Name of the machine.
     pub host: String,
     /// Release and version of its kernel.
@@ -105,6 +109,12 @@ pub struct SessionSummary {
 }
 
 impl SessionSummary {
+    /// The labels, a word each.
+    pub(crate) fn label_words(&self) -> impl Iterator<Item = String> {
+        let labels = self.labels.iter();
+        labels.map(|(key, value)| format!("{key}={value}"))
+    }
+
     /// Detail and selection, and what content there is, in words.
     pub(crate) fn recorded(&self) -> String {
         let calls = if self.selection.is_empty() {

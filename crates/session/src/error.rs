@@ -50,6 +50,10 @@ pub enum SessionError {
         reason: &'static str,
     },
 
+    /// There is a file where a set is to be written.
+    #[error("{} exists; choose another name, or replace a set with --force", .0.display())]
+    SetExists(PathBuf),
+
     /// The path leads to a set of sessions.
     #[error("{} is a set of sessions; this command takes one session: {members}", path.display())]
     IsASet {

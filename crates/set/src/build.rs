@@ -5,11 +5,10 @@ use std::path::PathBuf;
 
 use fathom_model::meta::SessionMeta;
 use fathom_model::set::{ClockMap, Member, MemberClock, Method, SET_VERSION, SetMeta};
-use fathom_query::{Db, Limits, QueryError};
+use fathom_query::{Db, Limits, QueryError, fetch, messages};
 use fathom_session::{Session, SessionError, SessionSet};
 
 use crate::clocks::{Evidence, Unrelated};
-use crate::messages;
 
 /// A session that becomes a member.
 #[derive(Clone, Debug)]
@@ -120,15 +119,18 @@ fn gather(set: &SessionSet) -> Result<BTreeMap<(usize, usize), Evidence>, SetErr
     let place = |host: &str| hosts.iter().position(|known| *known == host);
     let mut evidence: BTreeMap<(usize, usize), Evidence> = BTreeMap::new();
     let db = Db::open_set(set, Limits::default())?;
-    messages::each(&db, |from, to, sent_ns, received_ns| {
-        let (Some(from), Some(to)) = (place(from), place(to)) else {
-            return;
+    fetch::rows(&db, &messages::between_hosts(), |row| {
+        let ends = (place(&row.text("from_host")?), place(&row.text("to_host")?));
+        let (sent_ns, received_ns) = (row.int("sent_ns")?, row.int("received_ns")?);
+        let (Some(from), Some(to)) = ends else {
+            return Ok(());
         };
         let pair = evidence.entry((from.min(to), from.max(to))).or_default();
         match from < to {
             true => pair.forth(sent_ns, received_ns),
             false => pair.back(sent_ns, received_ns),
         }
+        Ok(())
     })?;
     Ok(evidence)
 }

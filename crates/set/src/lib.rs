@@ -8,7 +8,6 @@
 
 mod build;
 mod clocks;
-mod messages;
 mod summary;
 
 pub use build::{Named, SetError, build};

@@ -1,11 +1,9 @@
 //! What a set consists of, for people and programs.
 
 use fathom_model::set::Method;
-use fathom_query::{Db, Limits, QueryError};
+use fathom_query::{Db, Limits, QueryError, fetch, messages};
 use fathom_session::SessionSet;
 use serde::Serialize;
-
-use crate::messages::traffic;
 
 /// A set in short.
 #[derive(Clone, Debug, Serialize)]
@@ -93,4 +91,26 @@ impl Summary {
             traffic: traffic(&db)?,
         })
     }
+}
+
+/// Messages between the hosts of an opened set.
+fn traffic(db: &Db) -> Result<Vec<Traffic>, QueryError> {
+    let sql = format!(
+        "SELECT from_host, to_host, count(*) AS messages, sum(bytes)::BIGINT AS bytes,
+            min(received_ns - sent_ns) AS fastest_ns,
+            count(*) FILTER (received_ns < sent_ns) AS before_sent
+        FROM ({}) GROUP BY ALL ORDER BY ALL",
+        messages::between_hosts()
+    );
+    fetch::rows(db, &sql, |row| {
+        let count = |name| Ok::<_, QueryError>(u64::try_from(row.int(name)?).unwrap_or(0));
+        Ok(Traffic {
+            from: row.text("from_host")?,
+            to: row.text("to_host")?,
+            messages: count("messages")?,
+            bytes: count("bytes")?,
+            fastest_ns: row.int("fastest_ns")?,
+            before_sent: count("before_sent")?,
+        })
+    })
 }

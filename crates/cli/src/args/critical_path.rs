@@ -17,14 +17,14 @@ add up to the interval. JSON also has the ids and times of each segment (column 
 waits and block); its times add up to dur_ns, to the nanosecond."
 )]
 pub struct CriticalPathArgs {
-    /// Directory of the session
+    /// Directory of the session, or a set of sessions
     pub session: PathBuf,
-    /// From the begin of this request to its end
-    #[arg(long, value_name = "RID", conflicts_with_all = ["from", "until"])]
-    pub request: Option<i64>,
-    /// In the recorded time of this thread, or in the window
-    #[arg(long, value_name = "TID")]
-    pub thread: Option<i64>,
+    /// From the begin of this request to its end; in a set: HOST:RID
+    #[arg(long, value_name = "RID", value_parser = id, conflicts_with_all = ["from", "until"])]
+    pub request: Option<Id>,
+    /// In the recorded time of this thread, or in the window; in a set: HOST:TID
+    #[arg(long, value_name = "TID", value_parser = id)]
+    pub thread: Option<Id>,
     /// Start of the window [default: the start of the thread or the recording]
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
@@ -43,4 +43,28 @@ pub enum CriticalPathFormat {
     Text,
     /// For programs: all segments
     Json,
+}
+
+/// The id of a request or thread.
+#[derive(Clone, Debug)]
+pub struct Id {
+    /// The session of a set that has it.
+    pub host: Option<String>,
+    /// Its number.
+    pub number: i64,
+}
+
+impl From<i64> for Id {
+    fn from(number: i64) -> Self {
+        Self { host: None, number }
+    }
+}
+
+fn id(text: &str) -> Result<Id, String> {
+    let (host, number) = match text.rsplit_once(':') {
+        Some((host, number)) => (Some(host.to_string()), number),
+        None => (None, text),
+    };
+    let number = number.parse().map_err(|_| "not a number".to_string())?;
+    Ok(Id { host, number })
 }

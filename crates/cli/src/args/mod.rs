@@ -2,7 +2,7 @@
 
 mod completions;
 #[cfg(feature = "analysis")]
-mod critical_path;
+pub mod critical_path;
 #[cfg(feature = "analysis")]
 mod diff;
 mod keep;

@@ -19,6 +19,7 @@ use super::bounded::{Answer, MOST};
 use super::protocol::Call;
 use super::server::Server;
 use super::text;
+use crate::args::critical_path::Id;
 use crate::args::{CriticalPathArgs, CriticalPathFormat, DiffArgs, DiffFormat, WhyArgs, WhyFormat};
 use crate::exit::Failure;
 use crate::{critical_path, diff, sessions, why};
@@ -368,13 +369,13 @@ fn explain(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error> 
 fn path(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error> {
     let args = CriticalPathArgs {
         session: PathBuf::new(),
-        request: arguments.integer("request"),
-        thread: arguments.integer("thread"),
+        request: arguments.integer("request").map(Id::from),
+        thread: arguments.integer("thread").map(Id::from),
         from: arguments.text("from").map(str::to_owned),
         until: arguments.text("until").map(str::to_owned),
         format: CriticalPathFormat::Json,
     };
-    match (args.request, args.thread) {
+    match (&args.request, &args.thread) {
         (None, None) => bail!("a path is of a request or a thread: give request or thread"),
         (Some(_), Some(_)) => bail!("a path is of a request or a thread: give one of them"),
         (Some(_), None) if args.from.is_some() || args.until.is_some() => {

@@ -19,6 +19,14 @@ const STEPS_NS: [i64; 2] = [20_000_000, 2_000_000_000];
 const COLUMNS: &str = "tid, rid, ts_ns, dur_ns, reason, in_syscall, woken_at_ns, waker, waker_tid, \
      cause, cause_id, comm, pid";
 
+/// The columns to read. Only a set knows of sends on other hosts.
+fn columns(db: &Db) -> String {
+    match db.hosts() {
+        [] => format!("{COLUMNS}, NULL::BIGINT AS caused_at_ns"),
+        _ => format!("{COLUMNS}, caused_at_ns"),
+    }
+}
+
 /// The time that a session covers.
 #[derive(Clone, Copy)]
 pub(super) struct Coverage {
@@ -105,8 +113,9 @@ impl Waits {
         // The rows come in any order: for each time, the last one before it so far.
         let mut last: BTreeMap<(i64, i64), Wait> = BTreeMap::new();
         let sql = format!(
-            "SELECT {COLUMNS} FROM waits
+            "SELECT {columns} FROM waits
              WHERE ts_ns >= {from_ns} AND ts_ns < {until_ns} AND tid IN ({tids})",
+            columns = columns(db),
             tids = list(wanted.keys().copied()),
         );
         each(db, &sql, |row| {
@@ -166,12 +175,13 @@ impl Waits {
                 return Ok(());
             }
             let sql = format!(
-                "SELECT {COLUMNS} FROM waits
+                "SELECT {columns} FROM waits
                  WHERE ts_ns >= {at_ns} AND ts_ns < {until_ns} AND tid IN ({tids})
                      AND (tid, ts_ns) IN (
                          SELECT (tid, max(ts_ns)) FROM waits
                          WHERE ts_ns >= {at_ns} AND ts_ns < {until_ns} AND tid IN ({tids})
-                         GROUP BY tid)"
+                         GROUP BY tid)",
+                columns = columns(db),
             );
             let mut last = Vec::new();
             each(db, &sql, |row| {
@@ -260,6 +270,7 @@ fn wait(row: &Row<'_>, names: &mut Names) -> Result<Wait, QueryError> {
         waker_tid: row.get("waker_tid")?,
         cause: names.of(row.get("cause")?),
         cause_id: row.get("cause_id")?,
+        caused_ns: row.get("caused_at_ns")?,
     })
 }
 

@@ -159,6 +159,47 @@ fn a_pipe_and_a_unix_socket_are_followed_over_three_threads() {
     );
 }
 
+/// 1 waits for a message that 2, on another host, had sent at 40 and that came at 70.
+#[test]
+fn the_time_on_the_network_is_before_the_wake_up() {
+    let mut received = by(
+        wait(0, 80, 70, "socket"),
+        "network",
+        Some(2),
+        "softirq:NET_RX",
+    );
+    received.caused_ns = Some(40);
+    let mut rows = rows(vec![
+        (1, vec![received]),
+        (2, vec![wait(50, 60, 55, "disk")]),
+    ]);
+    let expected = [
+        "0-40 t2 running",
+        "40-70 t1 blocked socket Network ?",
+        "70-80 t1 runnable cpu",
+        "80-90 t1 running",
+    ];
+    assert_eq!(path(&rows, 1, 0, 90), expected);
+
+    // A send that ended after the wake-up, as it does on one machine, or before the wait.
+    for (caused_ns, from_ns, expected) in [
+        (90, 0, "0-70 t2 running"),
+        (-10, 5, "0-70 t1 blocked socket Network ?"),
+    ] {
+        let mut received = by(
+            wait(0, 80, 70, "socket"),
+            "network",
+            Some(2),
+            "softirq:NET_RX",
+        );
+        received.caused_ns = Some(caused_ns);
+        rows.threads.insert(1, thread(vec![received]));
+        rows.threads.insert(2, thread(vec![]));
+        let first = path(&rows, 1, from_ns, 90).remove(0);
+        assert_eq!(first, expected.replace("0-70", &format!("{from_ns}-70")));
+    }
+}
+
 #[test]
 fn a_helper_that_syncs_leads_to_the_device_and_its_queue() {
     let mut rows = rows(vec![

@@ -83,7 +83,12 @@ fn head(out: &mut String, report: &Report, what: &str) {
         esc(&wall_time_of(&session.start_time)),
         duration(session.duration_ns),
         esc(&state),
-        esc(&[session.recorded(), session.filters.join(" ")].join(" ")),
+        esc(&[
+            session.recorded(),
+            session.filters.join(" "),
+            session.label_words().collect::<Vec<_>>().join(" ")
+        ]
+        .join(" ")),
         esc(&session.host),
         esc(&session.kernel),
         esc(&session.arch),

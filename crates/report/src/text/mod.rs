@@ -124,6 +124,7 @@ impl Page<'_> {
         if !session.filters.is_empty() {
             facts.push(escape::text(&session.filters.join(" ")).into_owned());
         }
+        facts.extend(session.label_words());
         self.facts(&facts);
         // An imported log does not tell of the machine.
         if session.kernel.is_empty() {

@@ -90,6 +90,8 @@ fn folded(path: &CriticalPath, rest: &[&Segment]) -> Option<Vec<String>> {
 
 fn row(path: &CriticalPath, segment: &Segment) -> Vec<String> {
     let comm = segment.comm.as_ref().map_or("?", |comm| comm.as_str());
+    let host = segment.host.as_ref().map(|host| format!("{host}: "));
+    let host = host.unwrap_or_default();
     let culprit = segment
         .culprit
         .as_ref()
@@ -102,7 +104,7 @@ fn row(path: &CriticalPath, segment: &Segment) -> Vec<String> {
         duration(segment.ts_ns.saturating_sub(path.from_ns)),
         duration(segment.dur_ns),
         percent(segment.share),
-        format!("{}{comm} {}", "> ".repeat(segment.depth), segment.tid),
+        format!("{}{host}{comm} {}", "> ".repeat(segment.depth), segment.tid),
         state(
             segment.state,
             segment.reason.as_ref().map(|reason| reason.as_str()),

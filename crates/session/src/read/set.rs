@@ -134,12 +134,12 @@ fn read(path: &Path) -> Result<SetMeta, SessionError> {
 /// relative to the file where they are beside or below it.
 ///
 /// # Errors
-/// [`SessionError::Exists`] if there is something, [`SessionError::NotReplaceable`] if it is no set;
+/// [`SessionError::SetExists`] if there is something, [`SessionError::NotReplaceable`] if it is no set;
 /// [`SessionError::Io`].
 pub fn write_set(path: &Path, mut meta: SetMeta, force: bool) -> Result<(), SessionError> {
     match fs::symlink_metadata(path) {
         Err(_) => {}
-        Ok(_) if !force => return Err(SessionError::Exists(path.to_owned())),
+        Ok(_) if !force => return Err(SessionError::SetExists(path.to_owned())),
         Ok(_) if SessionSet::is_set(path) => {}
         Ok(_) => {
             return Err(SessionError::NotReplaceable {

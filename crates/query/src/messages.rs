@@ -1,0 +1,97 @@
+//! Messages between the sessions of a set: TCP sends and the receives of their bytes.
+//!
+//! Both ends of a connection count its bytes alike, so the send of a received byte is the one that
+//! covers its position in the stream, whatever packets it was in. The last byte of a receive was
+//! sent by the latest send that it waited for.
+
+use fathom_model::kind::Kind;
+use fathom_model::syscalls::SYSCALLS;
+
+/// Ends of connections that identify their other end: addresses that another host may have, and no
+/// two connections of one host with the same addresses one after the other, whose positions would
+/// be confused.
+const ENDS: &str = "ends AS (
+    SELECT host, file_id, regexp_replace(local_address, '^::ffff:', '') AS address,
+        local_port AS port, regexp_replace(remote_address, '^::ffff:', '') AS to_address,
+        remote_port AS to_port
+    FROM flows
+    WHERE protocol = 'tcp' AND remote_address IS NOT NULL AND local_address IS NOT NULL
+    QUALIFY count(*) OVER (PARTITION BY host, address, port, to_address, to_port) = 1
+), pairs AS (
+    SELECT a.host AS from_host, a.file_id AS from_file, b.host AS to_host, b.file_id AS to_file
+    FROM ends AS a
+    JOIN ends AS b ON a.host <> b.host AND a.address = b.to_address AND a.port = b.to_port
+        AND a.to_address = b.address AND a.to_port = b.port
+    WHERE NOT regexp_matches(a.address, '^(127\\.|::1$)')
+)";
+
+/// Names of the calls of two kinds, for a list in SQL.
+fn calls(kinds: [Kind; 2]) -> String {
+    let calls = SYSCALLS.iter().filter(|call| kinds.contains(&call.kind));
+    let names: Vec<String> = calls.map(|call| format!("'{}'", call.name)).collect();
+    names.join(", ")
+}
+
+/// A SELECT of the messages between the sessions of a set: rows `from_host, to_host, sent_ns,
+/// received_ns, bytes`; `bytes` are those of the receive.
+pub fn between_hosts() -> String {
+    format!(
+        "WITH {ENDS}, sends AS (
+            SELECT p.from_host, p.from_file, s.file_offset AS at, s.bytes, s.ts_ns
+            FROM syscalls AS s JOIN pairs AS p ON s.host = p.from_host AND s.file_id = p.from_file
+            WHERE s.bytes > 0 AND s.file_offset IS NOT NULL AND s.syscall IN ({})
+        ), receives AS (
+            SELECT p.*, s.file_offset + s.bytes - 1 AS last_byte, s.bytes,
+                s.ts_ns + s.dur_ns AS received_ns
+            FROM syscalls AS s JOIN pairs AS p ON s.host = p.to_host AND s.file_id = p.to_file
+            WHERE s.bytes > 0 AND s.file_offset IS NOT NULL AND s.dur_ns IS NOT NULL
+                AND s.syscall IN ({})
+        )
+        SELECT r.from_host, r.to_host, s.ts_ns AS sent_ns, r.received_ns, r.bytes
+        FROM receives AS r
+        ASOF JOIN sends AS s ON s.from_host = r.from_host AND s.from_file = r.from_file
+            AND s.at <= r.last_byte
+        WHERE s.at + s.bytes > r.last_byte",
+        calls([Kind::Send, Kind::Write]),
+        calls([Kind::Receive, Kind::Read]),
+    )
+}
+
+/// A SELECT of the waits for the network that a member of the set ended: rows `host, tid, ts_ns` of
+/// the wait, `from_host, from_tid` of the sender, and `caused_at_ns`, when its send ended.
+///
+/// The wait ended with the first byte of the receive that it was in, or that its thread began next;
+/// if that byte's send was recorded, it is the cause.
+pub(crate) fn causes_of_waits() -> String {
+    format!(
+        "WITH {ENDS}, sends AS (
+            SELECT p.from_host, p.from_file, s.tid AS from_tid, s.file_offset AS at, s.bytes,
+                s.ts_ns AS sent_ns, s.ts_ns + s.dur_ns AS caused_at_ns
+            FROM syscalls AS s JOIN pairs AS p ON s.host = p.from_host AND s.file_id = p.from_file
+            WHERE s.bytes > 0 AND s.file_offset IS NOT NULL AND s.dur_ns IS NOT NULL
+                AND s.syscall IN ({})
+        ), receives AS (
+            SELECT s.host, s.tid, s.ts_ns + s.dur_ns AS received_ns, s.file_offset AS at, p.from_host,
+                p.from_file
+            FROM syscalls AS s
+            JOIN flows AS f ON f.host = s.host AND f.file_id = s.file_id
+            LEFT JOIN pairs AS p ON s.host = p.to_host AND s.file_id = p.to_file
+            WHERE s.bytes > 0 AND s.dur_ns IS NOT NULL AND s.syscall IN ({})
+        ), network AS (
+            SELECT host, tid, ts_ns, woken_at_ns, ts_ns + dur_ns AS ended_ns FROM waits
+            WHERE cause = 'network' AND cause_id IS NULL AND woken_at_ns IS NOT NULL
+                AND dur_ns IS NOT NULL
+        ), received AS (
+            SELECT n.host, n.tid, n.ts_ns, n.woken_at_ns, r.at, r.from_host, r.from_file
+            FROM network AS n ASOF JOIN receives AS r ON r.host = n.host AND r.tid = n.tid
+                AND r.received_ns >= n.ended_ns
+        )
+        SELECT r.host, r.tid, r.ts_ns, s.from_host, s.from_tid, s.caused_at_ns
+        FROM received AS r
+        ASOF JOIN sends AS s ON s.from_host = r.from_host AND s.from_file = r.from_file
+            AND s.at <= r.at
+        WHERE s.at + s.bytes > r.at AND s.sent_ns <= r.woken_at_ns",
+        calls([Kind::Send, Kind::Write]),
+        calls([Kind::Receive, Kind::Read]),
+    )
+}

@@ -1,0 +1,283 @@
+//! Sets of sessions: two hosts with a network of their own. Their clocks are the same in truth, but
+//! each kernel claims another start, so fathom must find that out from messages.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use fathom_tests::environment::fathom;
+use fathom_tests::session::meta;
+use fathom_tests::{Record, Recording, Scratch, need_program, need_root};
+
+/// Requests of the client; the server makes every tenth durable.
+const REQUESTS: i64 = 200;
+const REQUEST: i64 = 300;
+const ANSWER: i64 = 11;
+
+const SERVER: &str = "
+import os, socket, sys
+listening = socket.socket()
+listening.bind(('10.77.0.1', 7000))
+listening.listen()
+print('ready', flush=True)
+file = open(sys.argv[1], 'wb')
+connection, _ = listening.accept()
+for number in range(200):
+    file.write(connection.recv(300, socket.MSG_WAITALL))
+    file.flush()
+    if number % 10 == 0:
+        os.fsync(file.fileno())
+    connection.sendall(b'%011d' % number)
+";
+
+const CLIENT: &str = "
+import socket
+connection = socket.create_connection(('10.77.0.1', 7000))
+for number in range(200):
+    connection.sendall(b'x' * 300)
+    assert int(connection.recv(11, socket.MSG_WAITALL)) == number
+";
+
+/// Two network namespaces that are joined, removed at the end.
+struct Hosts {
+    names: [String; 2],
+}
+
+impl Hosts {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let pid = std::process::id();
+        let names = ["db", "web"].map(|name| format!("fathom-{pid}-{number}-{name}"));
+        let [db, web] = &names;
+        let pair = format!("link add eth0 netns {db} type veth peer name eth0 netns {web}");
+        let mut lines = vec![format!("netns add {db}"), format!("netns add {web}"), pair];
+        for (name, address) in [(db, "10.77.0.1/24"), (web, "10.77.0.2/24")] {
+            lines.push(format!("-n {name} addr add {address} dev eth0"));
+            lines.push(format!("-n {name} link set eth0 up"));
+        }
+        for line in lines {
+            let done = Command::new("ip").args(line.split(' ')).status().unwrap();
+            assert!(done.success(), "ip {line}");
+        }
+        Self { names }
+    }
+
+    /// A recording in host `index`, which is called `name` and says that its kernel started as
+    /// `boot`.
+    fn record(&self, scratch: &Scratch, index: usize, name: &str, boot: &str) -> Record {
+        let id = scratch.root().join(format!("boot-{name}"));
+        std::fs::write(&id, format!("{boot}\n")).unwrap();
+        let enter = format!(
+            "hostname {name} && mount --bind {} /proc/sys/kernel/random/boot_id && \
+             exec nsenter --net=/run/netns/{} \"$@\"",
+            id.display(),
+            self.names[index],
+        );
+        Record::named(scratch, name)
+            .by(["unshare", "-m", "-u", "sh", "-c", &enter, "sh"])
+            .options(["--syscalls", "all", "--label", &format!("role={name}")])
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for name in &self.names {
+            Command::new("ip")
+                .args(["netns", "del", name])
+                .status()
+                .ok();
+        }
+    }
+}
+
+/// The recordings of the server and of its client, with the names of their boots.
+fn record(scratch: &Scratch, boots: [&str; 2]) -> (Recording, Recording) {
+    let hosts = Hosts::new();
+    let file = scratch.work().join("requests");
+    let file = file.to_str().unwrap();
+    let mut server = hosts
+        .record(scratch, 0, "db", boots[0])
+        .command(["python3", "-c", SERVER, file])
+        .interactive()
+        .spawn();
+    assert_eq!(server.line(), "ready");
+    let client = hosts
+        .record(scratch, 1, "web", boots[1])
+        .command(["python3", "-c", CLIENT])
+        .run()
+        .must_exit(0);
+    let server = server.wait().must_exit(0);
+    (server, client)
+}
+
+/// What `fathom` prints, which must succeed.
+fn output(arguments: &[&str]) -> String {
+    let out = Command::new(fathom()).args(arguments).output().unwrap();
+    let errors = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(0), "{arguments:?}: {errors}");
+    String::from_utf8(out.stdout).unwrap()
+}
+
+fn json(arguments: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&output(arguments)).unwrap()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn messages_relate_the_clocks_of_two_hosts() {
+    need_root!();
+    need_program!("ip", "unshare", "nsenter", "mount", "python3");
+    let scratch = Scratch::new();
+    let boots = [
+        "11111111-0000-4000-8000-000000000001",
+        "22222222-0000-4000-8000-000000000002",
+    ];
+    let (server, client) = record(&scratch, boots);
+    let path = scratch.root().join("site.fset");
+    let set = text(&path);
+    let (db, web) = (server.session.as_path(), client.session.as_path());
+    let summary = json(&["set", text(web), text(db), "-o", set, "--format", "json"]);
+
+    // The truth: one clock.
+    let member = &summary["members"][1];
+    assert_eq!(
+        (&member["host"], &member["clock"]),
+        (&"db".into(), &"messages".into())
+    );
+    assert_eq!(member["messages"], 2 * REQUESTS);
+    let error_ns = member["error_ns"].as_i64().unwrap();
+    let start_ns = meta(&server.session)["clock"]["start_monotonic_ns"]
+        .as_i64()
+        .unwrap();
+    let off_ns = member["started_at_ns"].as_i64().unwrap() - start_ns;
+    assert!(
+        off_ns.abs() <= error_ns,
+        "off by {off_ns} ns, at most {error_ns} are promised"
+    );
+
+    // The truth: what the programs sent.
+    let traffic = |from: &str| {
+        let all = summary["traffic"].as_array().unwrap();
+        let one = all.iter().find(|traffic| traffic["from"] == from).unwrap();
+        ["messages", "bytes", "before_sent"].map(|name| one[name].as_i64().unwrap())
+    };
+    assert_eq!(traffic("web"), [REQUESTS, REQUESTS * REQUEST, 0]);
+    assert_eq!(traffic("db"), [REQUESTS, REQUESTS * ANSWER, 0]);
+
+    // Rows are those of the sessions, with the host, and times on one clock.
+    let query = |of: &str, sql: &str| output(&["query", of, sql, "--format", "csv"]);
+    let counts = "SELECT syscall, count(*), sum(bytes) FROM syscalls WHERE host = 'db' GROUP BY 1 \
+                  ORDER BY 1";
+    let alone = counts.replace("WHERE host = 'db'", "");
+    assert_eq!(query(set, counts), query(text(db), &alone));
+    let labels = "SELECT host, machine, labels['role'] AS role FROM session ORDER BY 1";
+    assert_eq!(
+        query(set, labels),
+        "host,machine,role\ndb,db,db\nweb,web,web\n"
+    );
+    let first = "SELECT min(ts_ns) FROM syscalls";
+    let number = |csv: String| csv.lines().nth(1).unwrap().parse::<i64>().unwrap();
+    let own_ns = number(query(text(db), first));
+    let moved_ns = number(query(set, &format!("{first} WHERE host = 'db'")));
+    assert!((moved_ns - own_ns).abs() <= error_ns, "{moved_ns} {own_ns}");
+
+    // Receives of the client that waited for the server's disk lead there, and no further than the
+    // request.
+    let receives = query(
+        text(web),
+        "SELECT rid FROM syscalls WHERE syscall = 'recvfrom' AND bytes = 11 AND file_offset % 110 = 0",
+    );
+    let receives: Vec<&str> = receives.lines().skip(1).collect();
+    assert_eq!(receives.len() as i64, REQUESTS / 10);
+    let mut synced = 0;
+    for rid in receives {
+        let request = format!("web:{rid}");
+        let path = json(&[
+            "critical-path",
+            set,
+            "--request",
+            &request,
+            "--format",
+            "json",
+        ]);
+        let segments = path["segments"].as_array().unwrap();
+        let sum: i64 = segments.iter().map(|s| s["dur_ns"].as_i64().unwrap()).sum();
+        assert_eq!(sum, path["dur_ns"].as_i64().unwrap());
+        assert_eq!(
+            (&path["host"], &path["rid"].to_string()),
+            (&"web".into(), &rid.to_string())
+        );
+        let syncs = |s: &serde_json::Value| s["host"] == "db" && s["syscall"] == "fsync";
+        synced += i64::from(segments.iter().any(syncs));
+    }
+    assert!(synced > REQUESTS / 20, "only {synced} paths lead to a sync");
+
+    // Commands that take one session say so, and name those of the set.
+    for command in ["repair", "zoom", "sessions", "ui", "why"] {
+        let out = Command::new(fathom())
+            .args([command, set])
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{command}: {errors}");
+        let both = ["is a set of sessions", "db.fathom"];
+        assert!(
+            both.iter().all(|part| errors.contains(part)),
+            "{command}: {errors}"
+        );
+    }
+}
+
+/// Sessions of one start of a kernel have one clock, to the nanosecond.
+#[test]
+fn sessions_of_one_boot_need_no_messages() {
+    need_root!();
+    need_program!("ip", "unshare", "nsenter", "mount", "python3");
+    let scratch = Scratch::new();
+    let boot = "33333333-0000-4000-8000-000000000003";
+    let (server, client) = record(&scratch, [boot, boot]);
+    let path = scratch.root().join("site.fset");
+    let (db, web) = (server.session.as_path(), client.session.as_path());
+    let named = format!("front={}", text(web));
+    let summary = json(&[
+        "set",
+        &named,
+        text(db),
+        "-o",
+        text(&path),
+        "--format",
+        "json",
+    ]);
+    assert_eq!(summary["members"][0]["host"], "front");
+    let member = &summary["members"][1];
+    assert_eq!(
+        (&member["clock"], &member["error_ns"]),
+        (&"same-boot".into(), &0.into())
+    );
+    let start_ns = &meta(&server.session)["clock"]["start_monotonic_ns"];
+    assert_eq!(&member["started_at_ns"], start_ns);
+    for traffic in summary["traffic"].as_array().unwrap() {
+        assert_eq!(
+            (&traffic["messages"], &traffic["before_sent"]),
+            (&REQUESTS.into(), &0.into())
+        );
+    }
+
+    // A session that took the place of a member is noticed.
+    std::fs::rename(db, scratch.root().join("old.fathom")).unwrap();
+    std::fs::rename(web, db).unwrap();
+    let out = Command::new(fathom())
+        .args(["set", text(&path)])
+        .output()
+        .unwrap();
+    assert_eq!(
+        out.status.code(),
+        Some(2),
+        "{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+}
