@@ -17,6 +17,7 @@ use fathom_set::Summary;
 use crate::args::{DiagnoseArgs, DiagnosisFormat, QueryArgs, ReportArgs, ReportFormat};
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
+use crate::output::json;
 use crate::set::{self, MemberDiagnosis, MemberReport, SetReport};
 
 /// Width of a terminal that does not report one.
@@ -284,13 +285,6 @@ fn query_of(path: &Path, session: &mut Session, number: u32) -> Result<String, F
             shell_words(["fathom", "diagnose", &path.to_string_lossy(), "--all"])
         ))),
     }
-}
-
-/// JSON with a trailing newline.
-pub fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
-    let mut text = serde_json::to_string_pretty(value).map_err(Failure::input)?;
-    text.push('\n');
-    Ok(text)
 }
 
 /// Opens a session and prints its problems.

@@ -12,6 +12,7 @@ use fathom_session::{Session, SessionSet, on_latest};
 use crate::args::critical_path::Id;
 use crate::args::{CriticalPathArgs, CriticalPathFormat};
 use crate::exit::Failure;
+use crate::output::json;
 use crate::{analysis, set};
 
 /// Runs `critical-path` and returns the exit status.
@@ -33,7 +34,7 @@ pub fn run(args: &CriticalPathArgs) -> Result<u8, Failure> {
             };
             fathom_report::path_to_text(&path, width, terminal && analysis::color())
         }
-        CriticalPathFormat::Json => analysis::json(&path)?,
+        CriticalPathFormat::Json => json(&path)?,
     };
     let mut out = stdout.lock();
     out.write_all(answer.as_bytes())
@@ -55,7 +56,7 @@ pub fn path(session: &Session, args: &CriticalPathArgs) -> Result<CriticalPath, 
 /// The path that options ask for, across the hosts of a set.
 fn path_in_set(set: &SessionSet, args: &CriticalPathArgs) -> Result<CriticalPath, anyhow::Error> {
     let members: Vec<(&Member, &Session)> = set.members().collect();
-    // Times are those of the reference, whose start counts.
+    // Times are on the clock of the reference, whose start counts.
     let (_, reference) = members.first().context("the set is empty")?;
     let scope = scope(reference, args, |id| {
         let hosts = || members.iter().map(|(member, _)| member.host.as_str());

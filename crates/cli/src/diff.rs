@@ -11,6 +11,7 @@ use fathom_session::on_latest;
 use crate::analysis::{self, DEFAULT_WIDTH};
 use crate::args::{DiffArgs, DiffFormat};
 use crate::exit::Failure;
+use crate::output::json;
 
 /// Runs `diff` and returns the exit status: 1 if a guarded metric is worse.
 pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
@@ -26,7 +27,7 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
             },
             terminal && analysis::color(),
         ),
-        DiffFormat::Json => analysis::json(&diff)?,
+        DiffFormat::Json => json(&diff)?,
     };
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())

@@ -28,6 +28,8 @@ mod interrupt;
 mod json_schemas;
 #[cfg(feature = "analysis")]
 mod mcp;
+#[cfg(feature = "analysis")]
+mod output;
 #[cfg(all(test, feature = "analysis"))]
 mod reference;
 #[cfg(feature = "analysis")]
@@ -36,8 +38,6 @@ mod sessions;
 mod set;
 #[cfg(feature = "analysis")]
 mod sizes;
-#[cfg(feature = "analysis")]
-mod table;
 #[cfg(feature = "analysis")]
 mod ui;
 #[cfg(feature = "analysis")]

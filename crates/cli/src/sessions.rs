@@ -21,7 +21,7 @@ use serde::Serialize;
 use crate::analysis;
 use crate::args::{SessionsArgs, SessionsFormat};
 use crate::exit::Failure;
-use crate::table::aligned;
+use crate::output::{aligned, json};
 
 /// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -74,7 +74,7 @@ pub fn run(args: &SessionsArgs) -> Result<u8, Failure> {
     analysis::no_set(&args.dir)?;
     let sessions = list(&args.dir).map_err(Failure::input)?;
     let text = match args.format {
-        SessionsFormat::Json => analysis::json(&sessions)?,
+        SessionsFormat::Json => json(&sessions)?,
         SessionsFormat::Text if sessions.is_empty() => format!(
             "no sessions in {}; record one with fathom record -- COMMAND\n",
             escape::text(&args.dir.to_string_lossy())

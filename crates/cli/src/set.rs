@@ -14,10 +14,9 @@ use fathom_session::{SessionSet, write_set};
 use fathom_set::{Named, Summary};
 use serde::Serialize;
 
-use crate::analysis;
 use crate::args::{SessionsFormat, SetArgs};
 use crate::exit::Failure;
-use crate::table::aligned;
+use crate::output::{aligned, json};
 
 /// The report of a set.
 #[derive(Debug, Serialize)]
@@ -29,7 +28,7 @@ pub struct SetReport {
     pub members: Vec<MemberReport>,
 }
 
-/// The report of a session of a set. Times in it are those of its own host's clock.
+/// The report of a session of a set. Times in it are on the clock of its own host.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MemberReport {
@@ -39,7 +38,7 @@ pub struct MemberReport {
     pub report: Report,
 }
 
-/// The diagnosis of a session of a set. Times in it are those of its own host's clock.
+/// The diagnosis of a session of a set. Times in it are on the clock of its own host.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MemberDiagnosis {
@@ -67,7 +66,7 @@ pub fn run(args: &SetArgs) -> Result<u8, Failure> {
     };
     let summary = Summary::of(&set).map_err(Failure::input)?;
     let out = match args.format {
-        SessionsFormat::Json => analysis::json(&summary)?,
+        SessionsFormat::Json => json(&summary)?,
         SessionsFormat::Text => text(&summary),
     };
     std::io::stdout()

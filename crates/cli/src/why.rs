@@ -11,6 +11,7 @@ use fathom_why::{File, Named, Scope, Story};
 use crate::analysis;
 use crate::args::{WhyArgs, WhyFormat};
 use crate::exit::Failure;
+use crate::output::json;
 
 /// Runs `why` and returns the exit status.
 pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
@@ -23,7 +24,7 @@ pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
     };
     let answer = match args.format {
         WhyFormat::Text => fathom_report::story_to_text(&story, width),
-        WhyFormat::Json => analysis::json(&story)?,
+        WhyFormat::Json => json(&story)?,
     };
     let mut out = stdout.lock();
     out.write_all(answer.as_bytes())

@@ -63,9 +63,9 @@ impl CriticalPath {
         Self::within(db, recording, scope)
     }
 
-    /// The path of `scope` in the set that `db` was opened on by [`Db::open_joined`]. The members are
-    /// those of the set, with their clocks. Ids in `scope` are joined ones; in the result they are
-    /// those of the sessions, and `host` says which.
+    /// The path of `scope` in the set that `db` was opened on by [`Db::open_joined`]. `members` are its
+    /// sessions with their clocks. Ids in `scope` are joined ones; in the result they are the ids in
+    /// the sessions, and `host` names the session.
     ///
     /// # Errors
     /// The errors of [`CriticalPath::gather`].

@@ -14,8 +14,8 @@ use crate::error::message;
 use crate::findings::FindingRow;
 use crate::limits::Limits;
 use crate::place::Place;
-use crate::relations::{Source, wall_ns};
 use crate::rows::Rows;
+use crate::source::{Source, wall_ns};
 use crate::sql_policy::Checked;
 use crate::watchdog::Watchdog;
 use crate::{
@@ -111,7 +111,7 @@ impl Db {
     }
 
     /// Opens the sessions of `set` as they are now. Each table and view has the rows of all of them
-    /// and a first column `host`, the member's name. Times are those of the reference's clock.
+    /// and a first column `host`, the member's name. Times are on the clock of the reference.
     ///
     /// # Errors
     ///

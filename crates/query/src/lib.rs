@@ -22,6 +22,7 @@ mod relations;
 mod rows;
 mod schema;
 mod session_row;
+mod source;
 mod sql_policy;
 mod tables;
 mod views;

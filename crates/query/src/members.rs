@@ -8,9 +8,9 @@ use fathom_model::tables::TABLES;
 
 use crate::error::message;
 use crate::escape::{sql_name, sql_string};
-use crate::relations::{self, Source};
+use crate::source::Source;
 use crate::views::view_names;
-use crate::{QueryError, percentiles};
+use crate::{QueryError, percentiles, relations};
 
 /// Name of the schema of a member.
 pub(crate) fn schema(member: usize) -> String {

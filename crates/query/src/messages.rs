@@ -33,7 +33,7 @@ fn calls(kinds: [Kind; 2]) -> String {
 }
 
 /// A SELECT of the messages between the sessions of a set: rows `from_host, to_host, sent_ns,
-/// received_ns, bytes`; `bytes` are those of the receive.
+/// received_ns, bytes`; `bytes` is the size of the receive.
 pub fn between_hosts() -> String {
     format!(
         "WITH {ENDS}, sends AS (

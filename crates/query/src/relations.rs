@@ -1,17 +1,13 @@
 //! The tables, views, and functions of one session, in the current schema of a database.
 
-use std::path::PathBuf;
-
 use duckdb::Connection;
 use fathom_model::failure::{ErrorKind, error_kind};
-use fathom_model::meta::SessionMeta;
-use fathom_model::set::ClockMap;
 use fathom_model::syscalls::{Class, Returns, SYSCALLS, Syscall};
 use fathom_model::tables::TABLES;
 
 use crate::error::message;
 use crate::escape::sql_string;
-use crate::place::Place;
+use crate::source::Source;
 use crate::views::VIEWS;
 use crate::{QueryError, findings, percentiles, session_row, tables};
 
@@ -25,28 +21,6 @@ const UNSTORED: &str = "CREATE VIEW unstored AS
     UNION ALL
     SELECT syscall, pid, file_id, count, 0, bytes, errors, dur_ns, max_dur_ns, hist
     FROM counters";
-
-/// A session that a database opens.
-pub(crate) struct Source<'a> {
-    /// Its metadata.
-    pub meta: &'a SessionMeta,
-    /// Parts of each table, in order of writing.
-    pub parts: &'a dyn Fn(&str) -> Vec<PathBuf>,
-    /// Where they are.
-    pub place: &'a Place,
-    /// How its times are shown.
-    pub clock: &'a ClockMap,
-    /// Nanoseconds from a time, as shown, to the wall clock.
-    pub wall_ns: i64,
-}
-
-/// From times of a session to its wall clock, nanoseconds.
-pub(crate) fn wall_ns(meta: &SessionMeta) -> i64 {
-    let clock = &meta.clock;
-    clock
-        .start_realtime_ns
-        .wrapping_sub(clock.start_monotonic_ns)
-}
 
 /// Creates the tables of a session, and the functions that read them. Returns the number of calls.
 pub(crate) fn create_tables(

@@ -8,7 +8,7 @@ use fathom_model::tables::{BIOS, BLOCK, Column, ColumnType, Stored, Table};
 use crate::QueryError;
 use crate::escape::sql_name;
 use crate::place::Place;
-use crate::relations::Source;
+use crate::source::Source;
 
 pub(crate) fn sql_type(ty: ColumnType) -> &'static str {
     match ty {

@@ -39,7 +39,7 @@ pub enum SetError {
 /// Makes sessions a set. The first is the reference.
 ///
 /// # Errors
-/// If a session cannot be opened or read, and if members cannot be told apart.
+/// If a session cannot be opened or read, and if members have the same name.
 pub fn build(named: &[Named]) -> Result<SessionSet, SetError> {
     if named.len() < 2 {
         return Err(SetError::TooFew);
@@ -208,7 +208,7 @@ fn relate(
             if place.as_ref().is_some_and(|(known, _)| *known <= rank) {
                 continue;
             }
-            // From the member's clock to that of `from`, and on to the reference's.
+            // From the member's clock to the clock of `from`, and on to the reference's.
             let here = match to < from {
                 true => link.map.clone(),
                 false => link.map.inverse(),

@@ -2,8 +2,8 @@
 //!
 //! A message from host A to host B bounds the relation f from A's clock to B's: it cannot be received
 //! before it was sent, so f(sent) <= received. A message from B to A bounds it from below. A
-//! straight line that keeps all bounds is one that passes below the convex hull of the former and
-//! above that of the latter (paper 5, section 3.1: the convex-hull method). Lines have two
+//! straight line that keeps all bounds passes below the convex hull of the upper bounds and above
+//! the hull of the lower ones (paper 5, section 3.1: the convex-hull method). Lines have two
 //! parameters, so all such lines are a convex polygon, and every bound cuts off a part of it. Its
 //! center is the relation; how far its corners differ from that at a time is the error.
 //!
@@ -22,7 +22,7 @@ const SHORTEST: i64 = 100_000_000;
 /// Largest difference between the rates of two clocks. The kernel changes the rate of its own by
 /// at most 500 ppm (adjtimex(2)), and crystals are good to 100.
 const MOST_RATE: f64 = 1.5e-3;
-/// Points of a chunk that are kept until those that bound nothing are dropped.
+/// Points of a chunk that are kept until the ones that bound nothing are dropped.
 const BUFFER: usize = 4096;
 /// Time of a chunk, nanoseconds.
 const CHUNK: i64 = 100_000_000;
@@ -73,7 +73,7 @@ impl Bounds {
     }
 }
 
-/// What messages between two hosts say about their clocks, in bounded memory for each 100 ms.
+/// Bounds of the relation of two clocks, from messages, in bounded memory for each 100 ms.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     chunks: BTreeMap<i64, [Bounds; 2]>,
@@ -135,7 +135,7 @@ impl Evidence {
                 true => until_ns,
                 false => from_ns.saturating_add(step.saturating_mul(piece)),
             };
-            // What has too few messages belongs to the piece after it.
+            // A piece with too few messages is joined with the next one.
             let few =
                 within(&upper, start, end).is_empty() || within(&lower, start, end).is_empty();
             if few && piece < pieces {
@@ -194,7 +194,6 @@ impl Relation {
             within(upper, from_ns, until_ns),
             within(lower, from_ns, until_ns),
         );
-        // The ends also hold what lies outside of them: the messages of a whole recording.
         if let Some((segment, error_ns)) = line(above, below, from_ns, until_ns) {
             self.error_ns = self.error_ns.max(error_ns);
             self.map.segments.push(segment);

@@ -1,4 +1,4 @@
-//! What a set consists of, for people and programs.
+//! The members of a set and the traffic between them, for people and programs.
 
 use fathom_model::set::Method;
 use fathom_query::{Db, Limits, QueryError, fetch, messages};
@@ -29,7 +29,7 @@ pub struct MemberSummary {
     pub calls: u64,
     /// Start of the recording on the clock of the reference, CLOCK_MONOTONIC nanoseconds.
     pub started_at_ns: i64,
-    /// Where the relation of its clock to that of the reference comes from.
+    /// Where the relation of its clock to the reference's comes from.
     pub clock: Method,
     /// The member through whose clock the relation leads; null if none.
     pub via: Option<String>,

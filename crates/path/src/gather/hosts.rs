@@ -1,4 +1,4 @@
-//! Turns the ids of threads and requests of a set into those of its sessions.
+//! Turns the ids of threads and requests of a set into the ids in its sessions.
 
 use fathom_query::{host_of, own_rid, own_tid};
 

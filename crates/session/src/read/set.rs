@@ -63,7 +63,7 @@ impl SessionSet {
         Self { meta, sessions }
     }
 
-    /// What the set says.
+    /// The contents of the file.
     pub fn meta(&self) -> &SetMeta {
         &self.meta
     }
@@ -131,7 +131,7 @@ fn read(path: &Path) -> Result<SetMeta, SessionError> {
 }
 
 /// Writes a set to `path`, in place of a set that is there if `force`. Paths of members are stored
-/// relative to the file where they are beside or below it.
+/// relative to the directory of the file where they are in it.
 ///
 /// # Errors
 /// [`SessionError::SetExists`] if there is something, [`SessionError::NotReplaceable`] if it is no set;

@@ -1,6 +1,15 @@
-//! Tables for a terminal.
+//! Forms of output that commands share.
 
 use std::fmt::Write as _;
+
+use crate::exit::Failure;
+
+/// JSON with a trailing newline.
+pub fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+    let mut text = serde_json::to_string_pretty(value).map_err(Failure::input)?;
+    text.push('\n');
+    Ok(text)
+}
 
 /// Columns with two spaces between them; the texts are escaped already.
 pub fn aligned<const N: usize>(rows: &[[String; N]]) -> String {

@@ -1,0 +1,30 @@
+//! A session as a database opens it.
+
+use std::path::PathBuf;
+
+use fathom_model::meta::SessionMeta;
+use fathom_model::set::ClockMap;
+
+use crate::place::Place;
+
+/// A session that a database opens.
+pub(crate) struct Source<'a> {
+    /// Its metadata.
+    pub meta: &'a SessionMeta,
+    /// Parts of each table, in order of writing.
+    pub parts: &'a dyn Fn(&str) -> Vec<PathBuf>,
+    /// Where they are.
+    pub place: &'a Place,
+    /// How its times are shown.
+    pub clock: &'a ClockMap,
+    /// Nanoseconds from a time, as shown, to the wall clock.
+    pub wall_ns: i64,
+}
+
+/// From times of a session to its wall clock, nanoseconds.
+pub(crate) fn wall_ns(meta: &SessionMeta) -> i64 {
+    let clock = &meta.clock;
+    clock
+        .start_realtime_ns
+        .wrapping_sub(clock.start_monotonic_ns)
+}
