@@ -31,7 +31,7 @@ pub fn wall_error_ns() -> Option<i64> {
     };
     let synchronized =
         state >= 0 && state != libc::TIME_ERROR && clock.status & libc::STA_UNSYNC == 0;
-    synchronized.then(|| i64::from(clock.maxerror).saturating_mul(1000))
+    synchronized.then(|| clock.maxerror.saturating_mul(1000))
 }
 
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";
