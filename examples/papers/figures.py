@@ -24,9 +24,9 @@ import math
 import statistics
 import sys
 
-WIDTH, HEIGHT = 640, 330
-LEFT, RIGHT, TOP, BOTTOM = 72, 150, 34, 48
-COLORS = ["#3b6fb6", "#d9822b", "#3a9a5b", "#b5473c", "#7b5ea7", "#8c6d4f", "#4aa3a8", "#8a8a8a", "#c3a11f", "#d46aa0"]
+WIDTH, HEIGHT = 700, 330
+LEFT, RIGHT, TOP, BOTTOM = 72, 196, 34, 48
+COLORS = ["#3b6fb6", "#d9822b", "#3a9a5b", "#b5473c", "#7b5ea7", "#8c6d4f", "#4aa3a8", "#8a8a8a", "#c3a11f", "#d46aa0", "#5b8c2a", "#2b3a67"]
 
 
 def rows():

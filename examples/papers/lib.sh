@@ -4,14 +4,6 @@
 # shellcheck source=examples/lib.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../lib.sh"
 
-papers=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
-
-# figure WORDS...: see figures.py.
-figure() { /usr/bin/python3 "$papers/figures.py" "$@"; }
-
-# csv SESSION SQL: the answer as CSV.
-csv() { "$fathom" query "$sessions/$1.fathom" --format csv "$2"; }
-
 # fathom_on SESSION: where a session of this name is.
 fathom_on() { printf '%s' "$sessions/$1.fathom"; }
 
@@ -31,9 +23,6 @@ clock() {
 
 # mib PATH: how much room it takes.
 mib() { du -sk -- "$1" | awk '{ printf "%.1f", $1 / 1024 }'; }
-
-# picture NAME: the file of a picture, next to the sessions.
-picture() { printf '%s' "$sessions/$1.svg"; }
 
 # facts SESSION: calls seen, stored and lost, CPU seconds and peak MiB of the recorder, MiB on disk.
 facts() {

@@ -16,7 +16,7 @@ rounds=${rounds:-3}
 requests=${quick:+5000}
 requests=${requests:-100000}
 operations=${quick:+2000}
-operations=${operations:-40000}
+operations=${operations:-10000}
 port=$((20000 + RANDOM % 10000))
 
 # tracer NAME SESSION FILTER: the words in front of a command, in $before.

@@ -11,7 +11,7 @@ begin dio-setups "$@"
 need command strace strace
 server=$(compiled fileserver)
 rounds=${quick:+1}
-rounds=${rounds:-5}
+rounds=${rounds:-3}
 calls=${quick:+3000}
 calls=${calls:-100000}
 

@@ -11,7 +11,7 @@ begin eziotracer-threads "$@"
 need command fio fio
 
 counts=(1 2 4 8 16 32 64)
-rounds=5
+rounds=3
 declare -A sizes=([buffered]=8m [direct]=1m)
 if [ -n "$quick" ]; then
 	counts=(1 4)

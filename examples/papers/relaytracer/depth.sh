@@ -9,7 +9,7 @@ set -euo pipefail
 begin relaytracer-depth "$@"
 need command fio fio
 rounds=${quick:+1}
-rounds=${rounds:-7}
+rounds=${rounds:-5}
 reads=${quick:+200}
 reads=${reads:-3000}
 
