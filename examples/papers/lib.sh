@@ -47,6 +47,7 @@ under() {
 	none) "$@" ;;
 	strace) strace -f -o "$output" "$@" ;;
 	strace-paths) strace -f -ttt -T -yy -o "$output" "$@" ;;
+	strace-names) strace -f -ttt -T -yy -Y -o "$output" "$@" ;;
 	strace-content) strace -f -ttt -T -yy -s 16384 -o "$output" "$@" ;;
 	perf) with_tracefs perf trace -o "$output" -- "$@" ;;
 	bpftrace)

@@ -253,7 +253,7 @@ fn ioscope_engines() {
     for row in &rows {
         assert_eq!(row["fio"], "256", "{row:?}");
         let same = if row["engine"] == "mmap" {
-            "pages"
+            "faults"
         } else {
             "yes"
         };

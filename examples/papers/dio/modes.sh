@@ -77,23 +77,29 @@ asks() { if grep -qE -- "$2" "$1"; then echo yes; else echo no; fi; }
 
 heading "Other tracers"
 {
-	echo "tracer,calls,offset of a read without one,type of a file,name of the thread,paths of descriptors,signature of bytes,one command to findings"
-	for tracer in strace-paths perf bpftrace; do
-		case $tracer in
-		strace-paths) program=strace ;;
-		*) program=$tracer ;;
-		esac
+	echo "tracer,calls,offset of a read without one,type of a file,name of the thread,paths of descriptors,signature of bytes"
+	for tracer in strace-names perf bpftrace; do
+		program=${tracer%-names}
 		if ! have "$program"; then
-			echo "$program,not installed,,,,,,"
+			echo "$program,not installed,,,,,"
 			continue
 		fi
 		under "$tracer" "$work/trace" /usr/bin/python3 "$work/cases.py" "$work" >"$work/output" 2>&1
 		rm -f -- "$work/redis.log" "$work/app.log"
 		events=$(traced "$tracer" "$work/trace")
-		echo "$program,${events%,*},no,no,$(asks "$work/trace" compaction),$(asks "$work/trace" 'write\([0-9]*<[^>]*redis.log|write\(fd: [0-9]*<[^>]*redis.log'),no,no"
+		# The reads of the thread: its name stands before or behind them. Offsets, types and signatures have no
+		# place in the lines of these tracers.
+		name=$(asks "$work/trace" 'compaction[>/ ].* (= 16$|read\()|^[0-9]+ 0 16 .* compaction$')
+		path=$(asks "$work/trace" 'write\((fd: )?[0-9]*<[^>]*redis.log')
+		echo "$program,${events%,*},no,no,$name,$path,no"
 	done
-	echo "fathom,$(value modes "SELECT seen FROM session"),$(value modes "SELECT if(count(file_offset) = 100, 'yes', 'no') FROM syscalls
-		WHERE comm = 'compaction' AND syscall = 'read'"),$(value modes "SELECT if(count(*) > 0, 'yes', 'no') FROM files WHERE file_type = 'regular'"),yes,yes,yes,yes"
+	yes() { printf "if(%s, 'yes', 'no')" "$1"; }
+	echo "fathom,$(value modes "SELECT (SELECT seen FROM session),
+		$(yes "(SELECT count(file_offset) = 100 FROM syscalls WHERE comm = 'compaction' AND syscall = 'read')"),
+		$(yes "(SELECT count(*) > 0 FROM files WHERE file_type = 'regular')"),
+		$(yes "(SELECT count(*) > 0 FROM syscalls WHERE comm = 'compaction')"),
+		$(yes "(SELECT count(*) = 20 FROM syscalls WHERE syscall = 'write' AND path LIKE '%/redis.log')"),
+		$(yes "(SELECT count(*) > 0 FROM syscalls WHERE hash IS NOT NULL)")")"
 } | figure table
 cat <<'TEXT'
 
