@@ -239,7 +239,9 @@ def points(kind, options):
             picture.parts += [f'<circle cx="{x:g}" cy="{y:g}" r="2.5" fill="{color}"/>' for x, y in own]
         else:
             # Dots on the same pixel are one dot: a picture of a million rows is as small as another.
-            places = "".join(f"M{x} {y}h2v2h-2z" for x, y in sorted({(round(x) - 1, round(y) - 1) for x, y in own}))
+            side = 6 if len(table) <= 300 else 2
+            pixels = sorted({(round(x - side / 2), round(y - side / 2)) for x, y in own})
+            places = "".join(f"M{x} {y}h{side}v{side}h-{side}z" for x, y in pixels)
             picture.parts.append(f'<path fill="{color}" fill-opacity="0.75" d="{places}"/>')
     picture.save(options.file)
 

@@ -10,7 +10,7 @@ server=$(compiled fileserver)
 rounds=${quick:+1}
 rounds=${rounds:-3}
 calls=${quick:+20000}
-calls=${calls:-200000}
+calls=${calls:-100000}
 sizes=(1 4 16 32 64 256)
 [ -z "$quick" ] || sizes=(1 32)
 

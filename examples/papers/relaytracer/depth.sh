@@ -9,7 +9,7 @@ set -euo pipefail
 begin relaytracer-depth "$@"
 need command fio fio
 rounds=${quick:+1}
-rounds=${rounds:-5}
+rounds=${rounds:-3}
 reads=${quick:+200}
 reads=${reads:-3000}
 
