@@ -63,9 +63,12 @@ fn dio_setups() {
     // The file server knows how many calls it made.
     for setup in ["fathom raw", "fathom full", "fathom full, hash in kernel"] {
         let row = row(&rows, "setup", setup);
-        let stored = number(row, "complete") + number(row, "lost");
+        let stored = number(row, "complete") + number(row, "incomplete") + number(row, "lost");
         assert_eq!(stored, number(row, "made"), "{row:?}");
-        assert_eq!(row["incomplete"], "0", "{row:?}");
+        // Content may be lost where the processors are busy.
+        if !setup.contains("hash") {
+            assert_eq!(row["incomplete"], "0", "{row:?}");
+        }
     }
     // Calls that take a path: without it they are incomplete.
     let fds = row(&rows, "setup", "fathom fds");

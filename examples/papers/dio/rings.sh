@@ -48,6 +48,6 @@ figure medians kcalls_per_s cpu_us_per_call made seen stored lost peak_mib <"$wo
 	figure ratio kcalls_per_s ring_mib_per_cpu none percent | figure ratio cpu_us_per_call ring_mib_per_cpu none cpu_percent | figure beside "$work/paper.csv" ring_mib_per_cpu |
 	tee "$work/table.csv" | figure table
 echo
-sed '2d' "$work/table.csv" | figure lines "$(picture rings)" --x-column ring_mib_per_cpu --y-column lost --log-x \
-	--title "Lost calls by size of the ring" --x "MiB per CPU" --y "calls lost"
+sed '2d' "$work/table.csv" | figure lines "$(picture rings)" --x-column ring_mib_per_cpu --y-column peak_mib --log-x \
+	--title "Memory of the recorder by size of the ring" --x "MiB per CPU" --y "MiB"
 where_sessions_are

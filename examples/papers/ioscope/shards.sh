@@ -18,7 +18,9 @@ rounds=${quick:+1}
 rounds=${rounds:-9}
 
 "$python" "$scan" fill "$work/single.db" "$rows" >/dev/null
-for shard in 1 2; do "$python" "$scan" fill "$work/shard$shard.db" $((rows / 2)) >/dev/null; done
+# As in the paper: 51 % of the data in one shard, 49 % in the other.
+"$python" "$scan" fill "$work/shard1.db" $((rows * 51 / 100)) >/dev/null
+"$python" "$scan" fill "$work/shard2.db" $((rows * 49 / 100)) >/dev/null
 
 # Nothing of the files in memory.
 forget() {
@@ -57,7 +59,7 @@ experiment() {
 		WITH reads AS (SELECT ts_ns, file_offset, replace(parse_filename(path), '.db', '') AS series,
 			row_number() OVER (PARTITION BY path ORDER BY ts_ns) AS x FROM syscalls
 			WHERE syscall = 'pread64' AND path LIKE '%.db' AND ret > 100)
-		SELECT x, file_offset / 1048576 AS y, series FROM reads ORDER BY series" |
+		SELECT x, file_offset / 1048576 AS y, series FROM reads ORDER BY series, x" |
 		figure dots "$(picture "$session")" --title "Offsets: $session" --x "request" --y "MiB of the file" >>"$work/pictures"
 }
 

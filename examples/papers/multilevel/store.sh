@@ -34,6 +34,7 @@ whole="SELECT syscall, count(*), sum(dur_ns), sum(bytes) FROM syscalls GROUP BY 
 {
 	echo "calls,what,fathom,postgresql"
 	for size in "${sizes[@]}"; do
+		rm -f -- "$work/raw"
 		record unused --raw "$work/raw" -- fio --name=reader --filename="$work/data" --rw=randread --bs=4k --size=16m \
 			--io_size="$((size * 4))k" --ioengine=psync --thread --numjobs=1 --output=/dev/null
 		read_only=$(clock "$fathom" replay "$work/raw" --force -o "$(fathom_on trace)" 2>/dev/null)
