@@ -86,6 +86,15 @@ table() { "$fathom" query "$sessions/$1.fathom" "$2"; }
 # value SESSION SQL: the one value that it answers.
 value() { "$fathom" query "$sessions/$1.fathom" --format csv "$2" | tail -n 1; }
 
+# csv SESSION SQL: the answer as CSV.
+csv() { "$fathom" query "$sessions/$1.fathom" --format csv "$2"; }
+
+# figure WORDS...: tables and pictures of CSV, see papers/figures.py.
+figure() { /usr/bin/python3 "$root/examples/papers/figures.py" "$@"; }
+
+# picture NAME: the file of a picture, next to the sessions.
+picture() { printf '%s' "$sessions/$1.svg"; }
+
 # balance SESSION: seen, stored, lost.
 balance() {
 	table "$1" "SELECT seen, stored, lost FROM session"

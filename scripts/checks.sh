@@ -25,7 +25,8 @@ run_lints() {
 	check "formatting of Rust sources" cargo fmt --all --check
 	check "formatting of C sources" check_c_format
 	check "scripts (shellcheck)" shellcheck -x -a do .ci/run scripts/as-root \
-		scripts/guest-tests tests/strace/*.sh examples/*/*.sh benches/*.sh
+		scripts/guest-tests tests/strace/*.sh examples/*/*.sh \
+		examples/papers/*/*.sh benches/*.sh
 	check "scripts of the emulated machine (shellcheck)" shellcheck -s sh scripts/guest-init
 	check "directions of imports (scripts/imports.txt)" /usr/bin/python3 scripts/imports.py
 	check "the check of imports" /usr/bin/python3 scripts/imports_test.py

@@ -68,6 +68,21 @@ by_compactions() {
 		FROM calls JOIN background USING (tenth) WHERE client GROUP BY threads ORDER BY threads"
 }
 
+# The same as pictures: calls by name of the threads, and the clients' p99.
+pictures() {
+	csv "$1" "
+		SELECT floor((ts_ns - (SELECT started_at_ns FROM session)) / 1e9 / $2) * $2 AS x, count(*) AS y,
+			if(comm LIKE 'rocksdb:low%', comm, regexp_replace(comm, '[0-9]+\$', '')) AS series
+		FROM syscalls WHERE class = 'data' AND ret IS NOT NULL AND (comm LIKE 'rocksdb:%' OR comm LIKE 'db_bench%')
+		GROUP BY ALL ORDER BY series, x" |
+		figure lines "$(picture "$1-threads")" --log-y --title "Calls by thread name ($1)" --x "second" --y "calls per $2 s"
+	csv "$1" "
+		SELECT floor((ts_ns - (SELECT started_at_ns FROM session)) / 1e9 / $2) * $2 AS x,
+			quantile_disc(dur_ns, 0.99) / 1e6 AS y, 'clients' AS series
+		FROM syscalls WHERE class = 'data' AND ret IS NOT NULL AND comm LIKE 'db_bench%' GROUP BY x ORDER BY x" |
+		figure lines "$(picture "$1-p99")" --title "99th percentile of the clients' calls ($1)" --x "second" --y "ms"
+}
+
 by_thread_name() {
 	table "$1" "
 		SELECT regexp_replace(comm, '[0-9]+\$', '*') AS threads, count(DISTINCT tid) AS count, count(*) AS calls,
@@ -84,6 +99,8 @@ by_thread_name free
 echo
 windows free 0.5
 echo
+pictures free 0.5
+echo
 by_compactions free
 [ -n "$quick" ] || { echo && diagnose free | head -n 60; }
 
@@ -95,6 +112,8 @@ echo
 by_thread_name limited
 echo
 windows limited 0.5
+echo
+pictures limited 0.5
 echo
 by_compactions limited
 where_sessions_are

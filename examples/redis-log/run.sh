@@ -48,6 +48,16 @@ log_calls() {
 		FROM syscalls WHERE path LIKE '%/$2' GROUP BY syscall ORDER BY calls DESC, syscall"
 }
 
+# Calls on the log in a thousandth of a second in the middle of a recording, in order.
+log_picture() {
+	csv "$1" "
+		WITH calls AS (SELECT ts_ns, syscall FROM syscalls WHERE path LIKE '%/redis.log'),
+		middle AS (SELECT median(ts_ns)::BIGINT AS middle_ns FROM calls)
+		SELECT (ts_ns - middle_ns) / 1000 AS x, dense_rank() OVER (ORDER BY syscall) AS y, syscall AS series
+		FROM calls, middle WHERE ts_ns BETWEEN middle_ns AND middle_ns + 1000000 ORDER BY series" |
+		figure dots "$(picture "$1")" --title "Calls on the log within 1 ms ($1)" --x "µs" --y "call"
+}
+
 heading "Log to a file: opened for every line"
 serve log-file "$work/output" --loglevel verbose --logfile "$work/data/redis.log"
 connect
@@ -55,6 +65,7 @@ stop
 findings log-file
 echo
 log_calls log-file redis.log
+log_picture log-file
 echo
 diagnose log-file
 
@@ -65,6 +76,7 @@ stop
 findings log-stdout
 echo
 log_calls log-stdout redis.log
+log_picture log-stdout
 
 heading "What changed"
 compare log-file log-stdout

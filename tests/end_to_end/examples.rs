@@ -8,7 +8,12 @@ use fathom_tests::{need_program, need_root, tools};
 
 /// What an example prints, by heading; empty before the first.
 fn run(name: &str) -> BTreeMap<String, Vec<String>> {
-    let output = Command::new(tools::project().join("examples").join(name).join("run.sh"))
+    script(&format!("{name}/run.sh"))
+}
+
+/// The same of a script below `examples/`.
+pub(crate) fn script(path: &str) -> BTreeMap<String, Vec<String>> {
+    let output = Command::new(tools::project().join("examples").join(path))
         .arg("--quick")
         .env("FATHOM", fathom())
         // Cargo's would have every recorded program look in it for its libraries.
@@ -96,7 +101,7 @@ fn number(word: &str) -> f64 {
 }
 
 /// Whether the distribution's Python has a module.
-fn python_has(module: &str) -> bool {
+pub(crate) fn python_has(module: &str) -> bool {
     Command::new("/usr/bin/python3")
         .args(["-c", &format!("import {module}")])
         .stderr(std::process::Stdio::null())

@@ -48,6 +48,7 @@ mod names;
 mod other_user;
 mod ownership;
 mod page;
+mod papers;
 mod places;
 mod positions;
 mod processes;
