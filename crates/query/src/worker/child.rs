@@ -146,7 +146,23 @@ impl Sessions {
     fn db(&mut self, limits: &Limits) -> Result<Db, QueryError> {
         match self {
             Self::One(session) => Db::open_latest(session, limits),
-            Self::Set(set) => Db::open_set(set, limits.clone()),
+            Self::Set(set) => {
+                let mut tries = TRIES;
+                loop {
+                    tries -= 1;
+                    match Db::open_set(set, limits.clone()) {
+                        // Parts of a recording in progress have been merged meanwhile.
+                        Err(error) if error.may_be_stale() && tries > 0 => {
+                            std::thread::sleep(PAUSE);
+                            let sessions = set.sessions_mut().iter_mut();
+                            let refreshed = sessions.map(Session::refresh).collect();
+                            let refreshed: Result<(), SessionError> = refreshed;
+                            refreshed.map_err(|e| QueryError::Worker(e.to_string()))?;
+                        }
+                        opened => return opened,
+                    }
+                }
+            }
         }
     }
 }
