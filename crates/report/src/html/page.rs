@@ -117,7 +117,11 @@ fn tiles(out: &mut String, report: &Report) {
     let totals = &report.totals;
     let tiles = [
         (count(totals.calls), "calls"),
-        (count(totals.errors), "errors"),
+        (count(totals.failures), "failed"),
+        (
+            count(totals.errors - totals.failures),
+            "found nothing, or not yet",
+        ),
         (bytes(totals.bytes), "moved"),
         (duration(totals.total_ns), "in calls, all threads"),
         (count(report.files.count), "files"),
@@ -254,11 +258,13 @@ fn errors(out: &mut String, report: &Report) {
         vec![
             Cell::Left(e.syscall.clone()),
             Cell::Left(e.errno.clone()),
+            Cell::Left(if e.failed { "failed" } else { "answer" }.to_owned()),
             Cell::Right(count(e.calls)),
             Cell::Path(e.example_path.clone().unwrap_or_else(|| "–".into())),
         ]
     });
-    table(out, &["call", "error", "count", "one of the paths"], rows);
+    let titles = ["call", "error", "meaning", "count", "one of the paths"];
+    table(out, &titles, rows);
     out.push_str("</section>\n");
 }
 
