@@ -1,4 +1,4 @@
-//! Calls that returned an error: those that failed, and those whose error is an answer.
+//! Calls that returned an error: failures, and answers such as a look-up that found nothing.
 
 use fathom_model::failure::{ErrorKind, error_kind};
 use fathom_query::fetch::rows;
@@ -39,7 +39,7 @@ pub(crate) fn by_meaning(db: &Db) -> Result<[i64; 2], QueryError> {
 }
 
 impl Totals {
-    /// What became of the calls that returned an error, in words.
+    /// The calls that returned an error, in words.
     pub(crate) fn errors_in_words(&self) -> Vec<String> {
         let mut parts = vec![match self.failures {
             0 => "none failed".to_owned(),
