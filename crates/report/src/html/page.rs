@@ -115,13 +115,13 @@ fn signed(n: u64) -> i64 {
 
 fn tiles(out: &mut String, report: &Report) {
     let totals = &report.totals;
+    let failed = match totals.answers {
+        0 => "failed".to_owned(),
+        n => format!("failed; {} found nothing or not yet", count(n)),
+    };
     let tiles = [
         (count(totals.calls), "calls"),
-        (count(totals.failures), "failed"),
-        (
-            count(totals.errors - totals.failures),
-            "found nothing, or not yet",
-        ),
+        (count(totals.failures), &*failed),
         (bytes(totals.bytes), "moved"),
         (duration(totals.total_ns), "in calls, all threads"),
         (count(report.files.count), "files"),
