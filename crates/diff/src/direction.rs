@@ -55,7 +55,10 @@ pub(crate) fn reconcile_part(row: &mut Row, calls: Option<&Row>) {
 /// Takes the judgment from counts of calls and bytes whose direction says nothing. `work` is the
 /// reason if the amount of work of the sessions is not known to be the same.
 pub(crate) fn reconcile_counts(figures: &mut [Figure], work: Option<&str>) {
-    let total = way(figures, &[Metric::Time]);
+    let time = figures.iter().find(|f| f.metric == Metric::Time);
+    let longer = time
+        .and_then(|time| ratio(time, 1.0))
+        .is_some_and(|ratio| ratio > 1.0);
     let counts = [Metric::Calls, Metric::AskedBytes, Metric::Bytes];
     let any = |verdict: Verdict| {
         let mut counted = figures.iter().filter(|f| counts.contains(&f.metric));
@@ -68,9 +71,7 @@ pub(crate) fn reconcile_counts(figures: &mut [Figure], work: Option<&str>) {
             (Verdict::Better | Verdict::Worse, None) if opposite => {
                 "but calls and bytes went opposite ways"
             }
-            (Verdict::Better, None) if total == Way::Up => {
-                "but the total of these calls got longer"
-            }
+            (Verdict::Better, None) if longer => "but these calls took longer in total",
             _ => continue,
         };
         figure.verdict = Verdict::Differs;
