@@ -1,6 +1,7 @@
 import { useMemo } from "react";
 import { colorOf } from "../../lib/color";
 import { bytes, count, duration, exact, exactDuration, visible } from "../../lib/format";
+import { archive } from "../../state/server";
 import { useTheme } from "../../state/theme";
 import { Link } from "../link";
 import { Panel, Shown } from "../panel";
@@ -20,6 +21,8 @@ export function OfLibrary({ id, rid }: { id: number; rid: number }) {
 	const chain = useSql(chainSql(id), CHAIN);
 	const calls = useMemo(() => (chain.data ? chainOf(chain.data) : []), [chain.data]);
 	const name = chain.stale ? undefined : calls[0]?.name;
+	// A session that was exported as a page has no answer to this.
+	if (archive && chain.error) return null;
 	return (
 		<div id={PANEL}>
 			<Panel

@@ -6,6 +6,7 @@ import { FunctionName } from "../../components/request/LibraryCall";
 import { FUNCTIONS, functionSql, functionsOf } from "../../components/request/library";
 import { colorOf } from "../../lib/color";
 import { bytes, count, duration, exact, exactDuration, percent } from "../../lib/format";
+import { archive } from "../../state/server";
 import { useTheme } from "../../state/theme";
 
 /** Functions that are asked for. */
@@ -16,6 +17,8 @@ export function Functions() {
 	const theme = useTheme();
 	const answer = useSql(FUNCTIONS, ROWS);
 	const functions = useMemo(() => (answer.data ? functionsOf(answer.data) : []), [answer.data]);
+	// A session that was exported as a page has no answer to this.
+	if (archive && answer.error) return null;
 	const most = functions.reduce((a, f) => Math.max(a, f.time), 1);
 	return (
 		<Panel

@@ -8,6 +8,7 @@ import { Segmented } from "../../components/segmented";
 import { Empty, ErrorState, Loading } from "../../components/states";
 import { hasRows } from "../../lib/tables";
 import { useShortcut } from "../../state/keys";
+import { archive } from "../../state/server";
 import { resolveWindow, useJson, useSession } from "../../state/session";
 import { store, useParam, useRestedPage } from "../../state/store";
 import { Board } from "./Board";
@@ -55,7 +56,8 @@ export default function Timeline() {
 	const hasWaits = hasRows(session.about, "waits");
 	const states = hasWaits && statesParam === "1";
 	const [spansParam, setSpans] = useParam("spans", "1");
-	const hasSpans = hasRows(session.about, "spans");
+	// A session that was exported as a page has no answers about them.
+	const hasSpans = hasRows(session.about, "spans") && (!archive || archive.views.includes("spans"));
 	const spans = hasSpans && spansParam === "1";
 	// The order is that of the whole session, so that lanes keep their places in every window.
 	const answer = useJson<Threads>({ path: "threads", windowed: false });
