@@ -73,12 +73,21 @@ pub fn compare(
             .filter(|m| repeated || times(m))
             .collect()
     });
-    let totals: Vec<Figure> = totals.into_iter().map(|d| d.figure).collect();
+    let mut totals: Vec<Figure> = totals.into_iter().map(|d| d.figure).collect();
     let rates = work.judge.rates;
     let fixed = match rates {
         true => None,
         false => timed::note([before, after], &totals),
     };
+    let amount = match (rates, &fixed) {
+        (true, _) => Some(timed::OPEN_ENDED),
+        (false, Some(_)) => Some(timed::AS_LONG),
+        (false, None) => None,
+    };
+    direction::reconcile_counts(&mut totals, amount);
+    for row in tables.all_mut().into_iter().flatten() {
+        direction::reconcile_counts(&mut row.figures, amount);
+    }
     let durations = [before, after].map(|side| {
         let each: Vec<f64> = side.iter().map(|p| p.duration_ns as f64).collect();
         stats::mean(&each)

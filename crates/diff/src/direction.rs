@@ -1,5 +1,6 @@
 //! Which way the durations of a call moved. A shorter median is no improvement where the total
-//! or the tail got longer.
+//! or the tail got longer, and fewer calls are none where they took longer or where less work was
+//! done.
 
 use fathom_model::units::{count, duration, percent};
 
@@ -25,7 +26,7 @@ enum Way {
 
 /// Corrects the verdicts of a row of calls whose total or tail went the other way.
 pub(crate) fn reconcile(row: &mut Row) {
-    let (total, tail) = (way(row, &[Metric::Time]), tail(row));
+    let (total, tail) = (way(&row.figures, &[Metric::Time]), tail(row));
     for figure in row.figures.iter_mut().filter(|f| f.metric.is_duration()) {
         let against = match figure.verdict {
             Verdict::Better if total == Way::Up => "the total of these calls got longer",
@@ -51,20 +52,47 @@ pub(crate) fn reconcile_part(row: &mut Row, calls: Option<&Row>) {
     }
 }
 
+/// Takes the judgment from counts of calls and bytes whose direction says nothing. `work` is the
+/// reason if the amount of work of the sessions is not known to be the same.
+pub(crate) fn reconcile_counts(figures: &mut [Figure], work: Option<&str>) {
+    let time = figures.iter().find(|f| f.metric == Metric::Time);
+    let longer = time
+        .and_then(|time| ratio(time, 1.0))
+        .is_some_and(|ratio| ratio > 1.0);
+    let counts = [Metric::Calls, Metric::AskedBytes, Metric::Bytes];
+    let any = |verdict: Verdict| {
+        let mut counted = figures.iter().filter(|f| counts.contains(&f.metric));
+        counted.any(|f| f.verdict == verdict)
+    };
+    let opposite = any(Verdict::Better) && any(Verdict::Worse);
+    for figure in figures.iter_mut().filter(|f| counts.contains(&f.metric)) {
+        let why = match (figure.verdict, work) {
+            (Verdict::Better | Verdict::Worse, Some(work)) => work,
+            (Verdict::Better | Verdict::Worse, None) if opposite => {
+                "but calls and bytes went opposite ways"
+            }
+            (Verdict::Better, None) if longer => "but these calls took longer in total",
+            _ => continue,
+        };
+        figure.verdict = Verdict::Differs;
+        figure.why = format!("{}; {why}", figure.why);
+    }
+}
+
 fn tail(row: &Row) -> Way {
     match row
         .figure(Metric::Tail)
         .map(|f| (f.verdict, f.before < f.after))
     {
         Some((verdict, true)) if verdict.is_change() => Way::Up,
-        _ => way(row, &[Metric::P99, Metric::P999]),
+        _ => way(&row.figures, &[Metric::P99, Metric::P999]),
     }
 }
 
 /// Up if one of the metrics moved up, down if one moved down and none up.
-fn way(row: &Row, metrics: &[Metric]) -> Way {
+fn way(figures: &[Figure], metrics: &[Metric]) -> Way {
     let mut out = Way::Neither;
-    for figure in row.figures.iter().filter(|f| metrics.contains(&f.metric)) {
+    for figure in figures.iter().filter(|f| metrics.contains(&f.metric)) {
         let least = MOVED.iter().find(|(metric, _)| *metric == figure.metric);
         let Some((ratio, (_, least))) = ratio(figure, 1.0).zip(least) else {
             continue;

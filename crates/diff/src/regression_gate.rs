@@ -369,8 +369,10 @@ impl<'a> Guarding<'a> {
         } else {
             MIN_COUNT
         };
-        figure.verdict == Verdict::Worse
-            && self.guards(figure.metric)
+        // The limit holds for the count, whatever the reason.
+        let more = figure.verdict == Verdict::Worse
+            || (figure.verdict == Verdict::Differs && figure.before < figure.after);
+        more && self.guards(figure.metric)
             && figure.change.is_none_or(|change| change > self.limit)
             && weight >= least
     }

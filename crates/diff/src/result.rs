@@ -228,6 +228,9 @@ pub enum Verdict {
     Better,
     /// Beyond noise, but the total or the tail of the same calls went the other way.
     Mixed,
+    /// A count that differs beyond noise, where it is not known that less of it is better: the
+    /// same calls took longer, or the sessions did not have the same amount of work to do.
+    Differs,
     /// A side does not have what it takes.
     NotComparable,
 }
@@ -235,7 +238,10 @@ pub enum Verdict {
 impl Verdict {
     /// Whether it is a difference beyond noise.
     pub fn is_change(self) -> bool {
-        matches!(self, Verdict::Worse | Verdict::Better | Verdict::Mixed)
+        matches!(
+            self,
+            Verdict::Worse | Verdict::Better | Verdict::Mixed | Verdict::Differs
+        )
     }
 }
 
@@ -336,6 +342,21 @@ pub struct Tables {
     pub devices: Vec<Row>,
     /// By call and error (`on`).
     pub errors: Vec<Row>,
+}
+
+impl Tables {
+    pub(crate) fn all_mut(&mut self) -> [&mut Vec<Row>; 8] {
+        [
+            &mut self.syscalls,
+            &mut self.classes,
+            &mut self.files,
+            &mut self.operations,
+            &mut self.processes,
+            &mut self.layers,
+            &mut self.devices,
+            &mut self.errors,
+        ]
+    }
 }
 
 /// A difference beyond noise.

@@ -10,6 +10,12 @@ const LEAST_NS: f64 = 1e9;
 /// Durations are alike up to this part.
 const ALIKE: f64 = 0.1;
 
+/// Why a count says nothing about better or worse.
+pub(crate) const AS_LONG: &str =
+    "the sessions ran for the same time, so the count may only say how much work was done";
+pub(crate) const OPEN_ENDED: &str =
+    "the recordings were stopped at any time, so the rate may only say how much work was done";
+
 /// The assumption if both sides ran for the same time and made more or fewer calls: that their work
 /// was the same. Under a load of fixed duration more calls are more work done.
 pub(crate) fn note(sides: [&[Profile]; 2], totals: &[Figure]) -> Option<String> {

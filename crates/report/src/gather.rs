@@ -11,6 +11,7 @@ use fathom_session::Session;
 use fathom_why::{Scope, tell, why};
 
 use crate::error::ReportError;
+use crate::errors;
 use crate::findings::{Findings, diagnosis_in_passing};
 use crate::layers::Layers;
 use crate::report::*;
@@ -20,8 +21,6 @@ use fathom_query::fetch::{Row, rows};
 
 /// Rows of the rankings of files and threads.
 const TOP: usize = 8;
-/// Rows of the ranking of errors.
-const TOP_ERRORS: usize = 10;
 /// Pieces that the timeline has at most.
 const SLICES: i64 = 120;
 
@@ -93,9 +92,12 @@ impl Report {
         let meta = source.meta;
         let syscalls = calls(db, "SELECT syscall AS name, * FROM by_syscall")?;
         let classes = calls(db, "SELECT class AS name, * FROM by_class")?;
+        let [failures, answers] = errors::by_meaning(db)?;
         let totals = Totals {
             calls: total(syscalls.iter().map(|c| c.calls)),
             errors: total(syscalls.iter().map(|c| c.errors)),
+            failures,
+            answers,
             pending: total(syscalls.iter().map(|c| c.pending)),
             bytes: total(syscalls.iter().map(|c| c.bytes)),
             total_ns: total(syscalls.iter().map(|c| c.total_ns)),
@@ -119,7 +121,7 @@ impl Report {
             loss,
             classes,
             costly: costly(db)?,
-            errors: errors(db)?,
+            errors: errors::errors(db)?,
             files: files(db)?,
             mapped: mapped(db, meta)?,
             threads: threads(db)?,
@@ -451,14 +453,6 @@ fn costly(db: &Db) -> Result<Vec<CallsOnFile>, QueryError> {
         db,
         &sql,
         |row| read_row!(row => CallsOnFile { syscall file_id path calls bytes total_ns max_ns }),
-    )
-}
-
-fn errors(db: &Db) -> Result<Vec<ErrorCount>, QueryError> {
-    rows(
-        db,
-        &format!("FROM by_error LIMIT {TOP_ERRORS}"),
-        |row| read_row!(row => ErrorCount { syscall errno calls example_path }),
     )
 }
 

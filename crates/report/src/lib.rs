@@ -6,6 +6,7 @@
 
 mod counters;
 mod error;
+mod errors;
 mod findings;
 mod gather;
 mod html;

@@ -139,8 +139,12 @@ impl SessionSummary {
 pub struct Totals {
     /// Calls.
     pub calls: i64,
-    /// Of which failed.
+    /// Of which returned an error.
     pub errors: i64,
+    /// Stored calls that failed: their error is no answer.
+    pub failures: i64,
+    /// Stored calls whose error answers a question, such as ENOENT of a look-up.
+    pub answers: i64,
     /// Of which had not ended.
     pub pending: i64,
     /// Bytes moved.
@@ -208,6 +212,8 @@ pub struct ErrorCount {
     pub syscall: String,
     /// Name of the error.
     pub errno: String,
+    /// Whether it is a failure; false for an answer, such as ENOENT of a look-up.
+    pub failed: bool,
     /// Stored calls.
     pub calls: i64,
     /// Path of one of them.

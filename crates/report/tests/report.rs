@@ -129,8 +129,14 @@ fn json_has_the_numbers() {
     assert_eq!(json["session"]["start_time"], "2025-03-01T12:00:00Z");
     assert_eq!(json["session"]["state"], "complete");
     assert_eq!(json["storage"]["bytes_per_row"], 10.0);
-    assert_eq!(json["errors"][0]["errno"], "ENOENT");
-    assert_eq!(json["errors"][1]["example_path"], HOSTILE);
+    // A file that may not be removed is a failure, one that a look-up does not find an answer.
+    assert_eq!(json["totals"]["failures"], 4);
+    assert_eq!(json["totals"]["answers"], 7);
+    assert_eq!(json["errors"][0]["errno"], "EACCES");
+    assert_eq!(json["errors"][0]["failed"], true);
+    assert_eq!(json["errors"][1]["errno"], "ENOENT");
+    assert_eq!(json["errors"][1]["failed"], false);
+    assert_eq!(json["errors"][0]["example_path"], HOSTILE);
     let write = json["syscalls"]
         .as_array()
         .unwrap()

@@ -47,7 +47,7 @@ export type Method = {
 
 export type Metric = "calls" | "errors" | "asked_bytes" | "bytes" | "time" | "p50" | "p90" | "p99" | "p999" | "tail" | "first_call" | "last_call" | "findings";
 
-export type Verdict = "same" | "within_noise" | "worse" | "better" | "mixed" | "not_comparable";
+export type Verdict = "same" | "within_noise" | "worse" | "better" | "mixed" | "differs" | "not_comparable";
 
 export type Figure = {
   /** The measured quantity. */

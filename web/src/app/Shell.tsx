@@ -7,6 +7,7 @@ import { Link } from "../components/link";
 import { ErrorState, Loading } from "../components/states";
 import { count, duration, exact, exactTime, time, visible } from "../lib/format";
 import { panSpan, zoomSpan } from "../lib/scale";
+import { hasRows } from "../lib/tables";
 import { useComing, useShortcut } from "../state/keys";
 import { archive, client, useConnection } from "../state/server";
 import { type Opening, SessionProvider, useMaybeSession, useSession, useShown } from "../state/session";
@@ -164,7 +165,11 @@ function Top({ view }: { view: View | undefined }) {
 	const session = useMaybeSession();
 	const theme = useTheme();
 	const tabs = VIEWS.filter(
-		(v) => !v.hidden && v.scope === (page.session ? "session" : "all") && (!archive || archive.views.includes(v.id)),
+		(v) =>
+			!v.hidden &&
+			v.scope === (page.session ? "session" : "all") &&
+			(!archive || archive.views.includes(v.id)) &&
+			(!v.table || v.id === view?.id || (session !== null && hasRows(session.about, v.table))),
 	);
 	const open = (index: number) => {
 		const wanted = tabs[index];

@@ -7,6 +7,7 @@ export type Theme = "dark" | "light";
 
 /** What can have a color. */
 export type Kind =
+	| "span"
 	| "syscall"
 	| "purpose"
 	| "class"

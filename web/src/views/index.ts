@@ -100,6 +100,15 @@ export const VIEWS: readonly View[] = [
 		load: () => import("./panels"),
 	},
 	{
+		id: "spans",
+		title: "Spans",
+		about: "Requests of the application: how long, how much of it I/O, which calls",
+		scope: "session",
+		// The last one, so that no other tab moves when the session is known.
+		table: "spans",
+		load: () => import("./spans"),
+	},
+	{
 		id: "compare",
 		title: "Compare",
 		about: "Two sessions side by side",

@@ -11,6 +11,8 @@ export interface View {
 	scope: "session" | "all";
 	/** Fills the page below the bars and scrolls by itself. */
 	full?: boolean;
+	/** Has a tab only in sessions in which this table has rows. */
+	table?: string;
 	/** Has no tab: it is opened from others. */
 	hidden?: boolean;
 	/** Loads the component, when the view is first opened. */

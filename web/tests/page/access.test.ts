@@ -1,15 +1,11 @@
 // The page for those who do not see it or use no mouse: names, roles and contrast by the rules of axe, in every view,
 // dark and light; and every control reached by keyboard, named, with a focus that is seen.
 
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import type { Result, RunOptions } from "axe-core";
 import { describe, expect, it } from "vitest";
 import { VIEWS } from "../../src/views/index.ts";
-import { open, opened, openTab, type Tab } from "./harness.ts";
+import { broken } from "./axe.ts";
+import { open, opened, openTab } from "./harness.ts";
 import { browser, HOSTILE, onStage, server, tab } from "./stage.ts";
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 const WORK = `
 dd if=/dev/zero of=data.bin bs=4096 count=300 conv=fsync 2>/dev/null
@@ -17,21 +13,6 @@ dd if=/dev/zero of=slow.bin bs=512 count=40 oflag=dsync 2>/dev/null
 cat data.bin > /dev/null; cat missing 2>/dev/null
 echo x > '${HOSTILE}'
 `;
-
-/** What breaks a rule, a line each. */
-async function broken(of: Tab): Promise<string[]> {
-	await of.page.evaluate(AXE);
-	const options: RunOptions = { resultTypes: ["violations"] };
-	const found = await of.page.evaluate(async (given) => {
-		const { axe } = window as unknown as {
-			axe: { run: (on: Document, how: unknown) => Promise<{ violations: Result[] }> };
-		};
-		return (await axe.run(document, given)).violations;
-	}, options);
-	return found.flatMap((rule) =>
-		rule.nodes.map((node) => `${rule.id}: ${node.target.join(" ")} ${node.html.slice(0, 120)} ${node.any[0]?.message}`),
-	);
-}
 
 interface Stop {
 	what: string;

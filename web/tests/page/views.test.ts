@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { ask, FATHOM, jumps, open, openTab, recording, settled } from "./harness.ts";
+import { rowsOf } from "./sql.ts";
 import { browser, dir, HOSTILE, onStage, server, tab, text } from "./stage.ts";
 
 /** A file written from end to end and read here and there, one with a hostile name, a search in vain. */
@@ -39,18 +40,7 @@ onStage(
 	() => {
 		const session = { s: "work.fathom" };
 		/** What SQL says, for what the page must show. */
-		async function sql(statement: string, id = "work.fathom"): Promise<Record<string, unknown>[]> {
-			const { tableFromIPC } = await import("apache-arrow");
-			const answer = await fetch(`${server.origin}/api/sessions/${id}/sql`, {
-				method: "POST",
-				headers: { Authorization: `Bearer ${server.token}`, "Content-Type": "application/json" },
-				body: JSON.stringify({ sql: statement }),
-			});
-			if (!answer.ok) throw new Error(await answer.text());
-			return tableFromIPC(new Uint8Array(await answer.arrayBuffer()))
-				.toArray()
-				.map((row) => row.toJSON());
-		}
+		const sql = (statement: string, id = "work.fathom") => rowsOf(server, id, statement);
 
 		/** The id of a file by the end of its path. */
 		async function fileId(end: string): Promise<number> {

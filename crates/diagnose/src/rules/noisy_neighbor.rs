@@ -13,6 +13,10 @@ const MIN_REQUESTS: u64 = 64;
 /// Requests behind another process from which on their time in the queue speaks for itself, where
 /// too few were undisturbed to compare with: a starved program completes few.
 const MIN_STARVED: u64 = 16;
+/// Requests behind another process that suffice where they cost a large part of the recording: the longer each
+/// of them takes, the fewer there are.
+const MIN_COSTLY: u64 = 8;
+const COSTLY: f64 = 0.1;
 /// How many times longer the ones behind others take.
 const MIN_RATIO: f64 = 3.0;
 /// Completions of a device that are remembered.
@@ -31,6 +35,7 @@ static INFO: RuleInfo = RuleInfo {
     when: "For 64 or more requests that a process's calls waited for, the device completed four or \
            more requests of one other process first. Their median latency is at least 3 times the \
            median of 64 or more requests that were not delayed in this way. Fewer than four may be chance. \
+           If the delayed requests cost 10 % of the recording, 8 of them suffice. \
            Write-back by the kernel on behalf of the process itself is not another process's. If \
            fewer than 64 requests were undisturbed, 16 delayed ones suffice, the other process must \
            be another program, and their median time in the queue and in the device is compared \
@@ -258,7 +263,10 @@ impl Rule for NoisyNeighbor {
                 }
             };
             let ratio = behind as f64 / undelayed.max(1) as f64;
-            let enough = baseline.count >= least && waiter.behind.count >= least;
+            let costly = cost as f64 >= run.span_ns as f64 * COSTLY;
+            let delayed = if costly { MIN_COSTLY } else { least };
+            let compared_with = if starved { delayed } else { least };
+            let enough = baseline.count >= compared_with && waiter.behind.count >= delayed;
             // Processes of one program that are busy at once are one workload.
             let same_program = starved && waiter.comm == Some(*hog);
             if !enough || same_program || ratio < MIN_RATIO || !run.matters(cost) {
@@ -354,7 +362,33 @@ mod tests {
         // All but the time in the device.
         let cost = found[0].cost_ns.unwrap();
         assert!((40 * 2_390_000..=40 * 2_410_000).contains(&cost), "{cost}");
-        silent("noisy-neighbor", starved(10, "backup"));
+        silent("noisy-neighbor", starved(6, "backup"));
+    }
+
+    /// A server that reads undisturbed, and then waits 200 ms for each of a few reads.
+    fn hung(reads: i64, pause_ms: i64) -> Scenario {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/srv/table", "O_RDONLY", 1 << 30);
+        for i in 0..200 + reads {
+            if i >= 200 {
+                s.others_ahead(6, 900, "backup", 200_000_000 / 7);
+                s.missed(4096, 200_000_000);
+            } else {
+                s.missed(4096, 100_000);
+            }
+            s.pread(fd, 4096, i * 65536);
+            s.wait_ms(pause_ms);
+        }
+        s
+    }
+
+    #[test]
+    fn fires_on_few_reads_that_wait_for_long() {
+        let found = fires("noisy-neighbor", hung(12, 2));
+        assert!(found[0].title.contains("12 delayed"), "{found:?}");
+        silent("noisy-neighbor", hung(6, 2));
+        // The same 12 reads are little of a long recording.
+        silent("noisy-neighbor", hung(12, 400));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use fastrand::Rng;
 
 use super::session;
 use crate::profile::*;
-use crate::result::{Diff, Metric, Outcome, Verdict};
+use crate::result::{Diff, Figure, Metric, Outcome, Verdict};
 use crate::{Options, Profile, compare};
 
 const PATH: &str = "/data/app.db";
@@ -298,6 +298,53 @@ fn a_fixed_time_is_no_equal_time() {
     let text = &diff.headline.text;
     assert!(text.contains("Call for call, After spent"), "{text}");
     assert!(text.contains("more in I/O calls; it made"), "{text}");
+    // A quarter of the calls in the same time is no improvement.
+    let calls = |figures: &[Figure]| {
+        let found = figures.iter().find(|f| f.metric == Metric::Calls);
+        found.map(|f| f.verdict)
+    };
+    let reads = diff
+        .tables
+        .syscalls
+        .iter()
+        .find(|row| row.name == READ.call);
+    assert_eq!(calls(&diff.totals), Some(Verdict::Differs));
+    assert_eq!(calls(&reads.unwrap().figures), Some(Verdict::Differs));
+    let better: Vec<_> = diff
+        .changes
+        .iter()
+        .filter(|c| c.verdict == Verdict::Better)
+        .collect();
+    assert!(better.is_empty(), "{better:#?}");
+    assert_eq!(diff.outcome, Outcome::Changed);
+}
+
+/// Fewer calls are better where they also took less time.
+#[test]
+fn fewer_calls_that_take_longer_are_no_improvement() {
+    let fewer = |times: f64| Load {
+        calls: READ.calls / 4,
+        base_ns: READ.base_ns * times,
+        long_ns: READ.long_ns * times,
+        ..READ
+    };
+    let close = Load {
+        call: "close",
+        ..STAT
+    };
+    for (times, expected) in [(1.0, Verdict::Better), (8.0, Verdict::Differs)] {
+        let mut rng = Rng::with_seed(3);
+        let before = run(&mut rng, &[READ, STAT, close], 0.0);
+        let after = run(&mut rng, &[fewer(times), STAT, close], 0.0);
+        let diff = plain(&[before], &[after]);
+        let reads = diff
+            .tables
+            .syscalls
+            .iter()
+            .find(|row| row.name == READ.call);
+        let calls = reads.and_then(|row| row.figure(Metric::Calls)).unwrap();
+        assert_eq!(calls.verdict, expected, "{times}: {}", calls.why);
+    }
 }
 
 /// Runs of one program: in one comparison of twenty something may be called different, in all

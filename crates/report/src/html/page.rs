@@ -120,9 +120,13 @@ fn signed(n: u64) -> i64 {
 
 fn tiles(out: &mut String, report: &Report) {
     let totals = &report.totals;
+    let failed = match totals.answers {
+        0 => "failed".to_owned(),
+        n => format!("failed; {} found nothing or not yet", count(n)),
+    };
     let tiles = [
         (count(totals.calls), "calls"),
-        (count(totals.errors), "errors"),
+        (count(totals.failures), &*failed),
         (bytes(totals.bytes), "moved"),
         (duration(totals.total_ns), "in calls, all threads"),
         (count(report.files.count), "files"),
@@ -259,11 +263,13 @@ fn errors(out: &mut String, report: &Report) {
         vec![
             Cell::Left(e.syscall.clone()),
             Cell::Left(e.errno.clone()),
+            Cell::Left(if e.failed { "failed" } else { "answer" }.to_owned()),
             Cell::Right(count(e.calls)),
             Cell::Path(e.example_path.clone().unwrap_or_else(|| "–".into())),
         ]
     });
-    table(out, &["call", "error", "count", "one of the paths"], rows);
+    let titles = ["call", "error", "meaning", "count", "one of the paths"];
+    table(out, &titles, rows);
     out.push_str("</section>\n");
 }
 

@@ -129,13 +129,17 @@ impl Page<'_> {
                 "" => String::new(),
                 how => format!(": {how}"),
             };
-            self.part(
-                "cost",
-                &format!("{} ({part} of the recording){how}", duration(cost)),
-            );
+            let over = match cost > self.span_ns {
+                true => ", summed over threads that waited at the same time",
+                false => "",
+            };
+            let text = format!("{} ({part} of the recording{over}){how}", duration(cost));
+            self.part("cost", &text);
         }
         self.part("who", &finding.subject.text());
-        let numbers: Vec<String> = finding.evidence.iter().map(evidence).collect();
+        // A number that is 0 shows nothing.
+        let numbers = finding.evidence.iter().filter(|e| e.value != 0.0);
+        let numbers: Vec<String> = numbers.map(evidence).collect();
         self.part("evidence", &numbers.join(", "));
         for (i, example) in finding.examples.iter().enumerate() {
             let mut text = format!(

@@ -159,10 +159,9 @@ impl Page<'_> {
                 Verdict::Mixed => self.style.bold("mixed "),
                 Verdict::WithinNoise if longer => self.style.dim("slower"),
                 Verdict::WithinNoise => self.style.dim("faster"),
-                // Fewer calls are no gain where they take longer.
-                _ if !timed && longer && change.metric != Metric::Findings => {
-                    self.style.bold("fewer ")
-                }
+                Verdict::Differs if change.fails => self.style.bad("more  "),
+                Verdict::Differs if change.before < change.after => self.style.bold("more  "),
+                Verdict::Differs => self.style.bold("fewer "),
                 _ => self.style.good("better"),
             };
             let text = match (change.metric, change.before, change.after) {
@@ -406,7 +405,7 @@ fn mark(status: Status, figure: &Figure) -> String {
         Verdict::NotComparable if status != Status::Both => "-".to_owned(),
         Verdict::NotComparable => "n/c".to_owned(),
         Verdict::WithinNoise => format!("≈{change}"),
-        Verdict::Worse | Verdict::Better | Verdict::Mixed => change,
+        Verdict::Worse | Verdict::Better | Verdict::Mixed | Verdict::Differs => change,
     }
 }
 
@@ -417,6 +416,8 @@ fn judged(figure: &Figure) -> String {
         Verdict::Worse => "more",
         Verdict::Better => "less",
         Verdict::Mixed => "mixed",
+        Verdict::Differs if figure.before < figure.after => "more",
+        Verdict::Differs => "less",
         Verdict::NotComparable => "not comparable",
     };
     // The rest of the reason is below the tables, and in JSON.

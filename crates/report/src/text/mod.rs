@@ -92,13 +92,18 @@ impl Page<'_> {
 
     fn title(&mut self, title: &str, note: &str) {
         self.out.push('\n');
-        let note = if note.is_empty() {
-            String::new()
-        } else {
-            format!("  {note}")
-        };
-        let line = format!("{}{}", self.style.bold(title), self.style.dim(&note));
-        self.line(&line);
+        if note.is_empty() {
+            let line = self.style.bold(title);
+            self.line(&line);
+            return;
+        }
+        let room = self.width.saturating_sub(title.chars().count() + 2);
+        let mut before = format!("{}  ", self.style.bold(title));
+        for part in wrap(note, room) {
+            let line = format!("{before}{}", self.style.dim(&part));
+            self.line(&line);
+            before = " ".repeat(title.chars().count() + 2);
+        }
     }
 
     fn head(&mut self) {
@@ -231,11 +236,11 @@ impl Page<'_> {
     fn calls(&mut self) {
         let totals = &self.report.totals;
         let mut note = format!(
-            "{} · {} · {} moved · {} in calls",
+            "{} · {} moved · {} in calls · {}",
             count(totals.calls),
-            diagnosis::counted(totals.errors, "error"),
             bytes(totals.bytes),
-            duration(totals.total_ns)
+            duration(totals.total_ns),
+            totals.errors_in_words().join(" · "),
         );
         if totals.pending > 0 {
             note.push_str(&format!(" · {} had not ended", count(totals.pending)));
@@ -304,10 +309,11 @@ impl Page<'_> {
         if errors.is_empty() {
             return;
         }
-        self.title("Errors", "");
+        self.title("Errors", "failures first");
         let columns = [
             Column::name("call"),
             Column::name("error"),
+            Column::name("meaning"),
             Column::number("count", 0),
             Column::flexible("one of the paths"),
         ];
@@ -315,7 +321,14 @@ impl Page<'_> {
             .iter()
             .map(|e| {
                 let path = e.example_path.clone().unwrap_or_else(|| "-".into());
-                vec![e.syscall.clone(), e.errno.clone(), count(e.calls), path]
+                let meaning = if e.failed { "failed" } else { "answer" };
+                vec![
+                    e.syscall.clone(),
+                    e.errno.clone(),
+                    meaning.to_owned(),
+                    count(e.calls),
+                    path,
+                ]
             })
             .collect();
         render(&mut self.out, self.style, self.width, &columns, &rows);

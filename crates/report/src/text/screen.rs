@@ -4,7 +4,8 @@ use fathom_model::units::{bytes, count, duration, percent, share};
 use fathom_query::escape::{self, shell_words, shorten, wrap};
 
 use super::table::{Column, render};
-use super::{Page, blank_zero, diagnosis};
+use super::{Page, blank_zero};
+use crate::report::CallsOnFile;
 use crate::section::sparkline;
 
 /// Problems that are listed.
@@ -20,7 +21,9 @@ const FINDINGS: usize = 3;
 /// Lines of a finding's title.
 const TITLE: usize = 2;
 /// Calls on files that are listed.
-const COSTLY: usize = 5;
+const COSTLY: usize = 4;
+/// Share of the time below which a cause or a call is left out.
+const TRIFLE: f64 = 0.01;
 
 impl Page<'_> {
     /// Everything on one screen.
@@ -71,8 +74,11 @@ impl Page<'_> {
             count(facts.requests)
         );
         self.title("Time by cause", &note);
-        for cause in facts.all.iter().take(CAUSES) {
+        for (i, cause) in facts.all.iter().take(CAUSES).enumerate() {
             let part = share(cause.self_ns as f64, total).unwrap_or(0.0);
+            if i > 0 && part < TRIFLE {
+                break;
+            }
             let filled = (part * BAR as f64).ceil() as usize;
             let name = cause.cause.to_string();
             let name = shorten(&escape::text(&name), CAUSE);
@@ -122,13 +128,13 @@ impl Page<'_> {
         }
         let totals = &self.report.totals;
         let mut note = format!(
-            "{}, {}, {} moved",
+            "{} · {} moved · {}",
             count(totals.calls),
-            diagnosis::counted(totals.errors, "error"),
-            bytes(totals.bytes)
+            bytes(totals.bytes),
+            totals.errors_in_words().join(" · "),
         );
         if totals.pending > 0 {
-            note.push_str(&format!(", {} had not ended", count(totals.pending)));
+            note.push_str(&format!(" · {} had not ended", count(totals.pending)));
         }
         self.title("Costliest calls", &note);
         let columns = [
@@ -142,9 +148,15 @@ impl Page<'_> {
             Column::number("share", 1),
         ];
         let total = totals.total_ns as f64;
+        let matters = |(i, c): &(usize, &CallsOnFile)| {
+            *i == 0 || share(c.total_ns as f64, total).is_some_and(|part| part >= TRIFLE)
+        };
         let rows: Vec<Vec<String>> = costly
             .iter()
             .take(COSTLY)
+            .enumerate()
+            .take_while(matters)
+            .map(|(_, c)| c)
             .map(|c| {
                 vec![
                     c.syscall.clone(),
@@ -167,13 +179,10 @@ impl Page<'_> {
         }
         let slices = &self.report.timeline.slices;
         let busy: Vec<i64> = slices.iter().map(|s| s.total_ns).collect();
-        let calls: Vec<i64> = slices.iter().map(|s| s.calls).collect();
+        let graph = sparkline(&self.columns_of(&busy));
         self.out.push('\n');
-        for (name, values) in [("time in calls", busy), ("calls", calls)] {
-            let graph = sparkline(&self.columns_of(&values));
-            let line = format!("{} {graph}", self.style.bold(&format!("{name:13}")));
-            self.line(&line);
-        }
+        let line = format!("{} {graph}", self.style.bold("Time in calls"));
+        self.line(&line);
     }
 
     /// The calls that were seen and stored, and the cost of that.
@@ -185,12 +194,11 @@ impl Page<'_> {
             .map(|(what, n)| format!("{what} {}", number(n)))
             .collect();
         let sum = if loss.balanced { "=" } else { "≠" };
-        let line = format!("seen {} {sum} {}", number(loss.seen), parts.join(" + "));
-        let line = match loss.lost == 0 {
-            true => line,
-            false => self.style.bad(&line),
+        let plain = format!("seen {} {sum} {}", number(loss.seen), parts.join(" + "));
+        let line = match loss.lost == 0 && loss.balanced {
+            true => plain.clone(),
+            false => self.style.bad(&plain),
         };
-        self.line(&line);
         let mut facts = Vec::new();
         if let Some(share) = cost.probe_share {
             facts.push(format!(
@@ -199,13 +207,17 @@ impl Page<'_> {
             ));
         }
         if let Some(share) = cost.recorder_share {
-            facts.push(format!("recorder {} of one CPU", percent(share)));
+            facts.push(format!("recorder {} of a CPU", percent(share)));
         }
-        facts.push(bytes(
-            i64::try_from(self.report.storage.bytes).unwrap_or(i64::MAX),
-        ));
-        let line = self.style.dim(&facts.join(" · "));
-        self.line(&line);
+        let facts = facts.join(" · ");
+        if plain.chars().count() + 2 + facts.chars().count() <= self.width {
+            let facts = self.style.dim(&facts);
+            self.line(&format!("{line}  {facts}"));
+        } else {
+            self.line(&line);
+            let facts = self.style.dim(&facts);
+            self.line(&facts);
+        }
     }
 
     fn what_next(&mut self) {

@@ -2,7 +2,7 @@
 
 import { type KeyboardEvent, useMemo, useRef, useState } from "react";
 import type { Columns } from "../../api/arrow";
-import { duration, exactTime, visible } from "../../lib/format";
+import { bytes, duration, exactTime, visible } from "../../lib/format";
 import { Link } from "../link";
 import { Empty } from "../states";
 import { useSize } from "../useSize";
@@ -18,6 +18,7 @@ const LONGEST = 400;
 function shown(name: string, text: string, since: number | undefined): string {
 	if (since !== undefined && isTime(name)) return exactTime(Number(text) - since);
 	if (since !== undefined && unitOf(name) === "duration") return duration(Number(text));
+	if (since !== undefined && unitOf(name) === "bytes") return bytes(Number(text));
 	return text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
 }
 
@@ -26,7 +27,7 @@ interface Props {
 	/** A row that has a request was opened. */
 	onOpen?: (rid: number) => void;
 	say: (text: string) => void;
-	/** Times and durations as people read them: points in time since this one, the session's start on the clock of its
+	/** Times, durations and bytes as people read them: points in time since this one, the session's start on the clock of its
 	 * tables. Without it every value stands as it is. */
 	since?: number | undefined;
 }

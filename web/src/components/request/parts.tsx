@@ -48,10 +48,11 @@ const NAMES: Readonly<Record<string, string>> = {
 	op_flags: "operation flags",
 	content_bytes: "bytes hashed or kept",
 	rid: "request id",
+	user_call: "library call",
 };
 
 /** Numbers that identify something in the session's tables, for those who write SQL. */
-const IDS: readonly string[] = ["rid", "file_id", "fd"];
+const IDS: readonly string[] = ["rid", "file_id", "fd", "user_call"];
 
 /** Name, result, who, when and how long, in a few lines. */
 export function Head({ answer }: { answer: RequestAnswer }) {

@@ -52,10 +52,11 @@ export const VERDICTS: Readonly<Record<Verdict, string>> = {
 	worse: "worse",
 	better: "better",
 	mixed: "mixed",
+	differs: "differs; whether for the better is not known",
 	not_comparable: "not comparable",
 };
 
-const CHANGES: ReadonlySet<Verdict> = new Set<Verdict>(["worse", "better", "mixed"]);
+const CHANGES: ReadonlySet<Verdict> = new Set<Verdict>(["worse", "better", "mixed", "differs"]);
 
 export function figureOf(row: DiffRow, metric: Metric): Figure | undefined {
 	return row.figures.find((f) => f.metric === metric);

@@ -2,8 +2,10 @@
 
 import { RequestCard } from "../../components/request/card";
 import { useTall } from "../../components/useTall";
+import { hasRows } from "../../lib/tables";
 import { useSession } from "../../state/session";
 import { usePage } from "../../state/store";
+import { Functions } from "./functions";
 import { RequestStacks } from "./requests";
 import { Windows } from "./windows";
 import "./style.css";
@@ -23,6 +25,7 @@ export default function Layers() {
 					</p>
 				) : null}
 				<Windows />
+				{hasRows(about, "user_calls") ? <Functions /> : null}
 				<RequestStacks height={height} />
 			</div>
 			{rid === null ? null : (

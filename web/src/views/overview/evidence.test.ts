@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { evidenceText } from "./evidence";
+import { evidenceOf, evidenceText } from "./evidence";
 
 it.each([
 	["median_ns", 1500, "median 1.5 µs"],
@@ -9,4 +9,13 @@ it.each([
 	["reads", 7, "reads 7"],
 ])("%s of %d is %s", (name, value, text) => {
 	expect(evidenceText({ name, value })).toBe(text);
+});
+
+it("leaves out numbers that are 0", () => {
+	const evidence = [
+		{ name: "reads", value: 7 },
+		{ name: "opens_to_append", value: 0 },
+		{ name: "share_of_jumps", value: 0.5 },
+	];
+	expect(evidenceOf(evidence)).toBe("reads 7 · share of jumps 50 %");
 });

@@ -11,3 +11,11 @@ export function evidenceText({ name, value }: Evidence): string {
 	if (/(^|_)share(_|$)/.test(name)) return `${words} ${percent(value)}`;
 	return `${words} ${exact(Math.round(value * 100) / 100)}`;
 }
+
+/** The numbers of a finding; one that is 0 shows nothing. */
+export function evidenceOf(evidence: readonly Evidence[]): string {
+	return evidence
+		.filter(({ value }) => value !== 0)
+		.map(evidenceText)
+		.join(" · ");
+}

@@ -11,7 +11,7 @@ import { duration, exact, exactTime, visible } from "../../lib/format";
 import type { Resource } from "../../state/resource";
 import { useSession } from "../../state/session";
 import { useParam } from "../../state/store";
-import { evidenceText } from "./evidence";
+import { evidenceOf } from "./evidence";
 
 /** Findings that stand open; the others follow behind a click. */
 const FIRST = 3;
@@ -103,7 +103,7 @@ function Entry({ finding, start }: { finding: Finding; start: number }) {
 						{visible(caveat)}
 					</p>
 				))}
-				<p className="quiet">{finding.evidence.map(evidenceText).join(" · ")}</p>
+				<p className="quiet">{evidenceOf(finding.evidence)}</p>
 				{finding.also.length ? (
 					<p className="quiet">Also seen as: {[...new Set(finding.also.map((also) => also.rule))].join(", ")}</p>
 				) : null}

@@ -4,9 +4,10 @@ import type { Story } from "../../api/why";
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
 import { CriticalPath } from "../../components/request/CriticalPath";
+import { LibraryLine, OfLibrary } from "../../components/request/LibraryCall";
 import { Meanwhile } from "../../components/request/Meanwhile";
 import { Blocks, Counters, Facts, Head, Neighbors, PageCache, usedCache, Waits } from "../../components/request/parts";
-import { spanOf } from "../../components/request/rows";
+import { number, spanOf } from "../../components/request/rows";
 import { stepFrom, useRequest, windowAround } from "../../components/request/useRequest";
 import { Waterfall } from "../../components/request/Waterfall";
 import { Empty } from "../../components/states";
@@ -38,11 +39,13 @@ export default function Request() {
 		<Shown of={request} height={400}>
 			{(data) => {
 				const { from } = spanOf(data.row);
+				const libraryCall = number(data.row, "user_call");
 				return (
 					<div className="request">
 						<section className="panel request-title" aria-label="Request">
 							<div className="request-what">
 								<Head answer={data} />
+								{libraryCall === null ? null : <LibraryLine id={libraryCall} />}
 								<Why rid={rid} />
 							</div>
 							<div className="request-links">
@@ -107,6 +110,7 @@ export default function Request() {
 								) : null}
 							</div>
 							<div className="request-column">
+								{libraryCall === null ? null : <OfLibrary id={libraryCall} rid={rid} />}
 								{data.waits.length > 0 ? (
 									<Panel
 										title="Waits"

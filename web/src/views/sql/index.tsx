@@ -154,7 +154,7 @@ export default function Sql() {
 							title="Durations in the unit that fits, points in time since the start of the session"
 						>
 							<input type="checkbox" checked={times} onChange={(event) => setTimes(event.target.checked ? "1" : "")} />
-							readable times
+							readable units
 						</label>
 					) : null}
 					{data && choice.form === "table" ? (

@@ -8,6 +8,7 @@ import { Progress } from "../../components/states";
 import { Tip } from "../../components/tip";
 import { useSize } from "../../components/useSize";
 import type { Span } from "../../lib/scale";
+import { nameKey } from "../../lib/spans";
 import { useShortcut } from "../../state/keys";
 import { client } from "../../state/server";
 import { resolveWindow, useSession } from "../../state/session";
@@ -32,6 +33,7 @@ import {
 	type Scene,
 } from "./paint";
 import { StatesKey } from "./StatesKey";
+import { type SpanBar, type ThreadSpans, useThreadSpans } from "./spans";
 import { type States, useStates } from "./states";
 import { levelFor, TILE_BUCKETS, TileCache, type TileId, tileSpan, tilesIn, wantedTiles } from "./tiles";
 
@@ -56,6 +58,8 @@ interface Props {
 	layers: boolean;
 	/** The states of the threads have a strip below the calls. */
 	states: boolean;
+	/** The application's spans have a strip above the calls. */
+	spans: boolean;
 	/** Says that no thread has calls in the window; null where some have. */
 	quiet: string | null;
 	by: ColorBy;
@@ -63,7 +67,7 @@ interface Props {
 	toggle: (group: string) => void;
 }
 
-export function Board({ rows, layers: withLayers, states: withStates, quiet, by, toggle }: Props) {
+export function Board({ rows, layers: withLayers, states: withStates, spans: withSpans, quiet, by, toggle }: Props) {
 	const page = usePage();
 	const session = useSession();
 	const theme = useTheme();
@@ -78,7 +82,8 @@ export function Board({ rows, layers: withLayers, states: withStates, quiet, by,
 	const { below, rows: layers, loading: belowLoading } = useBelow(withLayers, inSight);
 	const [missing, setMissing] = useState(true);
 	const { states, loading: statesLoading } = useStates(withStates, inSight);
-	const busy = missing || belowLoading || statesLoading;
+	const { spans, loading: spansLoading } = useThreadSpans(withSpans, inSight);
+	const busy = missing || belowLoading || statesLoading || spansLoading;
 	const filter = filterText(page.filter);
 	const span = resolveWindow(page.window, session.bounds);
 
@@ -96,8 +101,9 @@ export function Board({ rows, layers: withLayers, states: withStates, quiet, by,
 		size,
 		theme,
 		rid: page.rid,
-		sizes: laneSizes(rows.length, size.height, layers.length, withStates),
+		sizes: laneSizes(rows.length, size.height, layers.length, withStates, withSpans),
 		states,
+		spans,
 		layers,
 		below,
 	};
@@ -230,6 +236,7 @@ export function Board({ rows, layers: withLayers, states: withStates, quiet, by,
 				const hit = scene ? hitAt(scene, x, y) : null;
 				setHover(null);
 				if (hit?.kind === "call" || hit?.kind === "visit") store.go({ rid: hit.rid });
+				else if (hit?.kind === "span") openSpan(hit.span, now.current.span);
 				else if (hit?.kind === "state" && hit.row !== null) leadOn(hit.states, hit.row, hit.thread.tid, start);
 				else if (hit?.kind === "state") {
 					const half = Math.max(hit.states.bucket * NEARER, (now.current.span.to - now.current.span.from) / 16);
@@ -322,6 +329,12 @@ function leadOn(states: States, row: number, tid: number, start: number): void {
 	store.go({ view: "sql", params: { sql } });
 }
 
+/** From a span to its calls; it must have begun in the window to be listed there. */
+function openSpan(span: SpanBar, { from, to }: Span): void {
+	const params = { name: nameKey(span), trace: span.trace, span: span.id };
+	store.go({ view: "spans", params, ...(span.t < from || span.t > to ? { window: { kind: "all" } } : {}) });
+}
+
 /** All lanes below each other, with the ruler. */
 function allLanes(state: Pick<State, "rows" | "sizes">): number {
 	return state.rows.length * state.sizes.high + RULER_HEIGHT;
@@ -342,6 +355,7 @@ interface State {
 	layers: readonly string[];
 	below: Below | null;
 	states: States | null;
+	spans: ThreadSpans | null;
 }
 
 interface View {
@@ -392,6 +406,7 @@ function makeScene(
 		layers: state.layers,
 		below: state.below,
 		states: state.states,
+		spans: state.spans,
 		pointed: view.pointed,
 	};
 }

@@ -1,5 +1,6 @@
 import { TipRows } from "../../components/tip";
 import { bytes, duration, exact, exactDuration, exactTime, percent, visible } from "../../lib/format";
+import { nameText } from "../../lib/spans";
 import type { Hit } from "./hit";
 import { StateTip } from "./StateTip";
 
@@ -13,6 +14,24 @@ export function HitTip({ hit }: { hit: Hit }) {
 	const { thread } = hit;
 	const who = `${visible(thread.comm ?? "thread")} ${thread.tid}`;
 	if (hit.kind === "state") return <StateTip hit={hit} />;
+	if (hit.kind === "span") {
+		const { span } = hit;
+		return (
+			<>
+				<div className="head">
+					<b>{visible(nameText(span))}</b> {span.failed ? <span className="danger">failed</span> : null} · {who}
+				</div>
+				<TipRows
+					rows={[
+						{ label: "span of", value: visible(span.service ?? "no service") },
+						{ label: "duration", value: long(span.dur) },
+						{ label: "start", value: exactTime(span.t) },
+					]}
+				/>
+				<div className="faint">click: its calls</div>
+			</>
+		);
+	}
 	if (hit.kind === "lane" && hit.lane.group !== null) {
 		const { members, group, open } = hit.lane;
 		const time = members.reduce((a, t) => a + t.time_ns, 0);

@@ -5,6 +5,8 @@ import { toPixel, toTime } from "../../lib/scale";
 import type { Calls, TileData } from "./decode";
 import { type Lane, RULER_HEIGHT } from "./lanes";
 import { callBox, laneTop, NAME_WIDTH, type Scene, shownTile } from "./paint";
+import { spanAt } from "./paintspans";
+import type { SpanBar } from "./spans";
 import { type States, shareAt } from "./states";
 import { tileSpan, tilesIn } from "./tiles";
 
@@ -72,7 +74,14 @@ export interface StateHit {
 	parts: readonly (readonly [string, number])[];
 }
 
-export type Hit = CallHit | SumHit | LaneHit | VisitHit | LayerHit | StateHit;
+/** A span of the application. */
+export interface SpanHit {
+	kind: "span";
+	thread: ThreadRow;
+	span: SpanBar;
+}
+
+export type Hit = CallHit | SumHit | LaneHit | VisitHit | LayerHit | StateHit | SpanHit;
 
 /** A call this far from the pointer is still meant: many are narrower than a pixel. */
 const REACH = 4;
@@ -97,7 +106,12 @@ export function hitAt(scene: Scene, x: number, y: number): Hit | null {
 function hitIn(scene: Scene, thread: ThreadRow, lane: number, x: number, y: number): Hit | null {
 	const width = scene.width - NAME_WIDTH;
 	const t = toTime(x - NAME_WIDTH, scene.span, width);
-	const below = y - laneTop(scene, lane) - scene.sizes.calls;
+	const top = laneTop(scene, lane);
+	if (y < top) {
+		const span = spanAt(scene, thread.tid, lane, x, y);
+		return span && { kind: "span", thread, span };
+	}
+	const below = y - top - scene.sizes.calls;
 	if (scene.sizes.states > 0 && below >= 0 && below < scene.sizes.states) {
 		// Several threads that share a lane share the height of its strip.
 		const known = scene.rows[lane]?.members.filter(({ tid }) => scene.states?.threads.has(tid)) ?? [];

@@ -6,7 +6,9 @@ import type { ThreadRow, Threads } from "../../api/types";
 import { RequestCard } from "../../components/request/card";
 import { Segmented } from "../../components/segmented";
 import { Empty, ErrorState, Loading } from "../../components/states";
+import { hasRows } from "../../lib/tables";
 import { useShortcut } from "../../state/keys";
+import { archive } from "../../state/server";
 import { resolveWindow, useJson, useSession } from "../../state/session";
 import { store, useParam, useRestedPage } from "../../state/store";
 import { Board } from "./Board";
@@ -51,8 +53,12 @@ export default function Timeline() {
 	const [layersParam, setLayers] = useParam("layers", "");
 	const layers = layersParam === "1";
 	const [statesParam, setStates] = useParam("states", "1");
-	const hasWaits = session.about.tables.some((table) => table.name === "waits" && table.rows > 0);
+	const hasWaits = hasRows(session.about, "waits");
 	const states = hasWaits && statesParam === "1";
+	const [spansParam, setSpans] = useParam("spans", "1");
+	// A session that was exported as a page has no answers about them.
+	const hasSpans = hasRows(session.about, "spans") && (!archive || archive.views.includes("spans"));
+	const spans = hasSpans && spansParam === "1";
 	// The order is that of the whole session, so that lanes keep their places in every window.
 	const answer = useJson<Threads>({ path: "threads", windowed: false });
 	const everything = who === "all" || page.window.kind === "all";
@@ -95,7 +101,17 @@ export default function Timeline() {
 			</Empty>
 		);
 	} else {
-		body = <Board rows={rows} layers={layers} states={states} quiet={quiet ? noCalls : null} by={by} toggle={toggle} />;
+		body = (
+			<Board
+				rows={rows}
+				layers={layers}
+				states={states}
+				spans={spans}
+				quiet={quiet ? noCalls : null}
+				by={by}
+				toggle={toggle}
+			/>
+		);
 	}
 	return (
 		<div className={page.rid === null ? "timeline" : "timeline with-card"}>
@@ -133,6 +149,17 @@ export default function Timeline() {
 				>
 					States
 				</button>
+				{hasSpans ? (
+					<button
+						type="button"
+						className={spans ? "button on timeline-layers" : "button timeline-layers"}
+						aria-pressed={spans}
+						title="Above the calls of each thread: requests of the application, as it traced them itself"
+						onClick={() => setSpans(spans ? "0" : "1")}
+					>
+						Spans
+					</button>
+				) : null}
 				<Key layers={layers} by={by} />
 				{answer.data && answer.data.total > threads.length ? (
 					<span className="faint">

@@ -86,12 +86,13 @@ describe("blocks", () => {
 });
 
 it("makes lanes as high as fits", () => {
-	expect(laneSizes(3, 800, 0)).toEqual({ calls: 56, states: 0, row: 0, high: 56 });
+	expect(laneSizes(3, 800, 0)).toEqual({ spans: 0, calls: 56, states: 0, row: 0, high: 56 });
 	expect(laneSizes(500, 800, 0).high).toBe(28);
 	expect(visibleLanes(500, 28, 280, 280)).toEqual({ first: 10, last: 20 });
 	// A row for each layer below the calls, larger where there is room.
-	expect(laneSizes(2, 800, 5)).toEqual({ calls: 32, states: 0, row: 18, high: 32 + 5 * 18 + 4 });
+	expect(laneSizes(2, 800, 5)).toEqual({ spans: 0, calls: 32, states: 0, row: 18, high: 32 + 5 * 18 + 4 });
 	expect(laneSizes(500, 800, 5).high).toBe(32 + 5 * 12 + 4);
-	expect(laneSizes(3, 800, 0, true)).toEqual({ calls: 56, states: 14, row: 0, high: 70 });
+	expect(laneSizes(3, 800, 0, true)).toEqual({ spans: 0, calls: 56, states: 14, row: 0, high: 70 });
+	expect(laneSizes(3, 800, 0, true, true)).toEqual({ spans: 26, calls: 56, states: 14, row: 0, high: 96 });
 	expect(visibleLanes(3, 56, 0, 800)).toEqual({ first: 0, last: 2 });
 });

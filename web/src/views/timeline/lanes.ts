@@ -257,7 +257,9 @@ export function visibleLanes(
 
 /** How high a lane is, and its parts. */
 export interface LaneSizes {
-	/** The calls, at the top. */
+	/** The application's spans, at the top; 0 without. */
+	spans: number;
+	/** The calls below them. */
 	calls: number;
 	/** The states of the thread below them; 0 without. */
 	states: number;
@@ -274,15 +276,25 @@ const GAP = 4;
 /** The strip with the states of a thread. */
 export const STATES_HEIGHT = 14;
 
+/** The strip with the spans of a thread: two in each other have room for their names. */
+export const SPANS_HEIGHT = 26;
+
 /** Lanes are as high as fits: few threads leave room for more text. */
-export function laneSizes(lanes: number, height: number, layers: number, withStates = false): LaneSizes {
+export function laneSizes(
+	lanes: number,
+	height: number,
+	layers: number,
+	withStates = false,
+	withSpans = false,
+): LaneSizes {
 	const states = withStates ? STATES_HEIGHT : 0;
+	const spans = withSpans ? SPANS_HEIGHT : 0;
 	const fits = (high: number) => lanes * high + RULER_HEIGHT <= height;
 	if (layers === 0) {
-		const high = LANE_HEIGHTS.find((calls) => fits(calls + states)) ?? LANE_HEIGHTS[5];
-		return { calls: high, states, row: 0, high: high + states };
+		const high = LANE_HEIGHTS.find((calls) => fits(spans + calls + states)) ?? LANE_HEIGHTS[5];
+		return { spans, calls: high, states, row: 0, high: spans + high + states };
 	}
-	const all = (row: number) => CALLS_ABOVE_LAYERS + states + layers * row + GAP;
+	const all = (row: number) => spans + CALLS_ABOVE_LAYERS + states + layers * row + GAP;
 	const row = LAYER_ROWS.find((r) => fits(all(r))) ?? LAYER_ROWS[3];
-	return { calls: CALLS_ABOVE_LAYERS, states, row, high: all(row) };
+	return { spans, calls: CALLS_ABOVE_LAYERS, states, row, high: all(row) };
 }

@@ -8,7 +8,9 @@ import type { Calls, Density, LanePart, TileData } from "./decode";
 import { type Blocks, groupName, type Lane, type LaneSizes, RULER_HEIGHT } from "./lanes";
 import type { Below } from "./layers";
 import { paintLayerNames, paintLayers } from "./paintlayers";
+import { paintSpans } from "./paintspans";
 import { paintStates } from "./paintstates";
+import type { ThreadSpans } from "./spans";
 import type { States } from "./states";
 import { ancestor, BLOCK_LANES, type Level, type TileCache, type TileId, tileKey, tileSpan, tilesIn } from "./tiles";
 
@@ -52,6 +54,8 @@ export interface Scene {
 	below: Below | null;
 	/** The states of the threads; null while they are not there. */
 	states: States | null;
+	/** The application's spans; null while they are not there. */
+	spans: ThreadSpans | null;
 	/** The wait below the pointer, as a row of them. */
 	pointed: number | null;
 	/** What the color of a call means. */
@@ -169,6 +173,7 @@ export function paint(scene: Scene): void {
 	context.clip();
 	paintGrid(scene, marks);
 	for (const block of scene.blocks) paintBlock(scene, block);
+	paintSpans(scene);
 	paintStates(scene);
 	paintLayers(scene);
 	paintOverlay(scene);
@@ -182,8 +187,14 @@ export function timeX(scene: Scene, t: number): number {
 	return NAME_WIDTH + toPixel(t, scene.span, scene.width - NAME_WIDTH);
 }
 
-export function laneTop(scene: Scene, lane: number): number {
+/** Where a lane begins. */
+export function laneEdge(scene: Scene, lane: number): number {
 	return RULER_HEIGHT + lane * scene.sizes.high - scene.scroll;
+}
+
+/** Where the calls of a lane begin. */
+export function laneTop(scene: Scene, lane: number): number {
+	return laneEdge(scene, lane) + scene.sizes.spans;
 }
 
 function paintGrid(scene: Scene, marks: readonly number[]): void {
@@ -191,7 +202,7 @@ function paintGrid(scene: Scene, marks: readonly number[]): void {
 	context.fillStyle = colors.line;
 	for (const t of marks) context.fillRect(Math.round(timeX(scene, t)), RULER_HEIGHT, 1, scene.height);
 	for (let lane = scene.lanes.first; lane <= scene.lanes.last + 1; lane += 1) {
-		const top = laneTop(scene, lane);
+		const top = laneEdge(scene, lane);
 		const between = lane > 0 && scene.rows[lane]?.thread.pid !== scene.rows[lane - 1]?.thread.pid;
 		context.globalAlpha = between ? 1 : 0.5;
 		context.fillStyle = colors.line;
@@ -489,7 +500,7 @@ function paintNames(scene: Scene): void {
 		const top = laneTop(scene, lane);
 		const between = lane > 0 && thread.pid !== scene.rows[lane - 1]?.thread.pid;
 		context.fillStyle = colors.line;
-		if (between) context.fillRect(0, Math.round(top), NAME_WIDTH, 1);
+		if (between) context.fillRect(0, Math.round(laneEdge(scene, lane)), NAME_WIDTH, 1);
 		const middle = top + scene.sizes.calls / 2 + 0.5;
 		const main = thread.pid === thread.tid || thread.pid === null || row.group !== null;
 		const left = 8 + row.depth * INDENT + (main ? 0 : INDENT);

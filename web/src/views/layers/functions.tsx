@@ -1,0 +1,105 @@
+import { useMemo } from "react";
+import { Link } from "../../components/link";
+import { Panel, Shown } from "../../components/panel";
+import { useSql } from "../../components/query/useSql";
+import { FunctionName } from "../../components/request/LibraryCall";
+import { FUNCTIONS, functionSql, functionsOf } from "../../components/request/library";
+import { colorOf } from "../../lib/color";
+import { bytes, count, duration, exact, exactDuration, percent } from "../../lib/format";
+import { archive } from "../../state/server";
+import { useTheme } from "../../state/theme";
+
+/** Functions that are asked for. */
+const ROWS = 500;
+
+/** The functions of libraries whose calls were recorded, with the system calls that they made. */
+export function Functions() {
+	const theme = useTheme();
+	const answer = useSql(FUNCTIONS, ROWS);
+	const functions = useMemo(() => (answer.data ? functionsOf(answer.data) : []), [answer.data]);
+	// A session that was exported as a page has no answer to this.
+	if (archive && answer.error) return null;
+	const most = functions.reduce((a, f) => Math.max(a, f.time), 1);
+	return (
+		<Panel
+			title="Library calls"
+			note="by function, in the whole recording, whatever window and filter; times of nested functions overlap"
+		>
+			<Shown of={answer} height={120} empty={(data) => data.rows === 0} emptyTitle="No library call was recorded">
+				{() => (
+					<div className="layers-functions">
+						<table className="figures">
+							<thead>
+								<tr>
+									<th>Function</th>
+									<th className="number">Calls</th>
+									<th className="number">p50</th>
+									<th className="number">p99</th>
+									<th className="number">Time</th>
+									<th className="number" title="Time in the system calls that the function made itself, and its share">
+										In system calls
+									</th>
+									<th className="number">System calls</th>
+									<th className="number" title="Bytes that the program asked the function for">
+										Requested
+									</th>
+									<th className="number" title="Bytes that the system calls moved">
+										Moved
+									</th>
+								</tr>
+							</thead>
+							<tbody>
+								{functions.map((f) => (
+									<tr key={`${f.name} ${f.library}`}>
+										<td>
+											<span
+												className="bar"
+												style={{
+													width: `calc(${(f.time / most) * 100}% - 10px)`,
+													background: colorOf("layer", "user", theme),
+												}}
+											/>
+											<Link
+												to={{ view: "sql", params: { sql: functionSql(f), name: `System calls of ${f.name}` } }}
+												title="The longest system calls that it made"
+											>
+												<FunctionName name={f.name} library={f.library} />
+											</Link>
+										</td>
+										<td className="number" title={`${exact(f.calls)}, ${exact(f.failed)} of them failed`}>
+											{count(f.calls)}
+										</td>
+										<td className="number" title={exactDuration(f.p50)}>
+											{duration(f.p50)}
+										</td>
+										<td className="number" title={`${exactDuration(f.p99)}; the longest ${exactDuration(f.max)}`}>
+											{duration(f.p99)}
+										</td>
+										<td className="number" title={exactDuration(f.time)}>
+											{duration(f.time)}
+										</td>
+										<td className="number" title={exactDuration(f.syscallTime)}>
+											{f.syscalls > 0 && f.time > 0 ? (
+												<>
+													{duration(f.syscallTime)}{" "}
+													<span className="faint">{percent(Math.min(1, f.syscallTime / f.time))}</span>
+												</>
+											) : (
+												""
+											)}
+										</td>
+										<td className="number" title={exact(f.syscalls)}>
+											{f.syscalls > 0 ? count(f.syscalls) : ""}
+										</td>
+										<td className="number">{f.size === null ? "" : bytes(f.size)}</td>
+										<td className="number">{f.syscallBytes > 0 ? bytes(f.syscallBytes) : ""}</td>
+									</tr>
+								))}
+							</tbody>
+						</table>
+					</div>
+				)}
+			</Shown>
+		</Panel>
+	);
+}
