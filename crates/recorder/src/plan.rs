@@ -247,9 +247,9 @@ fn spans(options: &Options) -> Result<Protocols, RecordError> {
 fn span_bytes(protocols: Protocols) -> u32 {
     match protocols {
         _ if protocols.is_empty() => 0,
-        // The end of a response is known from all messages before it. Servers send 8 KiB at a
-        // time, clients receive 16 KiB.
-        _ if protocols.has(Protocol::Postgresql) => CONTENT_CHUNK,
+        // The end of a message is known from all messages before it. Servers of PostgreSQL send
+        // 8 KiB at a time, clients receive 16 KiB; servers of Redis receive 16 KiB.
+        _ if protocols.has(Protocol::Postgresql) || protocols.has(Protocol::Redis) => CONTENT_CHUNK,
         _ => SPAN_BYTES,
     }
 }

@@ -38,7 +38,7 @@ pub(super) struct Request {
     pub name: String,
     pub attributes: Vec<(&'static str, Value)>,
     pub origin: Option<Origin>,
-    /// What the protocol needs to know of it when the response comes.
+    /// The kind of request, by which the protocol reads the response.
     pub ask: u8,
     /// It is no request, but has its place in the order of responses.
     pub marker: bool,
@@ -87,9 +87,9 @@ pub(super) struct Exchanges {
     /// Texts are kept as they are.
     pub plain: bool,
     open: VecDeque<Exchange>,
-    /// Those that are over.
+    /// Exchanges that are over.
     pub done: Vec<Exchange>,
-    /// Those that are given up: their spans, and the threads in which they began.
+    /// Requests that are given up: their spans, and the threads in which they began.
     pub dropped: Vec<(u64, u32)>,
     /// Memory of the open ones, about.
     held: usize,
@@ -177,7 +177,7 @@ impl Exchanges {
         }
     }
 
-    /// Nobody can tell any more which response belongs to which request.
+    /// Which response belongs to which request is no longer known.
     pub(super) fn give_up(&mut self) {
         self.held = 0;
         let open = std::mem::take(&mut self.open);

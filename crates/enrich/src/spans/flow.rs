@@ -27,7 +27,7 @@ pub(super) struct Moved<'a> {
 
 #[derive(Debug, Default)]
 enum State {
-    /// Nothing has told the protocol yet, in so many calls.
+    /// The protocol is not known yet.
     #[default]
     New,
     Known(Protocol, Parser),
@@ -41,9 +41,9 @@ struct Direction {
     buffer: Vec<u8>,
     /// The call with its first byte.
     since: Moment,
-    /// Bytes that are still to come and that nobody reads.
+    /// Bytes that are still to come and are not read.
     skip: u64,
-    /// The parser waits for the end of these.
+    /// The parser waits for the end of the skipped bytes.
     pass: bool,
     /// Where the next bytes are in the stream, if that is known.
     next: Option<u64>,
@@ -169,17 +169,21 @@ impl Flow {
         self.clear();
     }
 
-    /// Bytes before the present ones were not recorded: so many, unless nobody can tell.
+    /// Bytes before the present ones were not recorded: so many, if that is known.
     fn missing(&mut self, is_in: bool, bytes: Option<u64>) {
-        if !matches!(self.state, State::Known(..)) || self.lost {
+        if !matches!(self.state, State::Known(..)) {
             return;
         }
+        let lost = self.lost;
         let direction = self.direction(is_in);
         match bytes {
-            Some(bytes) if bytes < direction.skip => direction.skip -= bytes,
+            Some(bytes) if !lost && bytes < direction.skip => direction.skip -= bytes,
             _ => {
-                self.lose();
-                // The present bytes may be in the middle of anything.
+                if !lost {
+                    self.lose();
+                }
+                // The present bytes may be in the middle of anything, or the missing ones a
+                // request whose response is still to come.
                 self.last_in = Some(self.serves);
             }
         }

@@ -28,7 +28,7 @@ const METHODS: [&[u8]; 16] = [
     b"UNLOCK",
 ];
 
-/// What comes next in a direction.
+/// The next part of a direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
     #[default]

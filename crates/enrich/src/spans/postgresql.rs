@@ -19,7 +19,7 @@ const CANCEL: u32 = 80_877_102;
 const SSL: u32 = 80_877_103;
 const GSS: u32 = 80_877_104;
 
-/// What waits for a response.
+/// Kinds of requests that wait for a response.
 const QUERY: u8 = 0;
 const EXECUTE: u8 = 1;
 const SYNC: u8 = 2;
@@ -39,7 +39,7 @@ pub(super) struct Postgresql {
     asked: bool,
     statements: HashMap<Vec<u8>, Statement>,
     portals: HashMap<Vec<u8>, Statement>,
-    /// The first message of those that lead to the next Execute.
+    /// The first of the messages that lead to the next Execute.
     since: Option<Moment>,
     /// The server ignores messages up to the next Sync.
     discards: bool,
@@ -281,7 +281,7 @@ impl Postgresql {
         let names = [self.portals.len(), self.statements.len()];
         let text = statement.text.as_ref().map_or(0, String::len);
         let bytes = 128 + name.len() + statement.name.len() + text;
-        // What is forgotten or replaced still counts, until all is.
+        // A statement that is replaced still counts, until all are forgotten.
         if names.iter().any(|n| *n >= MAX_NAMES) || self.held > MAX_HELD {
             self.statements.clear();
             self.portals.clear();

@@ -31,7 +31,7 @@ pub(super) struct Redis {
     subcommand: bool,
     /// Elements of the present reply that are still to come.
     elements: u64,
-    /// It is one that nobody asked for.
+    /// It is a push, which answers no command.
     pushed: bool,
     /// The first line of the present reply was seen, but not where it ends.
     until_turn: bool,

@@ -1,4 +1,4 @@
-//! What a protocol makes of bytes of one direction.
+//! Parsers of protocols, and their answers to bytes of one direction.
 
 use super::exchange::Exchanges;
 use super::http::Http;
@@ -9,18 +9,18 @@ use super::redis::Redis;
 /// Bytes of the beginning of a message that a protocol may wait for.
 pub(super) const MOST_BYTES: usize = 4096;
 
-/// What comes of the bytes that are there.
+/// The answer of a parser to the bytes that are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// More of them are needed.
     More,
     /// So many bytes are dealt with, which may be more than are there.
     Take(u64),
-    /// The same; [`Parser::passed`] is told when they have moved.
+    /// The same; [`Parser::passed`] is called when they have moved.
     Pass(u64),
-    /// All bytes of this call, also those that were not read.
+    /// All bytes of this call, also the bytes that were not read.
     Rest,
-    /// They are none of this protocol, or nobody can tell where the next message begins.
+    /// They are none of this protocol, or the beginning of the next message is not known.
     Fail,
     /// From here on the connection is none of this protocol.
     Leave,

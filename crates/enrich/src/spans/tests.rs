@@ -54,7 +54,7 @@ impl Script {
         self.moved(false, bytes.as_ref(), self.most)
     }
 
-    /// A call whose bytes nobody has read.
+    /// A call whose bytes were not read.
     fn receive_unseen(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         self.moved(true, bytes.as_ref(), 0)
     }
@@ -435,7 +435,7 @@ fn missing_bytes_cost_their_requests_only() {
     script.send(OK).receive(get("c")).send(OK);
     script.places = script.places.map(|[sent, received]| [sent, received + 18]);
     script.receive(get("e")).send(OK).receive(get("f")).send(OK);
-    assert_eq!(script.names(), ["GET /a", "GET /c", "GET /f"]);
+    assert_eq!(script.names(), ["GET /a", "GET /f"]);
 }
 
 /// Whatever comes: no panic, bounded memory, and only names that are bytes of requests.
