@@ -309,13 +309,15 @@ fn status_line(line: &[u8]) -> Option<(u16, &[u8])> {
 
 /// The path of a target, and the query behind it.
 fn path_of(target: &[u8]) -> (&[u8], Option<&[u8]>) {
-    let absolute = [&b"http://"[..], b"https://"].into_iter();
-    let mut target = target;
-    for rest in absolute.filter_map(|scheme| target.strip_prefix(scheme)) {
-        let path = rest.iter().position(|b| *b == b'/');
-        target = path.and_then(|at| rest.get(at..)).unwrap_or(b"/");
-        break;
-    }
+    let schemes = [&b"http://"[..], b"https://"];
+    let absolute = schemes.iter().find_map(|s| target.strip_prefix(*s));
+    let target = match absolute {
+        Some(rest) => {
+            let path = rest.iter().position(|b| *b == b'/');
+            path.and_then(|at| rest.get(at..)).unwrap_or(b"/")
+        }
+        None => target,
+    };
     match target.iter().position(|b| *b == b'?') {
         Some(at) => {
             let (path, query) = target.split_at(at);
