@@ -398,6 +398,45 @@ static __noinline bool data_call(struct task_state *state, struct call_record *c
 	cache_settle(&state->layers);
 	return content_output(call, &state->layers.cache, state->entry_pos, &from);
 }
+
+/* Whether the descriptor of a call stands for a stream socket. */
+static __always_inline bool is_stream_socket(struct call_record *call, bool has_flags)
+{
+	enum { MESSAGE_FLAGS = MSG_OOB | MSG_PEEK | MSG_ERRQUEUE };
+	struct file *file = file_of_fd(current_task(), call->fd);
+	if (!file || !call->file || (has_flags && call->aux & MESSAGE_FLAGS))
+		return false;
+	struct inode *inode = READ(file, f_inode);
+	if ((READ(inode, i_mode) & S_IFMT) != S_IFSOCK)
+		return false;
+	struct socket *socket = (struct socket *)BPF_CORE_READ(file, private_data);
+	return BPF_CORE_READ(socket, type) == SOCK_STREAM;
+}
+
+/* Sends the first bytes that a call moved on a stream socket. */
+static __noinline int beginning_of_call(struct task_state *state)
+{
+	const volatile struct call_desc *desc = desc_of(state->number, false);
+	struct call_record *call = &state->call;
+	if (!is_stream_socket(call, desc->any_type))
+		return 0;
+	struct content_source from = {
+		.bytes = call->ret,
+	};
+	if (desc->buf != NO_ARG) {
+		from.address = kept_argument(state, desc->buf);
+		from.left = call->ret;
+	} else if (desc->iov != NO_ARG) {
+		from.iov = kept_argument(state, desc->iov);
+		from.segments = kept_argument(state, desc->iovcnt);
+	} else {
+		/* As message_bytes() left them. */
+		from.iov = state->args[6];
+		from.segments = state->args[7];
+	}
+	beginning_output(call, &from);
+	return 0;
+}
 #endif
 
 /* Where the I/O of a call took place whose descriptor has a position that was noted at its
@@ -645,7 +684,14 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	cached = layer_config.counts && !pending && cache_used(&state->layers);
 #endif
 #if HAVE_CONTENT
-	if (config.content && !pending && ret > 0 && (desc->buf != NO_ARG || desc->iov != NO_ARG)) {
+	if (config.spans && !pending && ret > 0 && !compat &&
+	    (desc->buf != NO_ARG || desc->iov != NO_ARG || desc->message != NO_ARG)) {
+		if (plain)
+			keep_arguments(state, regs, false);
+		beginning_of_call(state);
+	}
+	if (config.content && !pending && ret > 0 && !desc->any_type &&
+	    (desc->buf != NO_ARG || desc->iov != NO_ARG)) {
 		if (plain)
 			keep_arguments(state, regs, false);
 		/* Vectors of 32-bit programs are others; such a record does not tell

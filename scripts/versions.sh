@@ -107,6 +107,10 @@ command mariadb               mariadb-client-core
 command sysbench              sysbench
 command mpicc                 libopenmpi-dev
 command mpirun                openmpi-bin
+command pg_ctlcluster         postgresql
+command nginx                 nginx-light nginx
+command ab                    apache2-utils
+command curl                  curl
 '
 # For ./do test kernels arm64, on another machine.
 wants_arm64='

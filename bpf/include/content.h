@@ -251,6 +251,8 @@ static __always_inline struct content_scratch *content_scratch_get(void)
 
 /* Every turn of the loop ends a segment or a piece, or reads a segment. */
 enum { CONTENT_STEPS = 2 * IOV_MAX + MAX_CONTENT / CONTENT_CHUNK + 2 };
+/* Of the first bytes: of so many segments at most. */
+enum { BEGINNING_STEPS = 64 };
 
 /* Whether the ring has room for so many bytes of content. What remains is for
  * records of files and tasks, without which calls have no names. */
@@ -259,6 +261,37 @@ static __always_inline bool content_has_room(__u64 bytes)
 	__u32 cpu = bpf_get_smp_processor_id();
 	void *ring = bpf_map_lookup_elem(&wide_rings, &cpu);
 	return ring && bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) + bytes < config.content_room;
+}
+
+/* Sends the first bytes that `call` moved, config.spans at most, ahead of its own record. What is missing is
+ * known by the record that does not come. */
+static __always_inline void beginning_output(struct call_record *call, struct content_source *from)
+{
+	__u64 want = from->bytes < config.spans ? from->bytes : config.spans;
+	if (!content_has_room(want))
+		return;
+	struct content_scratch *scratch = content_scratch_get();
+	if (!scratch)
+		return;
+	struct content_walk *w = &scratch->walk;
+	struct data_call_record *record = &scratch->record;
+	record->call = *call;
+	record->call.kind = RECORD_CONTENT_PART;
+	__builtin_memset(&record->cache, 0, sizeof(record->cache));
+	record->entry_pos = 0;
+	record->hash = 0;
+	record->status = CONTENT_BEGINNING;
+	record->content_bytes = from->bytes;
+	w->from = *from;
+	w->want = want;
+	w->done = 0;
+	w->at = 0;
+	w->status = 0;
+	struct content_context context = { .scratch = scratch };
+	bpf_loop(BEGINNING_STEPS, content_step, &context, 0);
+	if (!w->status && w->at)
+		content_send(scratch, w->at);
+	__sync_lock_test_and_set(&scratch->busy, 0);
 }
 
 /* Sends `call`, which moved data, with its content; false when there is no room

@@ -189,6 +189,7 @@ struct sock {
 } CORE;
 
 struct socket {
+	short type;
 	struct file *file;
 	struct sock *sk;
 } CORE;

@@ -364,6 +364,9 @@ enum content_status {
 	CONTENT_UNREADABLE = 4,
 	/* A part found no room in the ring. */
 	CONTENT_NO_ROOM = 5,
+	/* The beginning of bytes that a call moved on a stream socket follows (--spans). The
+	 * record is of kind RECORD_CONTENT_PART; the call comes in its own record. */
+	CONTENT_BEGINNING = 6,
 };
 
 /* A call that moved data, with the hash of that or the data itself (--content):
@@ -1061,7 +1064,7 @@ struct probe_config {
 	__u32 sockets; /* 1: calls on sockets and pipes are recorded, too */
 	__u32 streams; /* 1: all calls that move bytes of sockets and pipes are recorded */
 	__u32 library; /* 1: calls of functions of libraries are recorded */
-	__u32 reserved; /* 0 */
+	__u32 spans; /* bytes that are taken of each call on a stream socket, CONTENT_CHUNK at most */
 };
 
 /* Which calls get a record when config.tail is set. The others are counted. User space

@@ -53,6 +53,7 @@ mod places;
 mod positions;
 mod processes;
 mod profiles;
+mod protocols;
 mod python_package;
 mod queries;
 mod reconciled;

@@ -145,6 +145,7 @@ fn checks() -> Vec<Check> {
         follow: true,
         content: Content::None,
         content_max: 0,
+        spans: 0,
         filters: Filters::none(),
         counters: false,
         tail: false,
@@ -167,6 +168,7 @@ fn checks() -> Vec<Check> {
     let options = ProbeOptions {
         content: Content::Hash,
         content_max: 1 << 20,
+        spans: 1024,
         ..options
     };
     let content = Probe::load(&options).err();
@@ -234,6 +236,7 @@ fn libraries(options: ProbeOptions) -> Check {
     let options = ProbeOptions {
         content: Content::None,
         content_max: 0,
+        spans: 0,
         library: Wanted::parse(&["libc:fread".to_string()]).unwrap_or_default(),
         ..options
     };
@@ -259,6 +262,7 @@ fn stacks(options: ProbeOptions) -> Check {
     let options = ProbeOptions {
         content: Content::None,
         content_max: 0,
+        spans: 0,
         stacks: true,
         ..options
     };

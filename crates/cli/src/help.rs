@@ -3,6 +3,7 @@
 
 use fathom_model::layers::{Layer, LayerSet};
 use fathom_model::perf_counters::PERF_COUNTERS;
+use fathom_model::protocols::Protocol;
 use fathom_model::syscalls::Class;
 use fathom_probe::{Filters, Selection, usual_layers};
 
@@ -71,6 +72,15 @@ pub fn library() -> String {
          /opt/foo/bin/foo:foo_read). Costs about 2 µs per call; other programs that use the library \
          pay a part of it",
         fathom_model::library::classes().join(", ")
+    )
+}
+
+/// Help of `record --spans`.
+pub fn spans() -> String {
+    format!(
+        "Requests to record as spans, found in what the processes send and receive on stream \
+         sockets: {}, or all. Also records the calls of class socket",
+        Protocol::ALL.map(Protocol::name).join(", ")
     )
 }
 

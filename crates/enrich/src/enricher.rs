@@ -3,6 +3,7 @@
 use fathom_decode::{DecodeStats, Event};
 use fathom_model::abi::{RECORD_CONTENT_PART, ShedKey, ShedValue};
 use fathom_model::batch::Batch;
+use fathom_model::protocols::Protocols;
 
 use crate::calls::Calls;
 use crate::calls::call::Call;
@@ -15,6 +16,7 @@ use crate::layers::perf_counters::PerfCounters;
 use crate::layers::requests::Key;
 use crate::layers::stacks::Stacks;
 use crate::losses::{self, Losses};
+use crate::spans::{SpanCounts, Spans};
 use crate::strings::Known;
 use crate::tasks::Tasks;
 
@@ -42,6 +44,11 @@ pub struct EnrichOptions {
     /// refers to them, in the time of the requests, nanoseconds: for sessions that
     /// keep their latest rows only. `None`: rows are written when they change.
     pub refresh_ns: Option<u64>,
+    /// Protocols whose requests become rows of table `spans`, where the kernel side has sent the
+    /// beginnings of messages.
+    pub spans: Protocols,
+    /// Texts of statements are stored as they are.
+    pub plain_spans: bool,
 }
 
 impl Default for EnrichOptions {
@@ -53,6 +60,8 @@ impl Default for EnrichOptions {
             calls_left_out: false,
             faults_left_out: false,
             refresh_ns: None,
+            spans: Protocols::all(),
+            plain_spans: false,
         }
     }
 }
@@ -75,6 +84,8 @@ pub struct Enricher {
     counters: Counters,
     first_at_ns: Option<u64>,
     last_at_ns: u64,
+    /// Records that were lost so far.
+    lost: u64,
 }
 
 impl Enricher {
@@ -89,7 +100,10 @@ impl Enricher {
                 files: Files::new(limit).refreshed_after(options.refresh_ns),
                 tasks: Tasks::new(options.max_threads).refreshed_after(options.refresh_ns),
             },
-            calls: Calls::new(options.calls_left_out),
+            calls: Calls::new(
+                options.calls_left_out,
+                Spans::new(options.spans, options.plain_spans),
+            ),
             layers: Layers::new(options.calls_left_out, options.faults_left_out),
             faults: Faults::default(),
             stacks: Stacks::default(),
@@ -98,6 +112,7 @@ impl Enricher {
             counters: Counters::default(),
             first_at_ns: None,
             last_at_ns: 0,
+            lost: 0,
         }
     }
 
@@ -148,7 +163,7 @@ impl Enricher {
             Event::Data { record, content }
                 if u32::from(record.call.kind) == RECORD_CONTENT_PART =>
             {
-                self.calls.content_part(record, content);
+                self.calls.content_part(record, content, known);
             }
             Event::Data { record, content } => {
                 let call = Call {
@@ -164,7 +179,7 @@ impl Enricher {
                 fs_path,
             } => {
                 known.files.event(record, path, fs_path);
-                self.calls.file(record);
+                self.calls.file(record, known);
                 layers.forget_file(record.handle);
                 self.faults.forget_file(record.handle);
             }
@@ -249,6 +264,11 @@ impl Enricher {
         self.calls.content_counts()
     }
 
+    /// Requests that were found in what calls moved on sockets so far.
+    pub fn spans(&self) -> SpanCounts {
+        self.calls.spans.counts()
+    }
+
     /// Calls that moved data, but not known where: their offset is null.
     pub fn offsets_unknown(&self) -> u64 {
         self.calls.offsets_unknown()
@@ -274,6 +294,7 @@ impl Enricher {
             processes.into_batch(process_strings),
             self.calls.take_flows(),
             self.calls.library.take(),
+            self.calls.spans.take(),
             self.calls.take(),
             faults,
             writeback,
@@ -289,6 +310,7 @@ impl Enricher {
     /// record did not come.
     pub fn finish(&mut self) {
         self.layers.finish(&mut self.known);
+        self.calls.spans.finish(&mut self.known);
     }
 
     /// Gives the memory of a batch back, to be used for one to come: that is
@@ -309,6 +331,10 @@ impl Enricher {
         split: &[(ShedKey, ShedValue)],
     ) -> Batch {
         let now = self.last_at_ns;
+        let lost = per_cpu.iter().map(|(_, _, value)| value.count).sum();
+        if lost > std::mem::replace(&mut self.lost, lost) {
+            self.calls.spans.lost(&mut self.known);
+        }
         let files = &mut self.known.files;
         self.losses
             .rows(per_cpu, split, |key| files.by_handle(key.file, now).id)

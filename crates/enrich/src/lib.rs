@@ -31,6 +31,7 @@ mod enricher;
 
 mod calls;
 mod layers;
+mod spans;
 
 mod counters;
 mod losses;
@@ -47,6 +48,7 @@ use fathom_model::batch::NULL_I64;
 
 pub use calls::content::ContentCounts;
 pub use enricher::{EnrichOptions, Enricher, MAX_FILE_BYTES};
+pub use spans::SpanCounts;
 
 /// The return value of `command` of fcntl (F_GETFL) as in strace, with a comment; `None` if it is
 /// only a number.

@@ -395,6 +395,7 @@ pub(crate) fn meta(format: Format, files: &[PathBuf]) -> SessionMeta {
         exit_status: None,
         cost: Cost::default(),
         content: None,
+        spans: None,
         perf_counters: Vec::new(),
         history: Default::default(),
         source: Some(ImportSource {

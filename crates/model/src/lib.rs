@@ -19,6 +19,7 @@ pub mod layers;
 pub mod library;
 pub mod meta;
 pub mod perf_counters;
+pub mod protocols;
 pub mod raw;
 pub mod set;
 pub mod strings;

@@ -65,6 +65,9 @@ pub struct SessionMeta {
     /// Counts of recorded content; null if none was recorded.
     #[serde(default)]
     pub content: Option<Content>,
+    /// Counts of recorded spans (`--spans`); null if none were recorded.
+    #[serde(default)]
+    pub spans: Option<Spans>,
     /// Counters of perf that were asked for (`--counters`), and what became of each.
     #[serde(default)]
     pub perf_counters: Vec<PerfCounter>,
@@ -199,6 +202,29 @@ pub struct Content {
     /// Calls without, as the ring had no room for their content.
     #[serde(default)]
     pub no_room: u64,
+}
+
+/// Counts of the requests that were found in what programs moved on stream sockets (`--spans`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
+pub struct Spans {
+    /// Protocols that were looked for.
+    pub protocols: Vec<String>,
+    /// Rows of table spans.
+    #[serde(default)]
+    pub recorded: u64,
+    /// Requests without a row: the recording or the connection ended before the response, or a part
+    /// of it or of the request was not recorded.
+    #[serde(default)]
+    pub unfinished: u64,
+    /// Connections that moved bytes of no protocol in `protocols`, that changed to another one, or
+    /// that were encrypted.
+    #[serde(default)]
+    pub unrecognized: u64,
+    /// Times at which bytes of a connection were missing or made no sense, so that requests may be
+    /// missing until the next one was recognized.
+    #[serde(default)]
+    pub gaps: u64,
 }
 
 /// Options of a recording.

@@ -733,9 +733,9 @@ tables! {
     }
 
     /// One row per span of an application: an operation, such as an HTTP request or a statement to a
-    /// database, as the application itself traced it. Spans are not recorded: `fathom import --into`
-    /// adds them to a closed session. View span_calls has the calls in them, view by_span_name their
-    /// sums.
+    /// database. `record --spans` finds requests in the bytes on sockets; `fathom import --into` adds
+    /// spans that an application traced itself to a closed session. View span_calls has the calls in
+    /// them, view by_span_name their sums.
     SPANS spans SpanRows SpanRow key ["trace_id", "span_id"] {
         /// Id of the trace, 32 hexadecimal digits: spans of one trace belong to one request, also in
         /// different processes.
@@ -745,18 +745,21 @@ tables! {
         /// Id of the span that caused it, in the same trace; null for the first one of a trace. The
         /// parent may be missing in the session.
         parent_span_id: Str null,
-        /// When it began, CLOCK_MONOTONIC nanoseconds: the application's wall clock, converted by
-        /// the clocks in session.json.
+        /// When it began, CLOCK_MONOTONIC nanoseconds. Of a recorded one: when the call returned that
+        /// moved its first byte. Of an imported one: the application's wall clock, converted by the
+        /// clocks in session.json.
         ts_ns: I64 set,
         /// Its duration, nanoseconds.
         dur_ns: I64 set,
-        /// Process, as the application says it (process.pid): in a container it may be an id of
-        /// the container. Null if it says nothing.
+        /// Process. Of an imported span as the application says it (process.pid): in a container it
+        /// may be an id of the container. Null if it says nothing.
         pid: I32 null,
-        /// Thread, as the application says it (thread.id), if its process had this thread all the
-        /// time in the recording; null otherwise, because some languages number threads themselves.
+        /// Thread. Of a recorded span the one that received the request and sent the response; null
+        /// if those are two. Of an imported one as the application says it (thread.id), if its
+        /// process had this thread all the time in the recording; null otherwise, because some
+        /// languages number threads themselves.
         tid: I32 null,
-        /// Name of the service (service.name).
+        /// Name of the service (service.name); of a recorded span the name of the process.
         service: Str null,
         /// Name of the operation.
         name: Str null,
@@ -768,7 +771,7 @@ tables! {
         status_message: Str null,
         /// Attributes of the span, a JSON object; at most 64 KiB of them.
         attributes: Str null,
-        /// The origin of the row: otlp.
+        /// The origin of the row: recorded or otlp.
         source: Str set,
     }
 

@@ -24,6 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         layers: fathom_model::layers::LayerSet::chosen(),
         content: Content::None,
         content_max: 0,
+        spans: 0,
         filters: Filters::none(),
         counters: false,
         tail: false,

@@ -28,6 +28,12 @@ pub enum ProbeError {
          content of calls; record without it"
     )]
     NoContent,
+    /// The same for the beginnings of messages on sockets.
+    #[error(
+        "--spans needs Linux 5.17 or newer: the programs for this kernel cannot read the bytes \
+         that calls move; record without it"
+    )]
+    NoSpans,
     /// An attach point that every recording needs does not exist.
     #[error(
         "this kernel has no {0}, which fathom needs to record; run `fathom doctor` to check \

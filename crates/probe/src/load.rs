@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 use fathom_model::abi::{
-    CONTENT_MODE_HASH, CONTENT_MODE_NONE, CONTENT_MODE_PLAIN, CONTENT_MODE_SEND, MAX_CONTENT,
-    MAX_SYSCALLS, ProbeConfig,
+    CONTENT_CHUNK, CONTENT_MODE_HASH, CONTENT_MODE_NONE, CONTENT_MODE_PLAIN, CONTENT_MODE_SEND,
+    MAX_CONTENT, MAX_SYSCALLS, ProbeConfig,
 };
 use fathom_model::meta::{Hook, PerfCounter};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
@@ -42,10 +42,10 @@ pub(crate) fn load(options: &ProbeOptions) -> Result<(Loaded, WideRings, Room), 
     let per_cpu = (options.ring_mib as usize * (1 << 20)).next_power_of_two() / 64;
     // Records of variable length are rarer: a quarter of the memory, but
     // room for bursts of path names. A power of two, as the kernel wants.
-    // Content that is sent takes all of it.
+    // Content that is sent takes all of it, as do the beginnings of messages.
     let wide_mib = match options.content {
-        Content::None | Content::Hash => (options.ring_mib / 4).max(2),
-        Content::Send | Content::Plain => options.ring_mib.clamp(8, 1024),
+        Content::None | Content::Hash if options.spans == 0 => (options.ring_mib / 4).max(2),
+        _ => options.ring_mib.clamp(8, 1024),
     };
     let wide_bytes = (wide_mib << 20).next_power_of_two();
 
@@ -71,7 +71,7 @@ pub(crate) fn load(options: &ProbeOptions) -> Result<(Loaded, WideRings, Room), 
                 let wide = wide_rings(&loaded.object, rings)?;
                 return Ok((loaded, wide, room));
             }
-            Err(error @ ProbeError::NoContent) => return Err(error),
+            Err(error @ (ProbeError::NoContent | ProbeError::NoSpans)) => return Err(error),
             Err(error) => refused = refused.or(Some(error)),
         }
     }
@@ -115,7 +115,7 @@ fn configure(
         // Two for each: bpf/include/content.h.
         (
             "content_scratches",
-            if options.content == Content::None {
+            if options.content == Content::None && options.spans == 0 {
                 1
             } else {
                 2 * cpus
@@ -173,7 +173,7 @@ fn configure(
         sockets: descriptors::selects_sockets(&options.selection).into(),
         streams: descriptors::selects_streams(options).into(),
         library: hooks.serve(Feature::Library).into(),
-        reserved: 0,
+        spans: options.spans.min(CONTENT_CHUNK),
     };
     // In the sections that the kernel side has for them.
     let constants = [
@@ -362,6 +362,9 @@ fn try_variant(
         .map_err(refused("the eBPF object"))?;
     if options.content != Content::None && !variant.takes_content {
         return Err(ProbeError::NoContent.into());
+    }
+    if options.spans > 0 && !variant.takes_content {
+        return Err(ProbeError::NoSpans.into());
     }
     let mut hooks = Hooks::choose(&mut open, features, wanted)?;
     hooks.list.insert(0, programs(variant));

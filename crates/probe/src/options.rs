@@ -27,6 +27,9 @@ pub struct ProbeOptions {
     /// Bytes of a call's content that are taken at most, up to
     /// [`fathom_model::abi::MAX_CONTENT`].
     pub content_max: u32,
+    /// Bytes that are taken of what each call moves on a stream socket, up to
+    /// [`fathom_model::abi::CONTENT_CHUNK`].
+    pub spans: u32,
     /// Which tasks and files, and what calls must come to.
     pub filters: Filters,
     /// Count calls in the kernel instead of recording each; with

@@ -1,5 +1,6 @@
 //! Which calls are recorded: `--syscalls`.
 
+use fathom_model::kind::Kind;
 use fathom_model::syscalls::{Api, Class, SYSCALLS, Syscall};
 
 /// Calls to record.
@@ -35,6 +36,17 @@ impl Selection {
                 .collect(),
             all_file_types: false,
         }
+    }
+
+    /// This selection and the calls that make, move, and close streams of bytes.
+    #[must_use]
+    pub fn with_streams(mut self) -> Self {
+        let streams =
+            (0..SYSCALLS.len()).filter(|index| SYSCALLS.get(*index).is_some_and(moves_streams));
+        self.calls.extend(streams);
+        self.calls.sort_unstable();
+        self.calls.dedup();
+        self
     }
 
     /// Parses words such as `storage`, `all`, `data`, `fsync`. Words add up;
@@ -87,6 +99,14 @@ impl Selection {
             all_file_types,
         })
     }
+}
+
+/// Whether requests and responses on stream sockets cannot be followed without a call.
+fn moves_streams(call: &Syscall) -> bool {
+    call.class == Class::Socket
+        || call.moves_streams()
+        || call.api != Api::Syscall && call.class == Class::Data
+        || call.api == Api::Syscall && call.kind == Kind::Close
 }
 
 /// Whether a call is one of files, as far as it is not for its descriptor to tell.

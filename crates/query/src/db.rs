@@ -501,6 +501,7 @@ pub(crate) fn empty() -> Result<Db, QueryError> {
         exit_status: None,
         cost: Default::default(),
         content: None,
+        spans: None,
         source: None,
         perf_counters: Vec::new(),
         history: Default::default(),

@@ -71,6 +71,10 @@ pub(crate) fn describe(options: &Options, target: &Target, plan: &Plan) -> Sessi
         exit_status: None,
         cost: Cost::default(),
         content: content(plan),
+        spans: (!plan.spans.is_empty()).then(|| meta::Spans {
+            protocols: plan.spans.names().into_iter().map(str::to_owned).collect(),
+            ..meta::Spans::default()
+        }),
         source: None,
         perf_counters: Vec::new(),
         history: meta::History {
@@ -171,6 +175,7 @@ fn others_as_given(options: &Options, target: &Target, plan: &Plan) -> Vec<Strin
     let before = [
         (!options.layers.is_empty()).then(|| format!("--layers {}", plan.layers.names())),
         (!counters.is_empty()).then(|| format!("--counters {}", counters.names())),
+        (!options.spans.is_empty()).then(|| format!("--spans {}", options.spans.join(","))),
         given(options.stacks, "--stacks"),
         (!options.library.is_empty()).then(|| format!("--library {}", options.library.join(","))),
         (options.rows != Rows::All).then(|| "--rows tail".to_string()),

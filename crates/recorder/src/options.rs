@@ -36,6 +36,8 @@ pub struct Options {
     pub content: Content,
     /// Bytes of each call that `content` takes at most; without it 1 MiB to hash, 256 to keep.
     pub content_max: Option<u32>,
+    /// Protocols whose requests are recorded as spans.
+    pub spans: Vec<String>,
     /// Record from where in its program each call was made.
     pub stacks: bool,
     /// Functions of libraries whose calls are recorded: classes, and `LIBRARY:FUNCTION`.
@@ -78,6 +80,7 @@ impl Default for Options {
             budget: None,
             content: Content::None,
             content_max: None,
+            spans: Vec::new(),
             stacks: false,
             library: Vec::new(),
             perf_counters: Vec::new(),

@@ -3,6 +3,7 @@
 use fathom_model::abi::{CONTENT_CHUNK, MAX_CONTENT};
 use fathom_model::layers::{Layer, LayerSet};
 use fathom_model::meta::Keep;
+use fathom_model::protocols::{Protocol, Protocols};
 use fathom_probe::{
     self as probe, Content, FilterArgs, Filters, PerfCounters, ProbeOptions, Selection, User,
     Wanted, usual_layers,
@@ -16,6 +17,9 @@ use crate::{Detail, KeepLimit, Options, RecordError, Rows, Target};
 const HASH_BYTES: u32 = 1 << 20;
 /// Bytes of a call that are kept unless the options say otherwise.
 const PLAIN_BYTES: u32 = 256;
+/// Bytes of a call on a stream socket in which requests are found: the line and most headers of a
+/// request of HTTP.
+const SPAN_BYTES: u32 = 1024;
 /// Memory of a ring that only files and tasks go through, MiB.
 const COUNTERS_RING_MIB: u32 = 4;
 
@@ -32,6 +36,8 @@ pub(crate) struct Plan {
     pub(crate) trigger: Option<Trigger>,
     pub(crate) stalls: Option<Stalls>,
     pub(crate) rows: Rows,
+    /// Protocols whose requests are recorded as spans.
+    pub(crate) spans: Protocols,
 }
 
 impl Plan {
@@ -82,7 +88,11 @@ impl Plan {
                  --counters",
             );
         }
-        let selection = Selection::parse(&options.syscalls).map_err(RecordError::input)?;
+        let spans = spans(options)?;
+        let mut selection = Selection::parse(&options.syscalls).map_err(RecordError::input)?;
+        if !spans.is_empty() {
+            selection = selection.with_streams();
+        }
         let given_layers = match options.layers[..] {
             [] => LayerSet::default(),
             _ => LayerSet::parse(&options.layers).map_err(RecordError::input)?,
@@ -115,6 +125,7 @@ impl Plan {
             rows: options.rows,
             filters: given,
             layers: given_layers,
+            spans,
             probe: ProbeOptions {
                 detail: match options.detail {
                     Detail::Counters { by_file: false } | Detail::Raw => probe::Detail::Raw,
@@ -131,6 +142,7 @@ impl Plan {
                 layers,
                 content: options.content,
                 content_max,
+                spans: span_bytes(spans),
                 filters,
                 counters,
                 tail,
@@ -194,6 +206,51 @@ fn content_max(options: &Options) -> Result<u32, RecordError> {
             ))),
             bytes => Ok(bytes),
         },
+    }
+}
+
+/// Protocols whose requests are recorded.
+fn spans(options: &Options) -> Result<Protocols, RecordError> {
+    let refuse = |text: &str| Err(RecordError::input(text));
+    let protocols = Protocols::parse(&options.spans)
+        .map_err(|error| RecordError::Input(format!("--spans: {error}")))?;
+    if protocols.is_empty() {
+        return Ok(protocols);
+    }
+    let filters = &options.filters;
+    match options.detail {
+        Detail::Counters { .. } => {
+            refuse("--detail counters records no single calls: it cannot be combined with --spans")
+        }
+        Detail::Raw => refuse(
+            "--detail raw reads no memory of the program: use --spans with --detail fds or full",
+        ),
+        _ if options.rows != Rows::All || options.budget.is_some() => refuse(
+            "--spans needs every call on a socket: it cannot be combined with --rows tail or \
+             --budget",
+        ),
+        _ if filters.errors_only
+            || filters.min_duration.is_some()
+            || !filters.path.is_empty()
+            || !filters.file_type.is_empty() =>
+        {
+            refuse(
+                "--spans needs every call on a socket: it cannot be combined with --errors-only, \
+                 --min-duration, --path, or --file-type",
+            )
+        }
+        _ => Ok(protocols),
+    }
+}
+
+/// Bytes of each call in which requests of these protocols are found.
+fn span_bytes(protocols: Protocols) -> u32 {
+    match protocols {
+        _ if protocols.is_empty() => 0,
+        // The end of a message is known from all messages before it. Servers of PostgreSQL send
+        // 8 KiB at a time, clients receive 16 KiB; servers of Redis receive 16 KiB.
+        _ if protocols.has(Protocol::Postgresql) || protocols.has(Protocol::Redis) => CONTENT_CHUNK,
+        _ => SPAN_BYTES,
     }
 }
 
@@ -308,6 +365,22 @@ mod tests {
                     });
                 }),
                 "--save-when \"dur_ns >\": at character",
+            ),
+            (
+                refusal(all(), |o| o.spans = vec!["smtp".into()]),
+                "--spans: no protocol named 'smtp'",
+            ),
+            (
+                refusal(all(), |o| {
+                    (o.detail, o.spans) = (counters, vec!["all".into()]);
+                }),
+                "--spans",
+            ),
+            (
+                refusal(all(), |o| {
+                    (o.filters.errors_only, o.spans) = (true, vec!["all".into()]);
+                }),
+                "--spans needs every call on a socket",
             ),
             (
                 refusal(all(), |o| o.layers = vec!["floppy".into()]),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fathom_enrich::Enricher;
 use fathom_model::Batch;
+use fathom_model::protocols::Protocols;
 use fathom_probe::{Probe, monotonic_ns, system};
 
 use crate::drain::{BUSY, IN_FLIGHT_NS};
@@ -41,7 +42,7 @@ impl RowStream {
         probe.attach()?;
         let filters = &plan.probe.filters;
         let tasks = probe.adopt(filters.pids())?;
-        let mut decoder = Decoder::new(false, false, false);
+        let mut decoder = Decoder::new(false, (false, false), Protocols::default(), false);
         decoder.push(vec![tasks], 0, |_| Ok::<(), RecordError>(()))?;
         Ok(Self {
             probe,

@@ -9,6 +9,7 @@ use fathom_model::Batch;
 use fathom_model::abi::{ShedKey, ShedValue};
 use fathom_model::layers;
 use fathom_model::meta::{Save, SessionMeta, Totals};
+use fathom_model::protocols::Protocols;
 use fathom_model::raw::RawChunk;
 use fathom_probe::{Losses, system};
 use fathom_session::{Finished, REFRESH, SaveRequest, SessionWriter};
@@ -53,11 +54,19 @@ pub(crate) struct Decoder {
 impl Decoder {
     /// `keeps_all`: no row is dropped as long as the recording goes on. `calls_left_out`: filters
     /// leave out some of the calls that moved the position of a descriptor. `faults_left_out`:
-    /// they may leave out some of the faults on files.
-    pub(crate) fn new(keeps_all: bool, calls_left_out: bool, faults_left_out: bool) -> Self {
+    /// they may leave out some of the faults on files. `spans`: protocols whose requests are looked
+    /// for; `plain_spans`: their texts are stored as they are.
+    pub(crate) fn new(
+        keeps_all: bool,
+        (calls_left_out, faults_left_out): (bool, bool),
+        spans: Protocols,
+        plain_spans: bool,
+    ) -> Self {
         let options = EnrichOptions {
             calls_left_out,
             faults_left_out,
+            spans,
+            plain_spans,
             ..EnrichOptions::default()
         };
         let options = match keeps_all {
@@ -164,8 +173,14 @@ impl Stages {
         // A filter by process leaves out no fault of a recorded process.
         let mut filters = meta.options.filters.iter();
         let faults_left_out = calls_left_out || filters.any(|filter| !filter.starts_with("--pid "));
+        let spans = meta.spans.as_ref().map(|spans| &spans.protocols[..]);
+        let spans = Protocols::parse(spans.unwrap_or_default()).unwrap_or_default();
+        let plain = meta
+            .content
+            .as_ref()
+            .is_some_and(|content| content.mode == "plain");
         Self {
-            decoder: Decoder::new(keeps_all, calls_left_out, faults_left_out),
+            decoder: Decoder::new(keeps_all, (calls_left_out, faults_left_out), spans, plain),
             sink: Sink {
                 writer,
                 trigger,
@@ -298,6 +313,13 @@ impl Stages {
             content.capped = counts.capped;
             content.unreadable = counts.unreadable;
             content.no_room = counts.no_room;
+        }
+        if let Some(spans) = &mut meta.spans {
+            let counts = decoder.enricher.spans();
+            spans.recorded = counts.recorded;
+            spans.unfinished = counts.unfinished;
+            spans.unrecognized = counts.unrecognized;
+            spans.gaps = counts.gaps;
         }
         meta.totals.offsets_unknown = decoder.enricher.offsets_unknown();
         let damaged = decoder.damaged();

@@ -45,6 +45,7 @@ pub fn meta() -> SessionMeta {
         exit_status: None,
         cost: Cost::default(),
         content: None,
+        spans: None,
         source: None,
         perf_counters: Vec::new(),
         history: Default::default(),

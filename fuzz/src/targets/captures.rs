@@ -8,6 +8,7 @@ use fathom_decode::Merge;
 use fathom_decode::capture::{Frame, Reader, Writer};
 use fathom_enrich::{EnrichOptions, Enricher};
 use fathom_model::meta::SessionMeta;
+use fathom_model::protocols::Protocols;
 use fathom_model::raw::Ring;
 use fathom_query::{Db, Limits};
 use fathom_report::Report;
@@ -103,6 +104,8 @@ impl Target for Captures {
             calls_left_out: rng.bool(),
             faults_left_out: rng.bool(),
             refresh_ns: rng.bool().then_some(1_000_000),
+            spans: Protocols::all(),
+            plain_spans: rng.bool(),
         };
         let Ok(mut reader) = Reader::new(self.input.as_slice()) else {
             return Ok(());

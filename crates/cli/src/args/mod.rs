@@ -219,6 +219,10 @@ pub struct RecordArgs {
     /// 1M, 256]
     #[arg(long, value_name = "BYTES", value_parser = content_bytes)]
     pub content_max: Option<u32>,
+    /// Requests of applications to record as spans.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', num_args = 0..=1,
+          default_missing_value = "all", require_equals = false, help = help::spans())]
+    pub spans: Vec<String>,
     /// Record the call stack of each call: functions, and source lines where debug information
     /// exists. Costs more than all other options together
     #[arg(long)]

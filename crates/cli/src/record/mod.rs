@@ -115,6 +115,7 @@ fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
             (ContentArg::Plain, _) => Content::Plain,
         },
         content_max: args.content_max,
+        spans: args.spans.clone(),
         stacks: args.stacks,
         library: args.library.clone(),
         perf_counters: args.counters.clone(),

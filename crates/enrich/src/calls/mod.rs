@@ -21,15 +21,19 @@ mod plan;
 mod structs;
 
 use fathom_model::abi::{
-    CALL_NO_CONTENT, DataCallRecord, FileRecord, TASK_EXEC, TASK_EXIT, TASK_FORK,
+    CALL_NO_CONTENT, CALL_PENDING, CONTENT_BEGINNING, DataCallRecord, FileRecord, TASK_EXEC,
+    TASK_EXIT, TASK_FORK,
 };
 use fathom_model::batch::{Batch, NULL_I64, Null};
+use fathom_model::kind::Kind as Purpose;
+use fathom_model::syscalls::Class;
 use fathom_model::tables::{SyscallRow, SyscallRows};
 use fathom_model::{StrId, StringTable};
 
 use crate::files::positions::Positions;
 use crate::layers::requests::{Key, Kind};
 use crate::layers::{Ended, Layers};
+use crate::spans::Spans;
 use crate::strings::{Known, Strings};
 use crate::{id, signed};
 use cache::Cache;
@@ -44,6 +48,20 @@ use plan::{PLANS, Plan};
 /// Batches whose memory is kept.
 const MAX_SPARE: usize = 2;
 
+/// Flags of calls whose bytes are in no place of the stream.
+const MSG_OOB: u32 = 1;
+const MSG_PEEK: u32 = 2;
+const MSG_ERRQUEUE: u32 = 0x2000;
+
+/// Whether calls of this purpose receive bytes; `None` if they move none in one direction.
+fn direction(purpose: Purpose) -> Option<bool> {
+    match purpose {
+        Purpose::Read | Purpose::Receive => Some(true),
+        Purpose::Write | Purpose::Send => Some(false),
+        _ => None,
+    }
+}
+
 /// The rows that were not taken yet, and what further ones need.
 #[derive(Debug)]
 pub(crate) struct Calls {
@@ -56,6 +74,8 @@ pub(crate) struct Calls {
     flows: Flows,
     /// Calls of libraries.
     pub(crate) library: LibraryCalls,
+    /// Requests in what they moved on sockets.
+    pub(crate) spans: Spans,
     path: Vec<u8>,
     /// Rows that were made, taken or not.
     made: u64,
@@ -65,7 +85,7 @@ pub(crate) struct Calls {
 
 impl Calls {
     /// `calls_left_out`: filters leave out calls that may move positions.
-    pub(crate) fn new(calls_left_out: bool) -> Self {
+    pub(crate) fn new(calls_left_out: bool, spans: Spans) -> Self {
         Self {
             plans: &PLANS,
             rows: SyscallRows::default(),
@@ -75,6 +95,7 @@ impl Calls {
             contents: Contents::default(),
             flows: Flows::default(),
             library: LibraryCalls::default(),
+            spans,
             path: Vec::new(),
             made: 0,
             spare: Vec::new(),
@@ -112,6 +133,9 @@ impl Calls {
         let cache = Cache::of(call.cache, offset, outcome.bytes);
         if self.flows.concern(call) {
             self.flows.call(plan, call, outcome.bytes, known);
+        }
+        if self.spans.concern() {
+            self.requests(plan, call, outcome.bytes, known);
         }
 
         let rid = layers.ends(
@@ -182,14 +206,56 @@ impl Calls {
     }
 
     /// Takes a part of the content of a call that is still to come.
-    pub(crate) fn content_part(&mut self, record: &DataCallRecord, bytes: &[u8]) {
-        self.contents.part(record, bytes);
+    pub(crate) fn content_part(
+        &mut self,
+        record: &DataCallRecord,
+        bytes: &[u8],
+        known: &mut Known,
+    ) {
+        if record.status != CONTENT_BEGINNING {
+            self.contents.part(record, bytes);
+            return;
+        }
+        let plan = self.plans.get(usize::from(record.call.syscall));
+        if let Some(is_in) = plan.and_then(|plan| direction(plan.purpose)) {
+            self.spans.beginning(record, is_in, bytes, known);
+        }
+    }
+
+    /// Follows the connections that requests come by.
+    fn requests(&mut self, plan: &Plan, call: &Call<'_>, bytes: i64, known: &mut Known) {
+        let r = call.record;
+        if call.operation.is_some() || call.has(CALL_PENDING) {
+            return;
+        }
+        if plan.purpose == Purpose::Close && r.ret == 0 {
+            self.spans.closed(r.file, r.pid, known);
+            return;
+        }
+        let in_no_place = MSG_OOB | MSG_PEEK | MSG_ERRQUEUE;
+        if bytes <= 0 || plan.class == Class::Socket && r.aux & in_no_place != 0 {
+            return;
+        }
+        let times = (r.ts_ns, call.ended_at_ns());
+        let of = (r.pid, r.tid);
+        if let Some(is_in) = direction(plan.purpose) {
+            let moved = (bytes, r.offset);
+            self.spans.call((r.file, is_in), times, of, moved, known);
+        } else if let (Purpose::Transfer, Some(wide)) = (plan.purpose, call.wide) {
+            let moved = (bytes, NULL_I64);
+            self.spans.call((r.file, true), times, of, moved, known);
+            self.spans
+                .call((wide.file2, false), times, of, moved, known);
+        }
     }
 
     /// The record of a file came: what is remembered of it may be old.
-    pub(crate) fn file(&mut self, record: &FileRecord) {
+    pub(crate) fn file(&mut self, record: &FileRecord, known: &mut Known) {
+        const SOCKET: u32 = 0o140000;
         self.strings.forget_file(record.handle);
         self.flows.file(record);
+        let is_socket = record.mode & 0o170000 == SOCKET;
+        self.spans.file(record.handle, record.ino, is_socket, known);
     }
 
     /// Rows of table `flows` that are new or changed.
@@ -201,18 +267,19 @@ impl Calls {
     pub(crate) fn task(&mut self, event: u8, tid: u32) {
         self.strings.forget_thread(tid);
         self.library.forget_name(tid);
+        self.spans.forget_name(tid);
         if [TASK_FORK, TASK_EXEC, TASK_EXIT].contains(&u32::from(event)) {
             self.library.forget_calls(tid);
         }
     }
 
     pub(crate) fn pending_rows(&self) -> usize {
-        self.rows.len() + self.library.pending_rows()
+        self.rows.len() + self.library.pending_rows() + self.spans.pending_rows()
     }
 
     /// Bytes of strings in these rows.
     pub(crate) fn pending_bytes(&self) -> usize {
-        self.strings.table.bytes() + self.library.pending_bytes()
+        self.strings.table.bytes() + self.library.pending_bytes() + self.spans.pending_bytes()
     }
 
     pub(crate) fn content_counts(&self) -> ContentCounts {

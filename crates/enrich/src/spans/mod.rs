@@ -1,0 +1,419 @@
+//! Requests of applications: rows of table `spans` from the bytes that calls moved on stream sockets
+//! (`record --spans`).
+//!
+//! Each end of a connection is a [`flow::Flow`]: a parser of its protocol finds requests and responses
+//! in the two directions, of which the first bytes of each call are known. All bytes are hostile:
+//! parsers never panic, memory is bounded per connection and in total, and bytes that make no sense
+//! give no span. Where bytes are missing, a connection goes on with the next request that follows a
+//! response.
+
+mod digest;
+mod exchange;
+mod flow;
+mod http;
+mod mysql;
+mod postgresql;
+mod redis;
+mod step;
+#[cfg(test)]
+mod tests;
+
+use fathom_model::abi::DataCallRecord;
+use fathom_model::batch::{Batch, NULL_I32};
+use fathom_model::protocols::Protocols;
+use fathom_model::tables::{SpanRow, SpanRows};
+use fathom_model::{StrId, StringTable};
+use hashbrown::HashMap;
+
+use crate::strings::{Known, Strings};
+use crate::{id, signed};
+use exchange::{Exchange, Moment, Value};
+use flow::{Flow, Moved};
+
+/// Connections that are remembered. Beyond that the half is forgotten that was not used for longest.
+const MAX_FLOWS: usize = 1 << 15;
+/// Memory of what is remembered of all connections; one that goes beyond is given up.
+const MAX_BYTES: usize = 128 << 20;
+/// Threads whose latest call is remembered.
+const MAX_THREADS: usize = 1 << 14;
+
+/// Column `source`.
+const SOURCE: &str = "recorded";
+
+/// Requests that were found, and what prevented others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpanCounts {
+    /// Rows.
+    pub recorded: u64,
+    /// Requests without a response.
+    pub unfinished: u64,
+    /// Connections of no protocol that is looked for.
+    pub unrecognized: u64,
+    /// Times at which bytes of a connection were missing or made no sense.
+    pub gaps: u64,
+}
+
+/// The connections, and rows that were not taken yet.
+#[derive(Debug)]
+pub(crate) struct Spans {
+    protocols: Protocols,
+    plain: bool,
+    flows: HashMap<u32, Flow>,
+    /// Inodes of sockets by their handles.
+    sockets: HashMap<u32, u64>,
+    /// Memory of the flows.
+    bytes: usize,
+    /// By thread: the call whose first bytes came.
+    seen: HashMap<u32, u64>,
+    /// By thread: the requests that it has received and not answered.
+    serving: HashMap<u32, Vec<(u64, u128)>>,
+    rows: SpanRows,
+    strings: Strings,
+    counts: SpanCounts,
+    made: u64,
+}
+
+impl Spans {
+    /// `plain`: texts of statements are stored as they are.
+    pub(crate) fn new(protocols: Protocols, plain: bool) -> Self {
+        Self {
+            protocols,
+            plain,
+            flows: HashMap::new(),
+            sockets: HashMap::new(),
+            bytes: 0,
+            seen: HashMap::new(),
+            serving: HashMap::new(),
+            rows: SpanRows::default(),
+            strings: Strings::default(),
+            counts: SpanCounts::default(),
+            made: 0,
+        }
+    }
+
+    /// Whether anything is known of connections.
+    #[inline]
+    pub(crate) fn concern(&self) -> bool {
+        !self.flows.is_empty()
+    }
+
+    /// The handle `handle` stands for the file with inode `ino`.
+    pub(crate) fn file(&mut self, handle: u32, ino: u64, is_socket: bool, known: &mut Known) {
+        if self
+            .flows
+            .get(&handle)
+            .is_some_and(|flow| flow.ino != ino || !is_socket)
+        {
+            self.close(handle, known);
+        }
+        if !is_socket {
+            self.sockets.remove(&handle);
+        } else {
+            if self.sockets.len() >= 4 * MAX_FLOWS {
+                self.sockets.clear();
+            }
+            self.sockets.insert(handle, ino);
+        }
+    }
+
+    /// Takes the first bytes that a call moved.
+    pub(crate) fn beginning(
+        &mut self,
+        record: &DataCallRecord,
+        is_in: bool,
+        bytes: &[u8],
+        known: &mut Known,
+    ) {
+        let call = &record.call;
+        if self.seen.len() >= MAX_THREADS {
+            self.seen.clear();
+        }
+        self.seen.insert(call.tid, call.ts_ns);
+        let moved = Moved {
+            is_in,
+            seen: bytes,
+            total: record.content_bytes.max(bytes.len() as u64),
+            offset: u64::try_from(call.offset).ok(),
+        };
+        let now = Moment {
+            at_ns: call.ts_ns.saturating_add(call.dur_ns),
+            pid: call.pid,
+            tid: call.tid,
+        };
+        if !self.flows.contains_key(&call.file) {
+            if self.flows.len() >= MAX_FLOWS {
+                self.forget(known);
+            }
+            let ino = self.sockets.get(&call.file).copied().unwrap_or(0);
+            self.flows.insert(call.file, Flow::new(ino, self.plain));
+        }
+        self.moved(call.file, &moved, now, known);
+    }
+
+    /// Takes a call that moved bytes, whose first bytes may have come before. `offset`: in the
+    /// stream, if that is known.
+    pub(crate) fn call(
+        &mut self,
+        (handle, is_in): (u32, bool),
+        (began_ns, ended_ns): (u64, u64),
+        (pid, tid): (u32, u32),
+        (bytes, offset): (i64, i64),
+        known: &mut Known,
+    ) {
+        if self.seen.get(&tid) == Some(&began_ns) {
+            self.seen.remove(&tid);
+            return;
+        }
+        let (Ok(total), true) = (u64::try_from(bytes), self.flows.contains_key(&handle)) else {
+            return;
+        };
+        if total == 0 {
+            return;
+        }
+        let moved = Moved {
+            is_in,
+            seen: b"",
+            total,
+            offset: u64::try_from(offset).ok(),
+        };
+        let at_ns = ended_ns;
+        self.moved(handle, &moved, Moment { at_ns, pid, tid }, known);
+    }
+
+    /// A process has closed a descriptor. Another one may have the connection, too.
+    pub(crate) fn closed(&mut self, handle: u32, pid: u32, known: &mut Known) {
+        if self.flows.get(&handle).is_some_and(|flow| flow.pid == pid) {
+            self.close(handle, known);
+        }
+    }
+
+    /// Records were lost.
+    pub(crate) fn lost(&mut self, known: &mut Known) {
+        let handles: Vec<u32> = self.flows.keys().copied().collect();
+        for handle in handles {
+            self.with(handle, known, |flow| flow.doubt());
+        }
+    }
+
+    /// The recording is over.
+    pub(crate) fn finish(&mut self, known: &mut Known) {
+        let mut handles: Vec<u32> = self.flows.keys().copied().collect();
+        handles.sort_unstable();
+        for handle in handles {
+            self.close(handle, known);
+        }
+    }
+
+    pub(crate) fn counts(&self) -> SpanCounts {
+        self.counts
+    }
+
+    pub(crate) fn pending_rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.strings.table.bytes()
+    }
+
+    /// The rows since the last time.
+    pub(crate) fn take(&mut self) -> Batch {
+        let rows = std::mem::take(&mut self.rows);
+        rows.into_batch(self.strings.take(StringTable::new()))
+    }
+
+    /// The thread may have another name.
+    pub(crate) fn forget_name(&mut self, tid: u32) {
+        self.strings.forget_thread(tid);
+    }
+
+    fn moved(&mut self, handle: u32, moved: &Moved<'_>, now: Moment, known: &mut Known) {
+        let protocols = self.protocols;
+        self.with(handle, known, |flow| flow.moved(moved, now, protocols));
+        if self.bytes > MAX_BYTES {
+            self.with(handle, known, Flow::ignore);
+        }
+    }
+
+    /// Forgets the connections that were not used for longest.
+    fn forget(&mut self, known: &mut Known) {
+        let mut used: Vec<u64> = self.flows.values().map(|flow| flow.last_ns).collect();
+        let middle = used.len() / 2;
+        let (_, limit, _) = used.select_nth_unstable(middle);
+        let limit = *limit;
+        let old = self.flows.iter().filter(|(_, flow)| flow.last_ns <= limit);
+        let old: Vec<u32> = old.map(|(handle, _)| *handle).collect();
+        for handle in old {
+            self.close(handle, known);
+        }
+    }
+
+    fn close(&mut self, handle: u32, known: &mut Known) {
+        self.with(handle, known, Flow::ends);
+        if let Some(flow) = self.flows.remove(&handle) {
+            self.bytes = self.bytes.saturating_sub(flow.bytes());
+        }
+    }
+
+    /// Changes a flow, and takes what comes of it.
+    fn with(&mut self, handle: u32, known: &mut Known, change: impl FnOnce(&mut Flow)) {
+        let Some(flow) = self.flows.get_mut(&handle) else {
+            return;
+        };
+        let before = flow.bytes();
+        change(flow);
+        self.bytes = (self.bytes + flow.bytes()).saturating_sub(before);
+        self.counts.unrecognized += std::mem::take(&mut flow.unrecognized);
+        self.counts.gaps += std::mem::take(&mut flow.gaps);
+        let serves = flow.serves();
+        let fresh = flow.all.open().filter(|e| e.span == 0 && !e.request.marker);
+        for exchange in fresh {
+            self.made += 1;
+            exchange.span = spread(self.made);
+            begin(exchange, serves, &mut self.serving);
+        }
+        let (done, dropped) = (
+            std::mem::take(&mut flow.all.done),
+            std::mem::take(&mut flow.all.dropped),
+        );
+        for (span, tid) in dropped {
+            self.counts.unfinished += 1;
+            self.ends(span, tid);
+        }
+        for exchange in done {
+            self.ends(exchange.span, exchange.began.tid);
+            self.row(&exchange, serves, known);
+        }
+    }
+
+    fn ends(&mut self, span: u64, tid: u32) {
+        if let Some(serving) = self.serving.get_mut(&tid) {
+            serving.retain(|(open, _)| *open != span);
+            if serving.is_empty() {
+                self.serving.remove(&tid);
+            }
+        }
+    }
+
+    fn row(&mut self, exchange: &Exchange, serves: bool, known: &mut Known) {
+        let Exchange { request, began, .. } = exchange;
+        let ended_ns = exchange
+            .responded
+            .map_or(began.at_ns, |moment| moment.at_ns);
+        self.counts.recorded += 1;
+        let failed = match &exchange.error {
+            // As OpenTelemetry has it: what a client asks for in vain is no error of the server.
+            Some((code, _)) => !(serves && code.starts_with("HTTP 4")),
+            None => false,
+        };
+        let attributes = attributes(exchange);
+        let service = self.strings.comm(began.pid, ended_ns, known);
+        let strings = &mut self.strings;
+        let message = match &exchange.error {
+            Some((code, text)) if failed && self.plain && !text.is_empty() => {
+                strings.text(format!("{code}: {text}").as_bytes())
+            }
+            Some((code, _)) if failed => strings.text(code.as_bytes()),
+            _ => StrId::NULL,
+        };
+        let row = SpanRow {
+            trace_id: strings.text(format!("{:032x}", exchange.trace).as_bytes()),
+            span_id: strings.text(format!("{:016x}", exchange.span).as_bytes()),
+            parent_span_id: match exchange.parent {
+                0 => StrId::NULL,
+                parent => strings.text(format!("{parent:016x}").as_bytes()),
+            },
+            ts_ns: signed(began.at_ns),
+            dur_ns: signed(ended_ns.saturating_sub(began.at_ns)),
+            pid: id(began.pid),
+            tid: match exchange.of_thread {
+                true => id(began.tid),
+                false => NULL_I32,
+            },
+            service,
+            name: match request.name.as_str() {
+                "" => StrId::NULL,
+                name => strings.text(name.as_bytes()),
+            },
+            kind: strings.word(if serves { "server" } else { "client" }),
+            status: strings.word(if failed { "error" } else { "unset" }),
+            status_message: message,
+            attributes: strings.text(attributes.as_bytes()),
+            source: strings.word(SOURCE),
+        };
+        self.rows.push(row);
+    }
+}
+
+/// Gives a request its place in a trace.
+fn begin(exchange: &mut Exchange, serves: bool, serving: &mut HashMap<u32, Vec<(u64, u128)>>) {
+    let tid = exchange.began.tid;
+    let around = match serving.get(&tid).map(Vec::as_slice) {
+        Some([one]) if !serves => Some(*one),
+        _ => None,
+    };
+    (exchange.trace, exchange.parent) = match (around, exchange.request.origin) {
+        (Some((span, trace)), _) => (trace, span),
+        (None, Some(origin)) => (origin.trace, origin.span),
+        (None, None) => {
+            let high = u128::from(spread(!exchange.span)) << 64;
+            (high | u128::from(exchange.span), 0)
+        }
+    };
+    if serves {
+        serving
+            .entry(tid)
+            .or_default()
+            .push((exchange.span, exchange.trace));
+    }
+}
+
+/// Another number for each number but 0, and never 0.
+fn spread(number: u64) -> u64 {
+    let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
+
+/// Attributes as a JSON object, named as OpenTelemetry names them.
+fn attributes(exchange: &Exchange) -> String {
+    let mut json = String::from("{");
+    for (name, value) in &exchange.request.attributes {
+        match value {
+            Value::Text(text) => put(&mut json, name, text),
+            Value::Number(number) => {
+                separate(&mut json);
+                json.push_str(&format!("\"{name}\":{number}"));
+            }
+        }
+    }
+    if let Some((code, _)) = &exchange.error
+        && !code.starts_with("HTTP ")
+    {
+        put(&mut json, "db.response.status_code", code);
+    }
+    json.push('}');
+    json
+}
+
+fn separate(json: &mut String) {
+    if json.len() > 1 {
+        json.push(',');
+    }
+}
+
+fn put(json: &mut String, name: &str, text: &str) {
+    separate(json);
+    json.push('"');
+    json.push_str(name);
+    json.push_str("\":\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => json.extend(['\\', c]),
+            c if u32::from(c) < 0x20 => json.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => json.push(c),
+        }
+    }
+    json.push('"');
+}
