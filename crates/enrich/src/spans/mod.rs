@@ -269,7 +269,8 @@ impl Spans {
         let fresh = flow.all.open().filter(|e| e.span == 0 && !e.request.marker);
         for exchange in fresh {
             self.made += 1;
-            exchange.span = spread(self.made);
+            // Sessions of other hosts have other times, and so other ids.
+            exchange.span = spread(spread(self.made) ^ exchange.began.at_ns).max(1);
             begin(exchange, serves, &mut self.serving);
         }
         let (done, dropped) = (
