@@ -154,9 +154,8 @@ impl Sessions {
                         // Parts of a recording in progress have been merged meanwhile.
                         Err(error) if error.may_be_stale() && tries > 0 => {
                             std::thread::sleep(PAUSE);
-                            let sessions = set.sessions_mut().iter_mut();
-                            let refreshed = sessions.map(Session::refresh).collect();
-                            let refreshed: Result<(), SessionError> = refreshed;
+                            let mut sessions = set.sessions_mut().iter_mut();
+                            let refreshed = sessions.try_for_each(Session::refresh);
                             refreshed.map_err(|e| QueryError::Worker(e.to_string()))?;
                         }
                         opened => return opened,
