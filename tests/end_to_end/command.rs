@@ -307,3 +307,28 @@ fn an_output_that_cannot_be_written() {
         "the command ran although there was no recording"
     );
 }
+
+/// A capture is replaced only if that was asked for, and nothing else ever is.
+#[test]
+fn force_replaces_a_capture() {
+    need_root!();
+    let scratch = Scratch::new();
+    let capture = scratch.root().join("capture.raw");
+    let record = |name: &str, options: &[&str]| {
+        Record::named(&scratch, name)
+            .options(options)
+            .options([Path::new("--raw"), &capture])
+            .command(["true"])
+            .run()
+    };
+    record("first", &[]).must_exit(0);
+    let first = fs::read(&capture).unwrap();
+    record("second", &[]).must_exit(125);
+    assert_eq!(fs::read(&capture).unwrap(), first);
+    record("third", &["--force"]).must_exit(0);
+    assert_ne!(fs::read(&capture).unwrap(), first);
+
+    fs::write(&capture, "a text").unwrap();
+    record("fourth", &["--force"]).must_exit(125);
+    assert_eq!(fs::read(&capture).unwrap(), b"a text");
+}

@@ -1,5 +1,8 @@
 //! The critical path of a request, compared with times that the program itself measured.
 
+use std::process::Command;
+
+use fathom_tests::environment::fathom;
 use fathom_tests::{Record, Recording, Scratch, need_program, need_root, session};
 use serde_json::Value;
 
@@ -128,6 +131,12 @@ fn in_sql(recording: &Recording, path: &Value) {
         unknown.contains("no request 999999999 in this session"),
         "{unknown}"
     );
+    let why = Command::new(fathom())
+        .args(["why", "--request", "999999999"])
+        .arg(&recording.session)
+        .output()
+        .unwrap();
+    assert_eq!(why.status.code(), Some(2), "{why:?}");
     let lateral = refused("SELECT count(*) FROM syscalls s, critical_path(s.rid) p");
     assert!(lateral.contains("is not a whole number"), "{lateral}");
 }

@@ -43,7 +43,14 @@ pub fn story(session: &Session, args: &WhyArgs) -> Result<Story, anyhow::Error> 
     };
     let findings = diagnosis.map(|diagnosis| diagnosis.findings);
     let findings = findings.unwrap_or_default();
-    Ok(fathom_why::why(&db, session.meta(), &scope, &findings)?)
+    let story = fathom_why::why(&db, session.meta(), &scope, &findings)?;
+    if let (Some(rid), []) = (args.request, &story.facts.groups[..]) {
+        anyhow::bail!(
+            "no request {rid} in this session: it may have been lost or dropped; list requests with: \
+             FROM syscalls ORDER BY dur_ns DESC"
+        );
+    }
+    Ok(story)
 }
 
 /// The requests that options ask about.

@@ -13,7 +13,7 @@ use fathom_session::Share;
 pub struct Options {
     /// Directory of the session; without it one that is named after target and time.
     pub output: Option<PathBuf>,
-    /// Replace a session that is there.
+    /// Replace a session that is there, and a raw capture.
     pub force: bool,
     /// Read access to the session and the raw capture besides the owner.
     pub share: Share,

@@ -1,8 +1,9 @@
 //! The thread between the rings and the session: merges, decodes, enriches and
 //! hands rows to the writer.
 
-use std::fs::File;
-use std::io::BufWriter;
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +18,8 @@ use fathom_model::meta::{Save, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_probe::{Losses, monotonic_ns, realtime_ns, system};
 use fathom_session::{
-    Finished, SaveRequest, SessionWriter, WriterOptions, create_private, discard,
+    Finished, SaveRequest, SessionWriter, WriterOptions, create_private, discard, is_ours,
+    open_regular,
 };
 
 use crate::backlog::{self, DecoderEnded, Entry, backlog, bytes_of};
@@ -203,10 +205,23 @@ fn create_capture(
     meta: &SessionMeta,
     options: &Options,
 ) -> Result<Capture, RecordError> {
-    create_private(path, options.share)
+    let removed = match options.force && is_old_capture(path) {
+        true => fs::remove_file(path),
+        false => Ok(()),
+    };
+    removed
+        .and_then(|()| create_private(path, options.share))
         .map_err(CaptureError::from)
         .and_then(|file| capture::Writer::new(BufWriter::new(file), meta))
         .map_err(RecordError::capture("can't write the raw capture", path))
+}
+
+/// Whether a capture is at `path` that is this user's to replace.
+fn is_old_capture(path: &Path) -> bool {
+    open_regular(path).is_ok_and(|file| {
+        let ours = file.metadata().is_ok_and(|meta| is_ours(meta.uid()));
+        ours && capture::Reader::new(BufReader::new(file)).is_ok()
+    })
 }
 
 impl Work {

@@ -191,7 +191,7 @@ pub struct RecordArgs {
     /// Directory of the session [default: NAME-DATE-TIME.fathom]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Replace an existing session
+    /// Replace an existing session, and an existing capture of --raw
     #[arg(long)]
     pub force: bool,
     /// With --pid: also record the children that the process forks
