@@ -2,11 +2,16 @@
 //! the servers and their clients count.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use fathom_tests::session::meta;
-use fathom_tests::{Record, Recording, Scratch, need_program, need_root, skip};
+use fathom_tests::environment::{fathom, must_run};
+use fathom_tests::session::{self, meta};
+use fathom_tests::tools::{export, project};
+use fathom_tests::{Record, Recording, Scratch, need_program, need_python, need_root, skip};
+use serde_json::Value;
 
 use crate::kernel::release;
 
@@ -268,20 +273,26 @@ CONF
 }
 
 /// One request at a time in one thread: each file is read in the span of its request.
+/// A script with a server of five files, and a client that gets each.
+fn files_over_http(port: u16) -> String {
+    format!(
+        "mkdir www
+        for i in 1 2 3 4 5; do echo $i >www/file$i.txt; done
+        python3 -m http.server -d www -b 127.0.0.1 {port} 2>log &
+        until curl -s -o /dev/null http://127.0.0.1:{port}/; do sleep 0.1; done
+        for i in 1 2 3 4 5; do curl -s http://127.0.0.1:{port}/file$i.txt >>out; done
+        kill $!
+        wait || true"
+    )
+}
+
 #[test]
 fn calls_are_in_the_request_that_made_them() {
     need_root!();
     need_loops!();
     need_program!("python3", "curl");
     let scratch = Scratch::new();
-    let script = "mkdir www
-        for i in 1 2 3 4 5; do echo $i >www/file$i.txt; done
-        python3 -m http.server -d www -b 127.0.0.1 18342 2>log &
-        until curl -s -o /dev/null http://127.0.0.1:18342/; do sleep 0.1; done
-        for i in 1 2 3 4 5; do curl -s http://127.0.0.1:18342/file$i.txt >>out; done
-        kill $!
-        wait || true";
-    let recording = record(&scratch, "all", &[], script);
+    let recording = record(&scratch, "all", &[], &files_over_http(18342));
     for i in 1..=5 {
         let name = format!("GET /file{i}.txt");
         assert_eq!(served(&recording, &format!("name = '{name}'")), 1);
@@ -299,6 +310,86 @@ fn calls_are_in_the_request_that_made_them() {
         let others = format!("syscall IN ('read', 'openat', 'close') AND NOT {own}");
         assert_eq!(calls(&others), 0, "{name}");
     }
+}
+
+/// OTLP, read by OpenTelemetry's definitions and by fathom's own import.
+#[test]
+fn spans_are_exported_with_the_calls_in_them() {
+    need_root!();
+    need_loops!();
+    need_program!("python3", "curl");
+    let python = need_python!();
+    let scratch = Scratch::new();
+    let recording = record(&scratch, "http", &[], &files_over_http(18343));
+    let (otlp, errors) = export(&recording.session, "otlp", &[]);
+    let file = scratch.root().join("spans.jsonl");
+    fs::write(&file, otlp).unwrap();
+    let script = project().join("tests/python/otlp_check.py");
+    let read = must_run(python, [script.as_os_str(), file.as_os_str()]);
+    let read: Vec<Value> = serde_json::from_slice(&read).unwrap();
+
+    let count =
+        |kind: &dyn Fn(&Value) -> bool| read.iter().filter(|span| kind(span)).count() as i64;
+    let spans = count(&|span| span["rid"].is_null());
+    assert_eq!(spans, recording.number("SELECT count(*) FROM spans"));
+    let calls = count(&|span| !span["rid"].is_null() && span["layer"].is_null());
+    let inside = "FROM span_calls WHERE span_id IS NOT NULL";
+    assert_eq!(
+        calls,
+        recording.number(&format!("SELECT count(*) {inside}"))
+    );
+    let layers = count(&|span| !span["layer"].is_null());
+    let visits =
+        format!("SELECT count(*) FROM slices WHERE depth > 0 AND rid IN (SELECT rid {inside})");
+    assert_eq!(layers, recording.number(&visits));
+    assert!(
+        spans >= 10 && calls > spans && layers > 0,
+        "{spans} {calls} {layers}"
+    );
+    let outside = recording.number("SELECT count(*) FROM span_calls WHERE span_id IS NULL");
+    assert!(
+        errors.contains(&format!("{outside} calls are left out")),
+        "{errors}"
+    );
+
+    // Each is where SQL has it, on the wall clock.
+    let sql = format!(
+        "SELECT c.rid, span_name, epoch_ns(wall_time(c.ts_ns)) AS start, c.dur_ns {inside}"
+    )
+    .replace("FROM span_calls", "FROM span_calls AS c");
+    for row in recording.rows(&sql) {
+        let number = |name| row.int(name).unwrap();
+        let call = read
+            .iter()
+            .find(|span| span["rid"] == number("rid") && span["layer"].is_null());
+        let call = call.unwrap();
+        let parent = read
+            .iter()
+            .find(|span| span["id"][1] == call["parent"])
+            .unwrap();
+        assert_eq!(parent["name"], row.text("span_name").unwrap());
+        let time = |name: &str| call[name].as_i64().unwrap();
+        assert_eq!(time("end") - time("start"), number("dur_ns"));
+        // wall_time() has the clock of the start, the export the drift since then, too.
+        assert!((time("start") - number("start")).abs() < 10_000_000);
+    }
+
+    // Nothing is lost on the way back.
+    let other = scratch.session("other");
+    let copied = Command::new("cp")
+        .arg("-r")
+        .args([&recording.session, &other])
+        .status();
+    assert!(copied.unwrap().success());
+    let into = [
+        OsStr::new("import"),
+        "--into".as_ref(),
+        other.as_ref(),
+        file.as_ref(),
+    ];
+    must_run(fathom(), into);
+    let all = session::query(&other, "SELECT count(*) AS n FROM spans")[0].int("n");
+    assert_eq!(all, Some(spans + calls + layers));
 }
 
 #[test]

@@ -65,6 +65,14 @@ impl<'a> Object<'a> {
         }
     }
 
+    /// A list whose members are written already.
+    pub fn list(&mut self, name: &str, members: &str) {
+        self.name(name);
+        self.out.push('[');
+        self.out.push_str(members);
+        self.out.push(']');
+    }
+
     /// Nanoseconds as microseconds with three decimals, which loses nothing.
     pub fn micros(&mut self, name: &str, ns: i64) {
         self.name(name);

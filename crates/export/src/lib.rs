@@ -17,6 +17,7 @@ mod error;
 mod iolog;
 mod json;
 mod lanes;
+mod otlp;
 mod perfetto;
 mod profile;
 mod removed;
@@ -54,6 +55,8 @@ enum Make {
     Exporter(for<'a> fn(&Export<'a>) -> Result<Box<dyn Exporter + 'a>>),
     /// The writer of `fathom query`, for table syscalls.
     Table(output::Format),
+    /// Spans, and the calls in them.
+    Spans,
     /// Sums of time by stack.
     Profile(profile::Kind),
     /// The page's server, which knows what the page asks: not this crate.
@@ -108,6 +111,12 @@ impl Format {
             what: "the same, version 3: with times",
             binary: false,
             make: Make::Exporter(|e| Ok(Box::new(iolog::Iolog::new(true, e.text.terminal)))),
+        },
+        Format {
+            name: "otlp",
+            what: "spans with their calls and layers as child spans, OTLP as lines of JSON",
+            binary: false,
+            make: Make::Spans,
         },
         Format {
             name: "folded",
@@ -250,6 +259,7 @@ pub fn export(
             selection,
             text,
         })?,
+        Make::Spans => return otlp::write(db, meta, selection, out, progress),
         Make::Profile(kind) => return profile::write(db, meta, kind, selection, out, progress),
         Make::Page => return Err(ExportError::Page),
     };

@@ -278,6 +278,10 @@ fn drift_of_the_wall_clock_is_spread() {
     };
     assert_eq!(clock.set_ns(), 50_000_000);
     assert_eq!(clock.monotonic_of(PYTHON_AT), START);
+    for at in (-5..1005).map(|second| START + second * SECOND) {
+        let back = clock.monotonic_of(clock.realtime_of(at));
+        assert!((back - at).abs() <= 1, "{at} {back}");
+    }
     assert_eq!(clock.monotonic_of(PYTHON_AT - 10), START - 10);
     let middle = PYTHON_AT + 500 * SECOND + 25_000_000;
     assert_eq!(clock.monotonic_of(middle), START + 500 * SECOND);

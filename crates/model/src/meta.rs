@@ -358,6 +358,21 @@ impl Clock {
         monotonic.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 
+    /// The wall clock, nanoseconds since 1970, at a time of CLOCK_MONOTONIC: what
+    /// [`Clock::monotonic_of`] leads back from.
+    pub fn realtime_of(&self, monotonic_ns: i64) -> i64 {
+        let since = i128::from(monotonic_ns) - i128::from(self.start_monotonic_ns);
+        let drift = match self.end_monotonic_ns {
+            Some(end) if end > self.start_monotonic_ns => {
+                let length = i128::from(end) - i128::from(self.start_monotonic_ns);
+                i128::from(self.set_ns()) * since.clamp(0, length) / length
+            }
+            _ => 0,
+        };
+        let realtime = i128::from(self.start_realtime_ns) + since + drift;
+        realtime.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+    }
+
     /// By how much the wall clock went faster than CLOCK_MONOTONIC from the start to the end,
     /// nanoseconds: a large number means that it was set, or that the machine was suspended.
     pub fn set_ns(&self) -> i64 {
