@@ -5,12 +5,23 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{PoisonError, RwLock};
 
 use fathom_session::{SessionWriter, WriterOptions, repair};
 use fathom_testkit::meta;
 
 use super::*;
 use crate::scenario::Scenario;
+
+/// A process that is being started has the locks of all sessions until it executes its program: to
+/// others these sessions seem to be recorded still.
+static STARTS: RwLock<()> = RwLock::new(());
+
+/// Runs a program while no session is being written.
+fn ran(command: &mut Command) -> bool {
+    let _alone = STARTS.write().unwrap_or_else(PoisonError::into_inner);
+    command.status().unwrap().success()
+}
 
 /// A session with something for several rules, and an odd number of nanoseconds.
 fn record(dir: &Path, syncs: i64) -> SessionWriter {
@@ -50,6 +61,7 @@ struct Prepared {
 
 impl Prepared {
     fn new() -> Self {
+        let _none = STARTS.read().unwrap_or_else(PoisonError::into_inner);
         let temp = tempfile::tempdir().unwrap();
         let dir = temp.path().join("s.fathom");
         close(record(&dir, 101), 803);
@@ -128,15 +140,7 @@ fn part(dir: &Path) -> PathBuf {
 /// As `cp` with these options.
 fn copy(from: &Path, options: &str) -> PathBuf {
     let to = from.with_extension("copy");
-    let mut cp = Command::new("cp");
-    assert!(
-        cp.arg(options)
-            .arg(from)
-            .arg(&to)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(ran(Command::new("cp").arg(options).args([from, &to])));
     to
 }
 
@@ -364,8 +368,7 @@ fn what_is_no_file_is_refused_with_a_word() {
     prepared.is_refused("large");
     fs::remove_file(prepared.file()).unwrap();
     // Reading a pipe would wait for a writer.
-    let made = Command::new("mkfifo").arg(prepared.file()).status();
-    assert!(made.unwrap().success());
+    assert!(ran(Command::new("mkfifo").arg(prepared.file())));
     prepared.is_refused("a pipe");
     fs::remove_file(prepared.file()).unwrap();
     fs::create_dir_all(prepared.file().join("x")).unwrap();
