@@ -268,3 +268,43 @@ fn sums_by_name() {
         ]
     );
 }
+
+/// Of twenty requests two wait for the device: the layer is named, and the rest is as usual.
+#[test]
+fn slow_spans_differ_in_a_layer() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let names = [
+        "http1", "http2", "http3", "http4", "http5", "http6", "http7", "http8", "http9", "http10",
+        "http11", "http12", "http13", "http14", "http15", "http16", "http17", "http18", "http19",
+        "http20",
+    ];
+    let (mut all, mut calls, mut slices) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, name) in (0..).zip(names) {
+        let (at, slow) = (i * 10_000, i % 10 == 7);
+        let waited = if slow { 2_000 } else { 0 };
+        all.push(Span::new(name, at, at + 100 + waited));
+        calls.push(Call::new("read", at + 10, 40 + waited).by(100, T));
+        slices.push((i + 1, "syscall", "read", at + 10, 40, 0));
+        if slow {
+            slices.push((i + 1, "block", "vda", at + 20, waited, 1));
+        }
+    }
+    // Too few of a name, and one without calls.
+    all.push(Span::new("sql1", 900_000, 900_500));
+    files
+        .add(&sample::syscalls(1, &calls))
+        .add(&sample::slices(&slices))
+        .add(&spans(&all));
+    assert_eq!(
+        rows(
+            &files,
+            "SELECT * REPLACE (round(share, 3) AS share) FROM slow_spans"
+        ),
+        [
+            "shop,http,block,10,2,0,2000,2000,1.0",
+            "shop,http,outside,10,2,60,60,0,0.0",
+            "shop,http,syscall,10,2,40,40,0,0.0",
+        ]
+    );
+}
