@@ -3,8 +3,8 @@
 --
 -- service: Name of the service.
 -- name: Name of the spans.
--- layer: As in slices; outside: the time of the spans that is in no call of theirs, such as the
---   application itself, and spans inside of them.
+-- layer: As in slices; outside: the time of the spans that is in no call of theirs: page faults, the
+--   application itself, waits outside of calls, and spans inside of them.
 -- usual_spans: Spans in the faster half.
 -- slow_spans: Spans in the slowest tenth.
 -- usual_ns: Time of one of the usual spans in the layer and not in deeper layers, nanoseconds, on average.
