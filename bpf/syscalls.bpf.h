@@ -402,7 +402,8 @@ static __noinline bool data_call(struct task_state *state, struct call_record *c
 /* Whether the descriptor of a call stands for a stream socket. */
 static __always_inline bool is_stream_socket(struct call_record *call, bool has_flags)
 {
-	enum { MESSAGE_FLAGS = MSG_OOB | MSG_PEEK | MSG_ERRQUEUE };
+	/* With MSG_TRUNC bytes of a stream are dropped, and the buffer stays as it was. */
+	enum { MESSAGE_FLAGS = MSG_OOB | MSG_PEEK | MSG_TRUNC | MSG_ERRQUEUE };
 	struct file *file = file_of_fd(current_task(), call->fd);
 	if (!file || !call->file || (has_flags && call->aux & MESSAGE_FLAGS))
 		return false;

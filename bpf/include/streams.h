@@ -16,7 +16,7 @@
 
 /* include/linux/socket.h */
 enum { AF_INET = 2, AF_INET6 = 10, AF_UNIX = 1, SOCK_STREAM = 1, IPPROTO_TCP = 6 };
-enum { MSG_OOB = 1, MSG_PEEK = 2, MSG_ERRQUEUE = 0x2000 };
+enum { MSG_OOB = 1, MSG_PEEK = 2, MSG_TRUNC = 0x20, MSG_ERRQUEUE = 0x2000 };
 /* include/uapi/asm-generic/fcntl.h */
 #if defined(__TARGET_ARCH_x86)
 enum { O_DIRECT = 040000 };

@@ -54,8 +54,8 @@ fn read(path: &Path) -> String {
 }
 
 /// Waits for a file that the server makes.
-const WAIT: &str =
-    "until_there() { for i in $(seq 600); do [ -e \"$1\" ] && return; sleep 0.1; done; exit 9; }";
+const WAIT: &str = "until_there() { until_true [ -e \"$1\" ]; }
+        until_true() { for i in $(seq 600); do \"$@\" && return; sleep 0.1; done; exit 9; }";
 
 #[test]
 fn redis_commands_are_those_that_the_server_counts() {
@@ -143,7 +143,7 @@ fn postgresql_statements_are_those_that_the_server_counts() {
         initdb -D data -A trust -N >init 2>&1
         postgres -D data -k $PWD -c listen_addresses= -c shared_preload_libraries=pg_stat_statements >log 2>&1 &
         until_there .s.PGSQL.5432
-        until psql -c 'SELECT 1' >/dev/null 2>&1; do sleep 0.1; done
+        until_true psql -c 'SELECT 1' >/dev/null 2>&1
         psql -qc 'CREATE EXTENSION pg_stat_statements'
         pgbench -i -q -s 1 2>/dev/null
         psql -qc 'SELECT pg_stat_statements_reset()' >/dev/null
@@ -222,7 +222,7 @@ fn http_requests_are_those_of_the_log() {
 CONF
         nginx -c $PWD/conf &
         until_there pid
-        until curl -s -o /dev/null http://127.0.0.1:18341/a.txt; do sleep 0.1; done
+        until_true curl -s -o /dev/null http://127.0.0.1:18341/a.txt
         ab -q -k -n 400 -c 4 http://127.0.0.1:18341/a.txt?x=secret >keep
         ab -q -n 100 -c 3 http://127.0.0.1:18341/large.bin >close
         curl -s -o /dev/null http://127.0.0.1:18341/absent http://127.0.0.1:18341/absent
@@ -276,10 +276,11 @@ CONF
 /// A script with a server of five files, and a client that gets each.
 fn files_over_http(port: u16) -> String {
     format!(
-        "mkdir www
+        "{WAIT}
+        mkdir www
         for i in 1 2 3 4 5; do echo $i >www/file$i.txt; done
         python3 -m http.server -d www -b 127.0.0.1 {port} 2>log &
-        until curl -s -o /dev/null http://127.0.0.1:{port}/; do sleep 0.1; done
+        until_true curl -s -o /dev/null http://127.0.0.1:{port}/
         for i in 1 2 3 4 5; do curl -s http://127.0.0.1:{port}/file$i.txt >>out; done
         kill $!
         wait || true"
@@ -405,7 +406,7 @@ fn mysql_statements_are_those_of_the_client() {
         mariadbd --no-defaults --datadir=$PWD/data --user=root --skip-networking --socket=$PWD/sock >log 2>&1 &
         until_there sock
         client='mariadb --no-defaults --skip-ssl -u root -S sock'
-        until $client -e 'SELECT 1' >/dev/null 2>&1; do sleep 0.1; done
+        until_true $client -e 'SELECT 1' >/dev/null 2>&1
         $client -e 'CREATE DATABASE d; CREATE TABLE d.t (a INT PRIMARY KEY, b TEXT)'
         for i in $(seq 100); do echo \"INSERT INTO d.t VALUES ($i, 'text $i');\"; done | $client
         for i in $(seq 50); do echo \"SELECT b FROM d.t WHERE a = $i;\"; done | $client >out

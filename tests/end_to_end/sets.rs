@@ -108,6 +108,7 @@ fn record(scratch: &Scratch, boots: [&str; 2]) -> (Recording, Recording) {
         .run()
         .must_exit(0);
     let server = server.wait().must_exit(0);
+    assert_eq!((client.complete().lost, server.complete().lost), (0, 0));
     (server, client)
 }
 
@@ -260,7 +261,9 @@ fn sessions_of_one_boot_need_no_messages() {
     );
     let start_ns = &meta(&server.session)["clock"]["start_monotonic_ns"];
     assert_eq!(&member["started_at_ns"], start_ns);
-    for traffic in summary["traffic"].as_array().unwrap() {
+    let traffic = summary["traffic"].as_array().unwrap();
+    assert_eq!(traffic.len(), 2);
+    for traffic in traffic {
         assert_eq!(
             (&traffic["messages"], &traffic["before_sent"]),
             (&REQUESTS.into(), &0.into())

@@ -164,8 +164,8 @@ fn report_set(args: &ReportArgs) -> Result<u8, Failure> {
             "--format html takes one session: make a page for each member of the set"
         )));
     }
-    let opened = set::open(&args.session)?;
-    let summary = Summary::of(&opened).map_err(Failure::input)?;
+    let mut opened = set::open(&args.session)?;
+    let summary = Summary::of(&mut opened).map_err(Failure::input)?;
     let members = opened.members().map(|(member, session)| {
         Ok(MemberReport {
             host: member.host.clone(),

@@ -4,7 +4,6 @@ use std::io::{IsTerminal, Write};
 
 use anyhow::{Context, bail};
 use fathom_model::escape;
-use fathom_model::set::Member;
 use fathom_path::{CriticalPath, Scope};
 use fathom_query::{Db, Limits, joined_rid, joined_tid};
 use fathom_session::{Session, SessionSet, on_latest};
@@ -18,7 +17,7 @@ use crate::{analysis, set};
 /// Runs `critical-path` and returns the exit status.
 pub fn run(args: &CriticalPathArgs) -> Result<u8, Failure> {
     let path = match SessionSet::is_set(&args.session) {
-        true => path_in_set(&set::open(&args.session)?, args).map_err(Failure::input)?,
+        true => path_in_set(set::open(&args.session)?, args).map_err(Failure::input)?,
         false => {
             let mut session = analysis::open(&args.session)?;
             on_latest(&mut session, |session| path(session, args)).map_err(Failure::input)?
@@ -54,28 +53,30 @@ pub fn path(session: &Session, args: &CriticalPathArgs) -> Result<CriticalPath, 
 }
 
 /// The path that options ask for, across the hosts of a set.
-fn path_in_set(set: &SessionSet, args: &CriticalPathArgs) -> Result<CriticalPath, anyhow::Error> {
-    let members: Vec<(&Member, &Session)> = set.members().collect();
+fn path_in_set(
+    mut set: SessionSet,
+    args: &CriticalPathArgs,
+) -> Result<CriticalPath, anyhow::Error> {
+    let hosts: Vec<String> = set
+        .members()
+        .map(|(member, _)| member.host.clone())
+        .collect();
+    let db = Db::open_joined(&mut set, &Limits::default())?;
     // Times are on the clock of the reference, whose start counts.
-    let (_, reference) = members.first().context("the set is empty")?;
+    let (_, reference) = set.members().next().context("the set is empty")?;
     let scope = scope(reference, args, |id| {
-        let hosts = || members.iter().map(|(member, _)| member.host.as_str());
         let Some(host) = &id.host else {
             bail!("in a set, ids need a host: HOST:{}", id.number);
         };
-        let member = hosts().position(|known| known == host);
-        let known = || escape::text(&hosts().collect::<Vec<_>>().join(", ")).into_owned();
+        let member = hosts.iter().position(|known| known == host);
+        let known = || escape::text(&hosts.join(", ")).into_owned();
         member.with_context(|| format!("no host {} in the set: {}", escape::text(host), known()))
     })?;
-    let db = Db::open_joined(set, Limits::default())?;
-    let clocks = members
-        .iter()
+    let members = set
+        .members()
         .map(|(member, session)| (session.meta(), &member.clock.map));
-    Ok(CriticalPath::gather_set(
-        &db,
-        &clocks.collect::<Vec<_>>(),
-        scope,
-    )?)
+    let members: Vec<_> = members.collect();
+    Ok(CriticalPath::gather_set(&db, &members, scope)?)
 }
 
 /// The number of the only session.
@@ -95,9 +96,12 @@ fn scope(
     let clock = &session.meta().clock;
     let (from_ns, until_ns) = analysis::window(args.from.as_deref(), args.until.as_deref(), clock)?;
     match (&args.request, &args.thread) {
-        (Some(id), _) => Ok(Scope::Request(joined_rid(member(id)?, id.number))),
+        (Some(id), _) => {
+            let rid = joined_rid(member(id)?, id.number);
+            Ok(Scope::Request(rid.context("no request has this number")?))
+        }
         (None, Some(id)) => Ok(Scope::Thread {
-            tid: joined_tid(member(id)?, id.number),
+            tid: joined_tid(member(id)?, id.number).context("no thread has this number")?,
             from_ns,
             until_ns,
         }),

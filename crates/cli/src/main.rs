@@ -49,6 +49,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use fathom_model::escape;
 
 use crate::args::{Action, Arguments};
 
@@ -109,7 +110,8 @@ fn main() -> ExitCode {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
             if !failure.is_broken_pipe() {
-                eprintln!("fathom: {failure}");
+                // A message may name what another user has written.
+                eprintln!("fathom: {}", escape::lines(&failure.to_string()));
             }
             ExitCode::from(failure.status())
         }

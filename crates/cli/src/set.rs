@@ -50,7 +50,7 @@ pub struct MemberDiagnosis {
 
 /// Runs `set` and returns the exit status.
 pub fn run(args: &SetArgs) -> Result<u8, Failure> {
-    let set = match (&args.sessions[..], &args.output) {
+    let mut set = match (&args.sessions[..], &args.output) {
         ([path], None) if SessionSet::is_set(Path::new(path)) => open(Path::new(path))?,
         (_, None) => {
             return Err(Failure::input(anyhow::anyhow!(
@@ -60,11 +60,12 @@ pub fn run(args: &SetArgs) -> Result<u8, Failure> {
         (sessions, Some(output)) => {
             let named: Vec<Named> = sessions.iter().map(|text| named(text)).collect();
             let set = fathom_set::build(&named).map_err(Failure::input)?;
+            warn(&set);
             write_set(output, set.meta().clone(), args.force).map_err(Failure::input)?;
             set
         }
     };
-    let summary = Summary::of(&set).map_err(Failure::input)?;
+    let summary = Summary::of(&mut set).map_err(Failure::input)?;
     let out = match args.format {
         SessionsFormat::Json => json(&summary)?,
         SessionsFormat::Text => text(&summary),
@@ -99,12 +100,17 @@ fn named(text: &OsStr) -> Named {
 /// Opens a set and prints the problems of its sessions.
 pub fn open(path: &Path) -> Result<SessionSet, Failure> {
     let set = SessionSet::open(path).map_err(Failure::input)?;
+    warn(&set);
+    Ok(set)
+}
+
+/// Prints the problems of the sessions.
+fn warn(set: &SessionSet) {
     for (member, session) in set.members() {
         for problem in session.problems() {
             eprintln!("fathom: {}: {problem}", escape::text(&member.host));
         }
     }
-    Ok(set)
 }
 
 /// The summary for a terminal.
@@ -144,7 +150,11 @@ pub fn text(summary: &Summary) -> String {
         .iter()
         .filter(|member| !member.note.is_empty())
     {
-        out.push_str(&format!("\n{}: {}.\n", cell(&member.host), member.note));
+        out.push_str(&format!(
+            "\n{}: {}.\n",
+            cell(&member.host),
+            cell(&member.note)
+        ));
     }
     if summary.traffic.is_empty() {
         return out;

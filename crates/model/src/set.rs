@@ -119,6 +119,12 @@ impl ClockMap {
         }
     }
 
+    /// Whether segments are in order, and rates are of clocks.
+    pub fn is_sound(&self) -> bool {
+        let rates = self.segments.iter().all(|s| s.rate.abs() < 0.1);
+        rates && self.segments.is_sorted_by(|a, b| a.from_ns < b.from_ns)
+    }
+
     /// The time on the other clock.
     pub fn apply(&self, at_ns: i64) -> i64 {
         let later = self.segments.partition_point(|s| s.from_ns <= at_ns);
@@ -207,6 +213,17 @@ mod tests {
         assert_eq!(map.apply(2_001_000), 6_999_000);
         assert_eq!(ClockMap::default().apply(77), 77);
         assert_eq!(ClockMap::line(0, -7, 0.0).apply(77), 70);
+    }
+
+    #[test]
+    fn maps_that_cannot_be_of_clocks() {
+        assert!(bent().is_sound() && ClockMap::default().is_sound());
+        for rate in [0.2, -0.2, f64::NAN, f64::INFINITY] {
+            assert!(!ClockMap::line(0, 0, rate).is_sound(), "{rate}");
+        }
+        let mut map = bent();
+        map.segments.reverse();
+        assert!(!map.is_sound());
     }
 
     #[test]

@@ -82,11 +82,17 @@ impl CriticalPath {
             .map(|(meta, map)| map.apply(meta.clock.start_monotonic_ns));
         let ends = members.iter().map(|(meta, map)| {
             let end = meta.clock.end_monotonic_ns;
-            map.apply(end.unwrap_or(meta.clock.start_monotonic_ns))
+            end.map(|end| map.apply(end))
         });
+        // Of recordings that go on, or whose recorder was killed, the last row.
+        let ends: Option<Vec<i64>> = ends.collect();
+        let end_ns = match ends {
+            Some(ends) => ends.into_iter().max(),
+            None => queries::last_end(db)?,
+        };
         let recording = Recording {
             start_ns: starts.clone().min().unwrap_or(0),
-            end_ns: ends.max().unwrap_or(0),
+            end_ns: end_ns.unwrap_or(0),
             coverage: Coverage {
                 older_ns: starts.max().unwrap_or(0),
                 complete: members

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use duckdb::{Config, Connection, InterruptHandle};
 use fathom_model::meta::SessionMeta;
@@ -29,6 +30,10 @@ use crate::{
 const EXACT_PERCENTILES: u64 = 20_000_000;
 /// Bytes of the memory limit per call: percentiles use at most half of the limit.
 const EXACT_BYTES: u64 = 40;
+
+/// Tries to open a set whose sessions change, and the time between them.
+const TRIES: u32 = 6;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Computes the path of a call of table function `critical_path` in the session that a database was
 /// opened on.
@@ -120,16 +125,41 @@ impl Db {
         Self::several(set, false, limits)
     }
 
-    /// Opens the sessions of `set` for critical paths: tables syscalls, faults, waits, processes, block
+    /// Opens `set`, or its newest state when sessions change meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Db::open_set`], and [`QueryError::Worker`] if a session is gone.
+    pub fn open_set_latest(set: &mut SessionSet, limits: &Limits) -> Result<Self, QueryError> {
+        Self::latest(set, false, limits)
+    }
+
+    /// Opens the newest state of `set` for critical paths: tables syscalls, faults, waits, processes, block
     /// and losses have the rows of all of them. Ids of threads and requests are unique
     /// ([`crate::joined_tid`], [`crate::joined_rid`]), and waits for the network that a thread of
     /// another session ended name it in `cause_id`, with the end of its send in `caused_at_ns`.
     ///
     /// # Errors
     ///
-    /// The errors of [`Db::open_parts`].
-    pub fn open_joined(set: &SessionSet, limits: Limits) -> Result<Self, QueryError> {
-        Self::several(set, true, limits)
+    /// The errors of [`Db::open_set_latest`].
+    pub fn open_joined(set: &mut SessionSet, limits: &Limits) -> Result<Self, QueryError> {
+        Self::latest(set, true, limits)
+    }
+
+    fn latest(set: &mut SessionSet, joined: bool, limits: &Limits) -> Result<Self, QueryError> {
+        let mut tries = TRIES;
+        loop {
+            tries -= 1;
+            match Self::several(set, joined, limits.clone()) {
+                // Parts of a recording in progress have been merged meanwhile.
+                Err(error) if error.may_be_stale() && tries > 0 => {
+                    std::thread::sleep(PAUSE);
+                    let refreshed = set.refresh();
+                    refreshed.map_err(|e| QueryError::Worker(e.to_string()))?;
+                }
+                opened => return opened,
+            }
+        }
     }
 
     fn several(set: &SessionSet, joined: bool, limits: Limits) -> Result<Self, QueryError> {

@@ -21,14 +21,27 @@ pub(crate) fn schema(member: usize) -> String {
 const TID_BITS: u32 = 32;
 const RID_BITS: u32 = 48;
 
-/// The id of a thread of a member where threads of all members are together.
-pub fn joined_tid(member: usize, tid: i64) -> i64 {
-    tid + ((member as i64) << TID_BITS)
+/// The id of a thread of a member where threads of all members are together; `None` if no thread has
+/// such an id.
+pub fn joined_tid(member: usize, tid: i64) -> Option<i64> {
+    (0..1 << TID_BITS)
+        .contains(&tid)
+        .then(|| first_tid(member) + tid)
 }
 
 /// The same of a request.
-pub fn joined_rid(member: usize, rid: i64) -> i64 {
-    rid + ((member as i64) << RID_BITS)
+pub fn joined_rid(member: usize, rid: i64) -> Option<i64> {
+    (0..1 << RID_BITS)
+        .contains(&rid)
+        .then(|| first_rid(member) + rid)
+}
+
+fn first_tid(member: usize) -> i64 {
+    (member as i64) << TID_BITS
+}
+
+fn first_rid(member: usize) -> i64 {
+    (member as i64) << RID_BITS
 }
 
 /// The member of a joined thread.
@@ -60,9 +73,8 @@ pub(crate) fn join(connection: &Connection, hosts: &[&str]) -> Result<(), QueryE
     run(&format!(
         "CREATE SCHEMA {JOINED}; CREATE TABLE {JOINED}.causes AS {causes}"
     ))?;
-    let tid =
-        |of: &str, member: usize| format!("({of}::BIGINT + {}) AS {of}", joined_tid(member, 0));
-    let rid = |member: usize| format!("(rid + {}) AS rid", joined_rid(member, 0));
+    let tid = |of: &str, member: usize| format!("({of}::BIGINT + {}) AS {of}", first_tid(member));
+    let rid = |member: usize| format!("(rid + {}) AS rid", first_rid(member));
     for table in [
         "syscalls",
         "faults",
@@ -79,7 +91,7 @@ pub(crate) fn join(connection: &Connection, hosts: &[&str]) -> Result<(), QueryE
                 "processes" => format!("SELECT * REPLACE ({own}) FROM {from}"),
                 "waits" => {
                     let numbers = hosts.iter().enumerate().map(|(number, host)| {
-                        let first = joined_tid(number, 0);
+                        let first = first_tid(number);
                         format!("WHEN {} THEN {first} ", sql_string(host))
                     });
                     let sender = format!("CASE from_host {}END", numbers.collect::<String>());
@@ -93,8 +105,8 @@ pub(crate) fn join(connection: &Connection, hosts: &[&str]) -> Result<(), QueryE
                             c.caused_at_ns
                         FROM {from} AS w LEFT JOIN {JOINED}.causes AS c
                             ON c.host = {host} AND c.tid = w.tid AND c.ts_ns = w.ts_ns",
-                        first = joined_tid(member, 0),
-                        request = joined_rid(member, 0),
+                        first = first_tid(member),
+                        request = first_rid(member),
                         host = sql_string(host),
                     )
                 }

@@ -23,6 +23,13 @@ const ENDS: &str = "ends AS (
     JOIN ends AS b ON a.host <> b.host AND a.address = b.to_address AND a.port = b.to_port
         AND a.to_address = b.address AND a.to_port = b.port
     WHERE NOT regexp_matches(a.address, '^(127\\.|::1$)')
+        -- Both ends of such a connection are on one host, whose inner network others may have, too.
+        AND NOT EXISTS (
+            FROM ends AS c WHERE c.host = a.host AND a.address = c.to_address AND a.port = c.to_port
+                AND a.to_address = c.address AND a.to_port = c.port)
+        AND NOT EXISTS (
+            FROM ends AS c WHERE c.host = b.host AND b.address = c.to_address AND b.port = c.to_port
+                AND b.to_address = c.address AND b.to_port = c.port)
 )";
 
 /// Names of the calls of two kinds, for a list in SQL.
@@ -41,8 +48,8 @@ pub fn between_hosts() -> String {
             FROM syscalls AS s JOIN pairs AS p ON s.host = p.from_host AND s.file_id = p.from_file
             WHERE s.bytes > 0 AND s.file_offset IS NOT NULL AND s.syscall IN ({})
         ), receives AS (
-            SELECT p.*, s.file_offset + s.bytes - 1 AS last_byte, s.bytes,
-                s.ts_ns + s.dur_ns AS received_ns
+            SELECT p.*, bounded(s.file_offset::HUGEINT + s.bytes - 1) AS last_byte, s.bytes,
+                bounded(s.ts_ns::HUGEINT + s.dur_ns) AS received_ns
             FROM syscalls AS s JOIN pairs AS p ON s.host = p.to_host AND s.file_id = p.to_file
             WHERE s.bytes > 0 AND s.file_offset IS NOT NULL AND s.dur_ns IS NOT NULL
                 AND s.syscall IN ({})
@@ -51,7 +58,7 @@ pub fn between_hosts() -> String {
         FROM receives AS r
         ASOF JOIN sends AS s ON s.from_host = r.from_host AND s.from_file = r.from_file
             AND s.at <= r.last_byte
-        WHERE s.at + s.bytes > r.last_byte",
+        WHERE s.at::HUGEINT + s.bytes > r.last_byte",
         calls([Kind::Send, Kind::Write]),
         calls([Kind::Receive, Kind::Read]),
     )
@@ -66,19 +73,19 @@ pub(crate) fn causes_of_waits() -> String {
     format!(
         "WITH {ENDS}, sends AS (
             SELECT p.from_host, p.from_file, s.tid AS from_tid, s.file_offset AS at, s.bytes,
-                s.ts_ns AS sent_ns, s.ts_ns + s.dur_ns AS caused_at_ns
+                s.ts_ns AS sent_ns, bounded(s.ts_ns::HUGEINT + s.dur_ns) AS caused_at_ns
             FROM syscalls AS s JOIN pairs AS p ON s.host = p.from_host AND s.file_id = p.from_file
             WHERE s.bytes > 0 AND s.file_offset IS NOT NULL AND s.dur_ns IS NOT NULL
                 AND s.syscall IN ({})
         ), receives AS (
-            SELECT s.host, s.tid, s.ts_ns + s.dur_ns AS received_ns, s.file_offset AS at, p.from_host,
+            SELECT s.host, s.tid, bounded(s.ts_ns::HUGEINT + s.dur_ns) AS received_ns, s.file_offset AS at, p.from_host,
                 p.from_file
             FROM syscalls AS s
             JOIN flows AS f ON f.host = s.host AND f.file_id = s.file_id
             LEFT JOIN pairs AS p ON s.host = p.to_host AND s.file_id = p.to_file
             WHERE s.bytes > 0 AND s.dur_ns IS NOT NULL AND s.syscall IN ({})
         ), network AS (
-            SELECT host, tid, ts_ns, woken_at_ns, ts_ns + dur_ns AS ended_ns FROM waits
+            SELECT host, tid, ts_ns, woken_at_ns, bounded(ts_ns::HUGEINT + dur_ns) AS ended_ns FROM waits
             WHERE cause = 'network' AND cause_id IS NULL AND woken_at_ns IS NOT NULL
                 AND dur_ns IS NOT NULL
         ), received AS (
@@ -90,7 +97,7 @@ pub(crate) fn causes_of_waits() -> String {
         FROM received AS r
         ASOF JOIN sends AS s ON s.from_host = r.from_host AND s.from_file = r.from_file
             AND s.at <= r.at
-        WHERE s.at + s.bytes > r.at AND s.sent_ns <= r.woken_at_ns",
+        WHERE s.at::HUGEINT + s.bytes > r.at AND s.sent_ns <= r.woken_at_ns",
         calls([Kind::Send, Kind::Write]),
         calls([Kind::Receive, Kind::Read]),
     )

@@ -45,9 +45,10 @@ fn is_time(column: &Column) -> bool {
 /// A time on the clock that `clock` leads to, as [`ClockMap::apply`] computes it.
 fn on_clock(clock: &ClockMap, time: &str) -> String {
     let line = |s: &Segment| {
-        let since = format!("({time} - {})", s.from_ns);
+        // Of more bits than the column: a time that cannot be must not fail the query.
+        let since = format!("({time}::HUGEINT - {})", s.from_ns);
         format!(
-            "({} + {since} + round({since} * {:e})::BIGINT)",
+            "bounded({} + {since} + round({since} * {:e})::HUGEINT)",
             s.to_ns, s.rate
         )
     };

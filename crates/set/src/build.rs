@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use fathom_model::meta::SessionMeta;
+use fathom_model::meta::{Clock, SessionMeta};
 use fathom_model::set::{ClockMap, Member, MemberClock, Method, SET_VERSION, SetMeta};
 use fathom_query::{Db, Limits, QueryError, fetch, messages};
 use fathom_session::{Session, SessionError, SessionSet};
@@ -74,8 +74,39 @@ pub fn build(named: &[Named]) -> Result<SessionSet, SetError> {
     };
     // Each on its own clock until they are related.
     let apart = SessionSet::new(meta.clone(), sessions.clone());
-    let evidence = gather(&apart)?;
-    let clocks = relate(&sessions, &hosts, &evidence);
+    let mut apart = apart;
+    let (evidence, ends) = gather(&mut apart)?;
+    let sessions: Vec<Session> = apart
+        .members()
+        .map(|(_, session)| session.clone())
+        .collect();
+    let windows: Vec<Window> = sessions
+        .iter()
+        .zip(&ends)
+        .map(|(session, end)| {
+            let clock = &session.meta().clock;
+            let end = clock
+                .end_monotonic_ns
+                .or(*end)
+                .unwrap_or(clock.start_monotonic_ns);
+            (clock.start_monotonic_ns, end.max(clock.start_monotonic_ns))
+        })
+        .collect();
+    // Once more, as each relation is to hold as long as any of the sessions lasts.
+    let first = relate(&sessions, &hosts, &evidence, &windows);
+    let all = first
+        .iter()
+        .zip(&windows)
+        .map(|(clock, (from, until))| (clock.map.apply(*from), clock.map.apply(*until)));
+    let all = all.fold((i64::MAX, i64::MIN), |a, b| (a.0.min(b.0), a.1.max(b.1)));
+    let windows: Vec<Window> = first
+        .iter()
+        .map(|clock| {
+            let back = clock.map.inverse();
+            (back.apply(all.0), back.apply(all.1))
+        })
+        .collect();
+    let clocks = relate(&sessions, &hosts, &evidence, &windows);
     let mut meta = meta;
     for (member, clock) in meta.members.iter_mut().zip(clocks) {
         member.clock = clock;
@@ -109,16 +140,30 @@ fn names(named: &[Named], sessions: &[Session]) -> Result<Vec<String>, SetError>
     }
 }
 
-/// The messages between members on different clocks: of the pair (a, b), a before b, those from a
-/// to b are forth.
-fn gather(set: &SessionSet) -> Result<BTreeMap<(usize, usize), Evidence>, SetError> {
+/// Times of a clock, nanoseconds: first and last.
+type Window = (i64, i64);
+/// The messages between pairs of members (a, b), a before b: those from a to b are forth.
+type Messages = BTreeMap<(usize, usize), Evidence>;
+
+/// The messages between members, and the last call of each member, on its own clock.
+fn gather(set: &mut SessionSet) -> Result<(Messages, Vec<Option<i64>>), SetError> {
+    let db = Db::open_set_latest(set, &Limits::default())?;
     let hosts: Vec<&str> = set
         .members()
         .map(|(member, _)| member.host.as_str())
         .collect();
     let place = |host: &str| hosts.iter().position(|known| *known == host);
-    let mut evidence: BTreeMap<(usize, usize), Evidence> = BTreeMap::new();
-    let db = Db::open_set(set, Limits::default())?;
+    let mut ends = vec![None; hosts.len()];
+    let last = "SELECT host, max(bounded(ts_ns::HUGEINT + coalesce(dur_ns, 0))) AS ended_at_ns
+        FROM syscalls GROUP BY host";
+    fetch::rows(&db, last, |row| {
+        let member = place(&row.text("host")?).and_then(|member| ends.get_mut(member));
+        if let Some(end) = member {
+            *end = row.get("ended_at_ns")?;
+        }
+        Ok(())
+    })?;
+    let mut evidence = Messages::new();
     fetch::rows(&db, &messages::between_hosts(), |row| {
         let ends = (place(&row.text("from_host")?), place(&row.text("to_host")?));
         let (sent_ns, received_ns) = (row.int("sent_ns")?, row.int("received_ns")?);
@@ -132,7 +177,7 @@ fn gather(set: &SessionSet) -> Result<BTreeMap<(usize, usize), Evidence>, SetErr
         }
         Ok(())
     })?;
-    Ok(evidence)
+    Ok((evidence, ends))
 }
 
 /// A relation between the clocks of two members.
@@ -146,10 +191,9 @@ struct Link {
 }
 
 /// How good a chain of links is: the weakest method, then the sum of the errors.
-type Rank = (Method2, i64);
-type Method2 = u8;
+type Rank = (u8, i64);
 
-fn rank(method: Method) -> Method2 {
+fn rank(method: Method) -> u8 {
     match method {
         Method::Reference | Method::SameBoot => 0,
         Method::Messages => 1,
@@ -161,18 +205,19 @@ fn rank(method: Method) -> Method2 {
 fn relate(
     sessions: &[Session],
     hosts: &[String],
-    evidence: &BTreeMap<(usize, usize), Evidence>,
+    evidence: &Messages,
+    windows: &[Window],
 ) -> Vec<MemberClock> {
     let mut links = BTreeMap::new();
     for a in 0..sessions.len() {
         for b in a + 1..sessions.len() {
-            let (Some(one), Some(other)) = (sessions.get(a), sessions.get(b)) else {
+            let (Some(one), Some(other), Some(window)) =
+                (sessions.get(a), sessions.get(b), windows.get(a))
+            else {
                 continue;
             };
-            links.insert(
-                (a, b),
-                link(one.meta(), other.meta(), evidence.get(&(a, b))),
-            );
+            let messages = evidence.get(&(a, b));
+            links.insert((a, b), link(one.meta(), other.meta(), messages, *window));
         }
     }
     let mut clocks: Vec<Option<(Rank, MemberClock)>> = vec![None; sessions.len()];
@@ -238,7 +283,12 @@ fn relate(
 }
 
 /// The relation between two clocks.
-fn link(a: &SessionMeta, b: &SessionMeta, evidence: Option<&Evidence>) -> Link {
+fn link(
+    a: &SessionMeta,
+    b: &SessionMeta,
+    evidence: Option<&Evidence>,
+    (from_ns, until_ns): Window,
+) -> Link {
     let boot = &a.host.boot_id;
     if !boot.is_empty() && *boot == b.host.boot_id {
         return Link {
@@ -251,9 +301,8 @@ fn link(a: &SessionMeta, b: &SessionMeta, evidence: Option<&Evidence>) -> Link {
     }
     let none = Evidence::default();
     let evidence = evidence.unwrap_or(&none);
-    let clock = &a.clock;
-    let end = clock.end_monotonic_ns.unwrap_or(clock.start_monotonic_ns);
-    let note = match evidence.relate(clock.start_monotonic_ns, end) {
+    let (first, last) = evidence.extent().unwrap_or((from_ns, until_ns));
+    let note = match evidence.relate(from_ns.min(first), until_ns.max(last)) {
         Ok(relation) => {
             return Link {
                 method: Method::Messages,
@@ -275,27 +324,38 @@ fn link(a: &SessionMeta, b: &SessionMeta, evidence: Option<&Evidence>) -> Link {
              suspended"
         }
     };
-    let wall = |meta: &SessionMeta| {
-        let clock = &meta.clock;
-        ClockMap::line(clock.start_monotonic_ns, clock.start_realtime_ns, {
-            let length = clock.end_monotonic_ns.unwrap_or(0) - clock.start_monotonic_ns;
-            match length > 0 {
-                true => clock.set_ns() as f64 / length as f64,
-                false => 0.0,
-            }
-        })
+    let length = |clock: &Clock| {
+        let end = clock.end_monotonic_ns.unwrap_or(clock.start_monotonic_ns);
+        end.saturating_sub(clock.start_monotonic_ns).max(0)
     };
-    let error_ns = a.clock.wall_error_ns.zip(b.clock.wall_error_ns);
-    let error_ns = error_ns.map(|(a, b)| a.saturating_add(b));
-    let unknown = match error_ns {
-        Some(_) => "",
-        None => "; no service keeps the wall clock of both in step, so no bound is known",
+    let wall = |clock: &Clock| {
+        let rate = match length(clock) {
+            0 => 0.0,
+            length => clock.set_ns() as f64 / length as f64,
+        };
+        ClockMap::line(clock.start_monotonic_ns, clock.start_realtime_ns, rate)
+    };
+    // More than the kernel slews a clock by: it was set, or the machine slept, at some time.
+    let was_set = |clock: &Clock| {
+        clock.set_ns().unsigned_abs() > length(clock).unsigned_abs() / 1000 + 1_000_000
+    };
+    let errors = a.clock.wall_error_ns.zip(b.clock.wall_error_ns);
+    let (error_ns, unknown) = match errors {
+        _ if was_set(&a.clock) || was_set(&b.clock) => (
+            None,
+            "; a wall clock was set meanwhile, so no bound is known",
+        ),
+        Some((a, b)) => (Some(a.saturating_add(b)), ""),
+        None => (
+            None,
+            "; no service keeps the wall clock of both in step, so no bound is known",
+        ),
     };
     Link {
         method: Method::WallClock,
         messages: evidence.messages(),
         error_ns,
         note: format!("{note}{unknown}"),
-        map: wall(a).then(&wall(b).inverse()),
+        map: wall(&a.clock).then(&wall(&b.clock).inverse()),
     }
 }

@@ -66,9 +66,9 @@ impl Summary {
     /// The summary of a set.
     ///
     /// # Errors
-    /// The errors of [`Db::open_set`] and [`Db::run`].
-    pub fn of(set: &SessionSet) -> Result<Self, QueryError> {
-        let db = Db::open_set(set, Limits::default())?;
+    /// The errors of [`Db::open_set_latest`] and [`Db::run`].
+    pub fn of(set: &mut SessionSet) -> Result<Self, QueryError> {
+        let db = Db::open_set_latest(set, &Limits::default())?;
         let members = set.members().map(|(member, session)| {
             let (meta, clock) = (session.meta(), &member.clock);
             let first = clock.map.segments.first();

@@ -197,6 +197,7 @@ pub(super) fn shorten(text: &mut String, most: usize) {
         let end = (0..=most).rev().find(|at| text.is_char_boundary(*at));
         text.truncate(end.unwrap_or(0));
         text.push('…');
+        text.shrink_to_fit();
     }
 }
 

@@ -308,13 +308,18 @@ fn status_line(line: &[u8]) -> Option<(u16, &[u8])> {
 }
 
 /// The path of a target, and the query behind it.
-fn path_of(target: &[u8]) -> (&[u8], Option<&[u8]>) {
+pub(super) fn path_of(target: &[u8]) -> (&[u8], Option<&[u8]>) {
     let schemes = [&b"http://"[..], b"https://"];
     let absolute = schemes.iter().find_map(|s| target.strip_prefix(*s));
     let target = match absolute {
         Some(rest) => {
-            let path = rest.iter().position(|b| *b == b'/');
-            path.and_then(|at| rest.get(at..)).unwrap_or(b"/")
+            let end = rest.iter().position(|b| matches!(b, b'/' | b'?'));
+            let behind = end.and_then(|at| rest.get(at..)).unwrap_or_default();
+            match behind.first() {
+                Some(b'/') => behind,
+                // A query without a path.
+                _ => return (b"/", behind.get(1..)),
+            }
         }
         None => target,
     };

@@ -279,9 +279,10 @@ impl Postgresql {
     /// Keeps the statement of a name, or of a portal.
     fn remember(&mut self, prepared: bool, name: &[u8], statement: Statement) {
         let names = [self.portals.len(), self.statements.len()];
-        let text = statement.text.as_ref().map_or(0, String::len);
-        let bytes = 128 + name.len() + statement.name.len() + text;
-        // A statement that is replaced still counts, until all are forgotten.
+        let size = |statement: &Statement| {
+            let text = statement.text.as_ref().map_or(0, String::len);
+            128 + name.len() + statement.name.len() + text
+        };
         if names.iter().any(|n| *n >= MAX_NAMES) || self.held > MAX_HELD {
             self.statements.clear();
             self.portals.clear();
@@ -291,9 +292,9 @@ impl Postgresql {
             true => &mut self.statements,
             false => &mut self.portals,
         };
-        if of.insert(name.to_vec(), statement).is_none() {
-            self.held += bytes;
-        }
+        self.held += size(&statement);
+        let replaced = of.insert(name.to_vec(), statement);
+        self.held = self.held.saturating_sub(replaced.as_ref().map_or(0, size));
     }
 }
 

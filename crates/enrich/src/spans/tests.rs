@@ -508,3 +508,15 @@ fn requests_without_responses_are_bounded() {
     }
     assert!(script.flow.bytes() < 2 << 20);
 }
+
+#[test]
+fn no_part_of_a_query_is_a_path() {
+    let path = |target: &'static str| super::http::path_of(target.as_bytes());
+    let of = |path: &'static str, query: Option<&'static str>| {
+        (path.as_bytes(), query.map(str::as_bytes))
+    };
+    assert_eq!(path("/a?b=/c"), of("/a", Some("b=/c")));
+    assert_eq!(path("http://host/a"), of("/a", None));
+    assert_eq!(path("https://host"), of("/", None));
+    assert_eq!(path("http://host?x=/secret"), of("/", Some("x=/secret")));
+}

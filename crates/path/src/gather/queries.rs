@@ -33,6 +33,11 @@ pub(super) fn recording(db: &Db, meta: &SessionMeta) -> Result<(i64, i64), Query
     if let Some(end_ns) = clock.end_monotonic_ns {
         return Ok((start_ns, end_ns));
     }
+    Ok((start_ns, last_end(db)?.unwrap_or(start_ns)))
+}
+
+/// The end of the last call or wait.
+pub(super) fn last_end(db: &Db) -> Result<Option<i64>, QueryError> {
     let ends = rows(
         db,
         "SELECT greatest(
@@ -40,10 +45,7 @@ pub(super) fn recording(db: &Db, meta: &SessionMeta) -> Result<(i64, i64), Query
              (SELECT max(ts_ns + coalesce(dur_ns, 0)) FROM waits))::BIGINT AS ended",
         |row| row.get::<Option<i64>>("ended"),
     )?;
-    Ok((
-        start_ns,
-        ends.first().copied().flatten().unwrap_or(start_ns),
-    ))
+    Ok(ends.first().copied().flatten())
 }
 
 /// When the first process started.

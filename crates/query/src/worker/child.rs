@@ -69,7 +69,8 @@ pub fn serve(find_path: FindPath) -> Result<(), Broken> {
     std::thread::Builder::new()
         .name("parent-watch".into())
         .spawn(confine::end_with_parent)?;
-    let opened = Opened::open(path, limits, find_path).and_then(|opened| {
+    let opened = same_dirs(path, &dirs).and_then(|()| Opened::open(path, limits, find_path));
+    let opened = opened.and_then(|opened| {
         let limited = confined.limit_memory(memory_bytes);
         limited.map_err(|e| QueryError::Worker(format!("its memory cannot be limited: {e}")))?;
         Ok(opened)
@@ -89,6 +90,16 @@ pub fn serve(find_path: FindPath) -> Result<(), Broken> {
         }
     }
     Ok(())
+}
+
+/// Refuses a set that has changed since the parent named the directories of its sessions, which are
+/// what this process may read.
+fn same_dirs(path: &Path, dirs: &[&Path]) -> Result<(), QueryError> {
+    match fathom_session::dirs_of(path) {
+        Ok(now) if now == dirs => Ok(()),
+        Ok(_) => Err(QueryError::Worker("the set has changed; try again".into())),
+        Err(e) => Err(QueryError::Worker(e.to_string())),
+    }
 }
 
 fn next(input: &mut File) -> Result<Option<Ask>, Broken> {
@@ -138,7 +149,7 @@ impl Sessions {
     fn refresh(&mut self) -> Result<(), SessionError> {
         match self {
             Self::One(session) => session.refresh(),
-            Self::Set(set) => set.sessions_mut().iter_mut().try_for_each(Session::refresh),
+            Self::Set(set) => set.refresh(),
         }
     }
 
@@ -146,22 +157,7 @@ impl Sessions {
     fn db(&mut self, limits: &Limits) -> Result<Db, QueryError> {
         match self {
             Self::One(session) => Db::open_latest(session, limits),
-            Self::Set(set) => {
-                let mut tries = TRIES;
-                loop {
-                    tries -= 1;
-                    match Db::open_set(set, limits.clone()) {
-                        // Parts of a recording in progress have been merged meanwhile.
-                        Err(error) if error.may_be_stale() && tries > 0 => {
-                            std::thread::sleep(PAUSE);
-                            let mut sessions = set.sessions_mut().iter_mut();
-                            let refreshed = sessions.try_for_each(Session::refresh);
-                            refreshed.map_err(|e| QueryError::Worker(e.to_string()))?;
-                        }
-                        opened => return opened,
-                    }
-                }
-            }
+            Self::Set(set) => Db::open_set_latest(set, limits),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::{Component, Path, PathBuf};
 
+use fathom_model::escape::text;
 use fathom_model::set::{Member, SET_VERSION, SetMeta};
 
 use crate::disk::dir::open_regular;
@@ -19,6 +20,8 @@ const BEGINNING: &[u8] = b"{\n  \"set_version\": ";
 /// A set of sessions, opened.
 #[derive(Clone, Debug)]
 pub struct SessionSet {
+    /// Its file; empty if it has none yet.
+    path: PathBuf,
     meta: SetMeta,
     sessions: Vec<Session>,
 }
@@ -42,25 +45,47 @@ impl SessionSet {
     /// taken its place.
     pub fn open(path: &Path) -> Result<Self, SessionError> {
         let meta = read(path)?;
-        let sessions = meta.members.iter().map(|member| {
-            let dir = resolve(path, &member.path);
-            let session = Session::open(&dir)?;
-            match session.meta().id == member.session {
-                true => Ok(session),
-                false => Err(SessionError::OtherMember {
-                    set: path.to_owned(),
-                    host: fathom_model::escape::text(&member.host).into_owned(),
-                    path: dir,
-                }),
-            }
-        });
+        let members = meta.members.iter();
+        let sessions = members.map(|member| Session::open(&resolve(path, &member.path)));
         let sessions = sessions.collect::<Result<_, _>>()?;
-        Ok(Self { meta, sessions })
+        let set = Self {
+            path: path.to_owned(),
+            meta,
+            sessions,
+        };
+        set.is_as_made()?;
+        Ok(set)
+    }
+
+    /// Looks again, for sessions that are being recorded.
+    ///
+    /// # Errors
+    /// The errors of [`Session::refresh`], and [`SessionError::OtherMember`].
+    pub fn refresh(&mut self) -> Result<(), SessionError> {
+        self.sessions.iter_mut().try_for_each(Session::refresh)?;
+        self.is_as_made()
+    }
+
+    /// Whether each session is the one that the set was made of.
+    fn is_as_made(&self) -> Result<(), SessionError> {
+        let other = |(member, session): &(&Member, &Session)| member.session != session.meta().id;
+        match self.members().find(other) {
+            None => Ok(()),
+            Some((member, session)) => Err(SessionError::OtherMember {
+                set: self.path.clone(),
+                host: text(&member.host).into_owned(),
+                path: session.dir().to_owned(),
+            }),
+        }
     }
 
     /// A set that has no file yet, of sessions in the order of its members.
     pub fn new(meta: SetMeta, sessions: Vec<Session>) -> Self {
-        Self { meta, sessions }
+        Self {
+            path: PathBuf::new(),
+            meta,
+            sessions,
+        }
     }
 
     /// The contents of the file.
@@ -71,11 +96,6 @@ impl SessionSet {
     /// The sessions with what the set says of each, the reference first.
     pub fn members(&self) -> impl Iterator<Item = (&Member, &Session)> {
         self.meta.members.iter().zip(&self.sessions)
-    }
-
-    /// The same to refresh them.
-    pub fn sessions_mut(&mut self) -> &mut [Session] {
-        &mut self.sessions
     }
 }
 
@@ -113,12 +133,27 @@ fn read(path: &Path) -> Result<SetMeta, SessionError> {
     if !json.starts_with(BEGINNING) {
         return Err(damaged("it is not a set of sessions".to_owned()));
     }
-    let meta: SetMeta = serde_json::from_slice(&json).map_err(|e| damaged(e.to_string()))?;
+    let meta: SetMeta =
+        serde_json::from_slice(&json).map_err(|e| damaged(text(&e.to_string()).into_owned()))?;
     if meta.set_version != SET_VERSION {
         return Err(damaged(format!(
             "it has version {}, this fathom reads version {SET_VERSION}",
             meta.set_version
         )));
+    }
+    // The file may be another user's: its paths and names are shown in messages.
+    let printable = |path: &Path| path.to_str().is_some_and(|path| text(path) == path);
+    if !meta.members.iter().all(|member| printable(&member.path)) {
+        return Err(damaged(
+            "a path of a member has characters that control terminals".to_owned(),
+        ));
+    }
+    if !meta
+        .members
+        .iter()
+        .all(|member| member.clock.map.is_sound())
+    {
+        return Err(damaged("a clock of a member is none".to_owned()));
     }
     let hosts = meta.members.iter().map(|member| member.host.as_str());
     let distinct: std::collections::BTreeSet<&str> = hosts.collect();
@@ -152,6 +187,12 @@ pub fn write_set(path: &Path, mut meta: SetMeta, force: bool) -> Result<(), Sess
     for member in &mut meta.members {
         let whole = fs::canonicalize(&member.path);
         let whole = whole.map_err(SessionError::io("open", &member.path))?;
+        if whole.to_str().is_none_or(|path| text(path) != path) {
+            return Err(SessionError::NotASession {
+                path: member.path.clone(),
+                reason: "a set cannot name it: its path is not UTF-8 or has control characters",
+            });
+        }
         member.path = match whole.strip_prefix(&beside) {
             Ok(inside) => inside.to_owned(),
             Err(_) => whole,
