@@ -79,15 +79,15 @@ fn parts(selection: &Selection, from_ns: i64, until_ns: i64) -> String {
             SELECT * FROM syscalls
             WHERE ts_ns >= {from_ns} AND ts_ns < {until_ns} AND {}
         )
-        SELECT own.*, 0::BIGINT AS depth, c.syscall AS name, NULL::VARCHAR AS layer, c.ts_ns,
+        SELECT * FROM (SELECT own.*, 0::BIGINT AS depth, c.syscall AS name, NULL::VARCHAR AS layer, c.ts_ns,
             coalesce(c.dur_ns, 0) AS dur_ns, c.path, c.file_offset, c.size, c.bytes, c.errno,
             call_failed(c.syscall, c.errno)::INTEGER::BIGINT AS failed
         FROM chosen AS c JOIN own USING (rid)
         UNION ALL
         SELECT own.*, s.depth::BIGINT, s.name, s.layer, s.ts_ns, s.dur_ns, NULL, NULL, NULL, NULL, NULL, 0
         FROM slices AS s JOIN own USING (rid) JOIN (SELECT rid FROM chosen) USING (rid)
-        WHERE s.depth > 0
-        ORDER BY service, pid, rid, depth = 0 DESC, ts_ns, depth",
+        WHERE s.depth > 0)
+        ORDER BY service, pid, rid, layer IS NOT NULL, ts_ns, depth",
         selection.sql()
     )
 }
