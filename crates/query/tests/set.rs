@@ -53,7 +53,8 @@ fn member(host: &str, session: &Session, map: ClockMap) -> Member {
 
 /// Half a second earlier, 100 ppm faster; and from the middle of the calls on slower.
 fn bent(middle_ns: i64) -> ClockMap {
-    let first = ClockMap::line(sample::START, sample::START - 500_000_000, 1e-4);
+    let from_ns = middle_ns - 1_000_000_000;
+    let first = ClockMap::line(from_ns, from_ns - 500_000_000, 1e-4);
     let to_ns = first.apply(middle_ns);
     let mut segments = first.segments;
     segments.push(Segment {
