@@ -44,8 +44,9 @@ export default function Spans() {
 	if (!hasRows(about, "spans")) {
 		return (
 			<Empty title="No spans">
-				Spans are the requests of an application, as it traced them itself with OpenTelemetry. Add them to a closed
-				session: <code>fathom import --into {about.id} spans.jsonl</code>
+				Spans are the requests of an application. <code>fathom record --spans all</code> finds them on its sockets. If
+				it traces them itself with OpenTelemetry, add them to a closed session:{" "}
+				<code>fathom import --into {about.id} spans.jsonl</code>
 			</Empty>
 		);
 	}
