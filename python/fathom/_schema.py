@@ -438,5 +438,6 @@ VIEWS: list[str] = [
     "span_calls",
     "by_span_layer",
     "by_span_name",
+    "slow_spans",
     "thread_states",
 ]

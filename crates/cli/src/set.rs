@@ -129,7 +129,11 @@ pub fn text(summary: &Summary) -> String {
         let error = match (member.clock, member.error_ns) {
             (Method::Reference | Method::SameBoot, _) => "none".to_string(),
             (_, None) => "unknown".to_string(),
-            (_, Some(error)) => format!("±{}", units::duration(error)),
+            (_, Some(error)) => {
+                let inner = member.error_in_messages_ns.filter(|inner| *inner < error);
+                let inner = inner.map(|ns| format!(", ±{} between messages", units::duration(ns)));
+                format!("±{}{}", units::duration(error), inner.unwrap_or_default())
+            }
         };
         let rate = match member.clock {
             Method::Messages | Method::WallClock => format!("{:+.3} ppm", member.rate_ppm),

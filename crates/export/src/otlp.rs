@@ -7,9 +7,10 @@
 
 use std::io::Write;
 
+use fathom_model::ids::spread;
 use fathom_model::meta::SessionMeta;
+use fathom_query::Db;
 use fathom_query::fetch::{self, Row};
-use fathom_query::{Db, QueryError};
 use serde_json::Value;
 
 use crate::error::Result;
@@ -94,21 +95,12 @@ fn parts(selection: &Selection, from_ns: i64, until_ns: i64) -> String {
 
 /// Calls `take` with each row; returns how many there were.
 fn each(db: &Db, sql: &str, mut take: impl FnMut(&Row<'_>) -> Result<()>) -> Result<u64> {
-    let (mut rows, mut failed) = (0, None);
-    let read = fetch::rows(db, sql, |row| {
+    let mut rows = 0;
+    fetch::each(db, sql, |row| {
         rows += 1;
-        take(&row).map_err(|error| {
-            failed = Some(error);
-            QueryError::Interrupted
-        })
-    });
-    match (read, failed) {
-        (_, Some(error)) => Err(error),
-        (read, None) => {
-            read?;
-            Ok(rows)
-        }
-    }
+        take(&row)
+    })?;
+    Ok(rows)
 }
 
 fn count(db: &Db, sql: &str) -> Result<u64> {
@@ -298,14 +290,6 @@ fn kind(name: &str) -> i64 {
     ];
     let at = names.iter().position(|known| *known == name);
     at.map_or(0, |at| at as i64)
-}
-
-/// Another number for each number.
-fn spread(number: u64) -> u64 {
-    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
 }
 
 /// A list of attributes that is being written.

@@ -14,6 +14,7 @@ pub mod container;
 pub mod errno;
 pub mod escape;
 pub mod failure;
+pub mod ids;
 pub mod kind;
 pub mod layers;
 pub mod library;

@@ -70,13 +70,33 @@ pub struct MemberClock {
     pub via: Option<String>,
     /// Messages that it rests on.
     pub messages: u64,
-    /// Largest error of a time within the session, nanoseconds; null if no bound is known.
+    /// Largest error of a time while any session of the set lasts, nanoseconds; null if no bound is
+    /// known.
     pub error_ns: Option<i64>,
+    /// The same between the first and the last message; null if the relation does not rest on
+    /// messages alone.
+    #[serde(default)]
+    pub error_in_messages_ns: Option<i64>,
     /// Why it is no better; empty if nothing is to be said.
     #[serde(default)]
     pub note: String,
     /// The relation.
     pub map: ClockMap,
+}
+
+impl MemberClock {
+    /// The clock of the reference.
+    pub fn reference() -> Self {
+        Self {
+            method: Method::Reference,
+            via: None,
+            messages: 0,
+            error_ns: Some(0),
+            error_in_messages_ns: Some(0),
+            note: String::new(),
+            map: ClockMap::default(),
+        }
+    }
 }
 
 /// A relation between two clocks: a straight line for each segment of time.

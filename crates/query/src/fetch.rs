@@ -108,6 +108,27 @@ macro_rules! read_row {
     };
 }
 
+/// Calls `take` with each row of `sql`, as they come.
+///
+/// # Errors
+/// If the query fails, and the errors of `take`.
+pub fn each<E: From<QueryError>>(
+    db: &Db,
+    sql: &str,
+    mut take: impl FnMut(Row<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    for batch in db.query(sql)? {
+        let batch = batch?;
+        for index in 0..batch.num_rows() {
+            take(Row {
+                batch: &batch,
+                index,
+            })?;
+        }
+    }
+    Ok(())
+}
+
 /// Each row of `sql`, made into a `T`.
 ///
 /// # Errors
@@ -118,14 +139,9 @@ pub fn rows<T>(
     mut make: impl FnMut(Row<'_>) -> Result<T, QueryError>,
 ) -> Result<Vec<T>, QueryError> {
     let mut out = Vec::new();
-    for batch in db.query(sql)? {
-        let batch = batch?;
-        for index in 0..batch.num_rows() {
-            out.push(make(Row {
-                batch: &batch,
-                index,
-            })?);
-        }
-    }
+    each(db, sql, |row| {
+        out.push(make(row)?);
+        Ok::<_, QueryError>(())
+    })?;
     Ok(out)
 }

@@ -45,6 +45,7 @@ fn member(host: &str, session: &Session, map: ClockMap) -> Member {
             via: None,
             messages: 0,
             error_ns: None,
+            error_in_messages_ns: None,
             note: String::new(),
             map,
         },

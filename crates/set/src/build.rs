@@ -53,19 +53,11 @@ pub fn build(named: &[Named]) -> Result<SessionSet, SetError> {
             return Err(SetError::Twice(session.dir().to_owned()));
         }
     }
-    let own = || MemberClock {
-        method: Method::Reference,
-        via: None,
-        messages: 0,
-        error_ns: Some(0),
-        note: String::new(),
-        map: ClockMap::default(),
-    };
     let members = hosts.iter().zip(&sessions).map(|(host, session)| Member {
         host: host.clone(),
         path: session.dir().to_owned(),
         session: session.meta().id.clone(),
-        clock: own(),
+        clock: MemberClock::reference(),
     });
     let meta = SetMeta {
         set_version: SET_VERSION,
@@ -156,15 +148,15 @@ fn gather(set: &mut SessionSet) -> Result<(Messages, Vec<Option<i64>>), SetError
     let mut ends = vec![None; hosts.len()];
     let last = "SELECT host, max(bounded(ts_ns::HUGEINT + coalesce(dur_ns, 0))) AS ended_at_ns
         FROM syscalls GROUP BY host";
-    fetch::rows(&db, last, |row| {
+    fetch::each(&db, last, |row| {
         let member = place(&row.text("host")?).and_then(|member| ends.get_mut(member));
         if let Some(end) = member {
             *end = row.get("ended_at_ns")?;
         }
-        Ok(())
+        Ok::<_, QueryError>(())
     })?;
     let mut evidence = Messages::new();
-    fetch::rows(&db, &messages::between_hosts(), |row| {
+    fetch::each(&db, &messages::between_hosts(), |row| {
         let ends = (place(&row.text("from_host")?), place(&row.text("to_host")?));
         let (sent_ns, received_ns) = (row.int("sent_ns")?, row.int("received_ns")?);
         let (Some(from), Some(to)) = ends else {
@@ -175,7 +167,7 @@ fn gather(set: &mut SessionSet) -> Result<(Messages, Vec<Option<i64>>), SetError
             true => pair.forth(sent_ns, received_ns),
             false => pair.back(sent_ns, received_ns),
         }
-        Ok(())
+        Ok::<_, QueryError>(())
     })?;
     Ok((evidence, ends))
 }
@@ -185,6 +177,7 @@ struct Link {
     method: Method,
     messages: u64,
     error_ns: Option<i64>,
+    error_in_messages_ns: Option<i64>,
     note: String,
     /// From the first one's clock to the second one's.
     map: ClockMap,
@@ -223,15 +216,7 @@ fn relate(
     let mut clocks: Vec<Option<(Rank, MemberClock)>> = vec![None; sessions.len()];
     let mut open: BTreeSet<(Rank, usize)> = BTreeSet::new();
     if let Some(first) = clocks.first_mut() {
-        let own = MemberClock {
-            method: Method::Reference,
-            via: None,
-            messages: 0,
-            error_ns: Some(0),
-            note: String::new(),
-            map: ClockMap::default(),
-        };
-        *first = Some(((0, 0), own));
+        *first = Some(((0, 0), MemberClock::reference()));
         open.insert(((0, 0), 0));
     }
     while let Some((best, from)) = open.pop_first() {
@@ -245,10 +230,8 @@ fn relate(
             let Some(link) = links.get(&(from.min(to), from.max(to))) else {
                 continue;
             };
-            let error_ns = near
-                .error_ns
-                .zip(link.error_ns)
-                .map(|(a, b)| a.saturating_add(b));
+            let sum = |a: Option<i64>, b: Option<i64>| Some(a?.saturating_add(b?));
+            let error_ns = sum(near.error_ns, link.error_ns);
             let rank = (best.0.max(rank(link.method)), error_ns.unwrap_or(i64::MAX));
             if place.as_ref().is_some_and(|(known, _)| *known <= rank) {
                 continue;
@@ -268,6 +251,7 @@ fn relate(
                 via: (from != 0).then(|| hosts.get(from).cloned().unwrap_or_default()),
                 messages: link.messages,
                 error_ns,
+                error_in_messages_ns: sum(near.error_in_messages_ns, link.error_in_messages_ns),
                 note: link.note.clone(),
                 map: here.then(&near.map),
             };
@@ -295,6 +279,7 @@ fn link(
             method: Method::SameBoot,
             messages: evidence.map_or(0, Evidence::messages),
             error_ns: Some(0),
+            error_in_messages_ns: Some(0),
             note: String::new(),
             map: ClockMap::default(),
         };
@@ -308,6 +293,7 @@ fn link(
                 method: Method::Messages,
                 messages: evidence.messages(),
                 error_ns: Some(relation.error_ns),
+                error_in_messages_ns: Some(relation.error_in_messages_ns),
                 note: String::new(),
                 map: relation.map,
             };
@@ -355,6 +341,7 @@ fn link(
         method: Method::WallClock,
         messages: evidence.messages(),
         error_ns,
+        error_in_messages_ns: None,
         note: format!("{note}{unknown}"),
         map: wall(&a.clock).then(&wall(&b.clock).inverse()),
     }

@@ -35,8 +35,10 @@ pub struct MemberSummary {
     pub via: Option<String>,
     /// Messages that the relation rests on.
     pub messages: u64,
-    /// Bound of the error of its times, nanoseconds; null if none is known.
+    /// Bound of the error of its times while any session lasts, nanoseconds; null if none is known.
     pub error_ns: Option<i64>,
+    /// The same between the first and the last message; null without messages.
+    pub error_in_messages_ns: Option<i64>,
     /// By how much its clock goes slower than the reference's at the start, parts per million.
     pub rate_ppm: f64,
     /// Why the relation is no better; empty if nothing is to be said.
@@ -82,6 +84,7 @@ impl Summary {
                 via: clock.via.clone(),
                 messages: clock.messages,
                 error_ns: clock.error_ns,
+                error_in_messages_ns: clock.error_in_messages_ns,
                 rate_ppm: first.map_or(0.0, |segment| segment.rate * 1e6),
                 note: clock.note.clone(),
             }

@@ -20,6 +20,7 @@ mod tests;
 
 use fathom_model::abi::DataCallRecord;
 use fathom_model::batch::{Batch, NULL_I32};
+use fathom_model::ids::spread;
 use fathom_model::protocols::Protocols;
 use fathom_model::tables::{SpanRow, SpanRows};
 use fathom_model::{StrId, StringTable};
@@ -367,14 +368,6 @@ fn begin(exchange: &mut Exchange, serves: bool, serving: &mut HashMap<u32, Vec<(
             .or_default()
             .push((exchange.span, exchange.trace));
     }
-}
-
-/// Another number for each number but 0, and never 0.
-fn spread(number: u64) -> u64 {
-    let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
 }
 
 /// Attributes as a JSON object, named as OpenTelemetry names them.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fathom_model::meta::SessionMeta;
-use fathom_query::fetch::{Row, rows};
+use fathom_query::fetch::{each, rows};
 use fathom_query::{Db, QueryError};
 
 use crate::name::Names;
@@ -195,23 +195,4 @@ pub(super) fn calls(
         Ok::<_, QueryError>(())
     })?;
     Ok((count <= MAX_CALLS).then_some(calls))
-}
-
-/// Calls `take` with each row, as they come.
-pub(super) fn each<E: From<QueryError>>(
-    db: &Db,
-    sql: &str,
-    mut take: impl FnMut(Row<'_>) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut failed = None;
-    let read = rows(db, sql, |row| {
-        take(row).map_err(|error| {
-            failed = Some(error);
-            QueryError::Interrupted
-        })
-    });
-    match (read, failed) {
-        (_, Some(error)) => Err(error),
-        (read, None) => read.map(|_: Vec<()>| ()).map_err(E::from),
-    }
 }

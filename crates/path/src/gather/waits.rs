@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fathom_query::fetch::{Row, rows};
+use fathom_query::fetch::{Row, each, rows};
 use fathom_query::{Db, QueryError};
 
-use super::queries::{each, list};
+use super::queries::list;
 use crate::PathError;
 use crate::name::Names;
 use crate::rows::{Life, Rows, Thread, Wait};
