@@ -1,12 +1,10 @@
 import { useMemo } from "react";
-import { colorOf } from "../../lib/color";
 import { bytes, count, duration, exact, exactDuration, visible } from "../../lib/format";
 import { archive } from "../../state/server";
-import { useTheme } from "../../state/theme";
-import { Link } from "../link";
 import { Panel, Shown } from "../panel";
 import { useSql } from "../query/useSql";
-import { Path, Swatch, Text } from "../text";
+import { Text } from "../text";
+import { CallTable } from "./CallTable";
 import { chainOf, chainSql, fileName, type LibraryCall, madeOf, madeSql } from "./library";
 
 /** Nested library calls are recorded up to a depth of 8. */
@@ -103,7 +101,6 @@ function said(size: number): string {
 }
 
 function MadeCalls({ id, rid }: { id: number; rid: number }) {
-	const theme = useTheme();
 	const answer = useSql(madeSql(id, MADE), MADE);
 	const calls = useMemo(() => (answer.data ? madeOf(answer.data) : []), [answer.data]);
 	const begin = calls[0]?.t ?? 0;
@@ -119,44 +116,7 @@ function MadeCalls({ id, rid }: { id: number; rid: number }) {
 					</p>
 					{all > 1 ? (
 						<div className="library-calls">
-							<table className="figures fitted neighbors">
-								<thead>
-									<tr>
-										<th className="number">Start</th>
-										<th>Call</th>
-										<th className="number">Duration</th>
-										<th className="number">Bytes</th>
-										<th>Path</th>
-									</tr>
-								</thead>
-								<tbody>
-									{calls.map((call) => (
-										<tr key={call.rid} aria-current={call.rid === rid ? "true" : undefined}>
-											<td className="number quiet" title={exactDuration(call.t - begin)}>
-												+{duration(call.t - begin)}
-											</td>
-											<td>
-												<Swatch color={colorOf("syscall", call.syscall, theme)} />{" "}
-												{call.rid === rid ? (
-													<b>{call.syscall}</b>
-												) : (
-													<Link to={{ view: "request", rid: call.rid }}>{call.syscall}</Link>
-												)}
-												{call.errno ? <span className="faint"> {call.errno}</span> : null}
-											</td>
-											<td className="number" title={exactDuration(call.dur)}>
-												{duration(call.dur)}
-											</td>
-											<td className="number" title={`${exact(call.bytes)} bytes`}>
-												{call.bytes > 0 ? bytes(call.bytes) : ""}
-											</td>
-											<td>
-												<Path of={call.path} />
-											</td>
-										</tr>
-									))}
-								</tbody>
-							</table>
+							<CallTable calls={calls} since={begin} current={rid} />
 						</div>
 					) : null}
 				</>

@@ -5,11 +5,10 @@ import type { Filter } from "../../api/types";
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
 import { useSql } from "../../components/query/useSql";
-import { Path, Swatch, Text } from "../../components/text";
-import { colorOf } from "../../lib/color";
-import { bytes, count, duration, exact, exactDuration } from "../../lib/format";
+import { CallTable } from "../../components/request/CallTable";
+import { Text } from "../../components/text";
+import { count, duration, exactDuration } from "../../lib/format";
 import { nameText } from "../../lib/spans";
-import { useTheme } from "../../state/theme";
 import type { TimeWindow } from "../../state/url";
 import { type Counting, callsOf, callsSql, type Instance, membersOf, traceSql, treeOf } from "./spans";
 
@@ -20,7 +19,6 @@ const CALLS = 500;
 const ROOM = 0.1;
 
 export function OneSpan({ span, counting }: { span: Instance; counting: Counting }) {
-	const theme = useTheme();
 	const trace = useSql(traceSql(span.trace, TRACE), TRACE);
 	const members = useMemo(() => (trace.data ? treeOf(membersOf(trace.data)) : []), [trace.data]);
 	const answer = useSql(callsSql(span.trace, span.id, counting, CALLS), CALLS);
@@ -103,47 +101,19 @@ export function OneSpan({ span, counting }: { span: Instance; counting: Counting
 				>
 					{() => (
 						<div className="spans-calls">
-							<table className="figures fitted">
-								<thead>
-									<tr>
-										<th className="number">Start</th>
-										<th>Call</th>
-										<th className="number">Duration</th>
-										<th className="number">Bytes</th>
-										{counting === "all" ? <th>In</th> : null}
-										<th>Path</th>
-									</tr>
-								</thead>
-								<tbody>
-									{calls.map((call) => (
-										<tr key={call.rid}>
-											<td className="number quiet" title={exactDuration(call.t - span.t)}>
-												+{duration(call.t - span.t)}
-											</td>
-											<td>
-												<Swatch color={colorOf("syscall", call.syscall, theme)} />{" "}
-												<Link to={{ view: "request", rid: call.rid }} title="Where its time went">
-													{call.syscall}
-												</Link>
-											</td>
-											<td className="number" title={exactDuration(call.dur)}>
-												{duration(call.dur)}
-											</td>
-											<td className="number" title={`${exact(call.bytes)} bytes`}>
-												{call.bytes > 0 ? bytes(call.bytes) : ""}
-											</td>
-											{counting === "all" ? (
-												<td className="quiet spans-in">
-													<Text of={nameText({ name: call.span })} />
-												</td>
-											) : null}
-											<td>
-												<Path of={call.path} />
-											</td>
-										</tr>
-									))}
-								</tbody>
-							</table>
+							<CallTable
+								calls={calls}
+								since={span.t}
+								more={
+									counting === "all"
+										? {
+												title: "In",
+												className: "quiet spans-in",
+												of: (call) => <Text of={nameText({ name: call.span })} />,
+											}
+										: undefined
+								}
+							/>
 						</div>
 					)}
 				</Shown>
