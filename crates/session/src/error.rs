@@ -63,6 +63,15 @@ pub enum SessionError {
         members: String,
     },
 
+    /// A set cannot be understood.
+    #[error("{} is damaged: {reason}; make the set again with fathom set", path.display())]
+    DamagedSet {
+        /// The file.
+        path: PathBuf,
+        /// The defect.
+        reason: String,
+    },
+
     /// A session of a set is not where it was.
     #[error("{}: member {host} is another session than {}; make the set again with fathom set", set.display(), path.display())]
     OtherMember {

@@ -29,6 +29,8 @@ use fathom_model::kind::Kind as Purpose;
 use fathom_model::syscalls::Class;
 use fathom_model::tables::{SyscallRow, SyscallRows};
 use fathom_model::{StrId, StringTable};
+use linux_raw_sys::general::{S_IFMT, S_IFSOCK};
+use linux_raw_sys::net::{MSG_ERRQUEUE, MSG_OOB, MSG_PEEK};
 
 use crate::files::positions::Positions;
 use crate::layers::requests::{Key, Kind};
@@ -49,9 +51,7 @@ use plan::{PLANS, Plan};
 const MAX_SPARE: usize = 2;
 
 /// Flags of calls whose bytes are in no place of the stream.
-const MSG_OOB: u32 = 1;
-const MSG_PEEK: u32 = 2;
-const MSG_ERRQUEUE: u32 = 0x2000;
+const IN_NO_PLACE: u32 = MSG_OOB | MSG_PEEK | MSG_ERRQUEUE;
 
 /// Whether calls of this purpose receive bytes; `None` if they move none in one direction.
 fn direction(purpose: Purpose) -> Option<bool> {
@@ -232,8 +232,7 @@ impl Calls {
             self.spans.closed(r.file, r.pid, known);
             return;
         }
-        let in_no_place = MSG_OOB | MSG_PEEK | MSG_ERRQUEUE;
-        if bytes <= 0 || plan.class == Class::Socket && r.aux & in_no_place != 0 {
+        if bytes <= 0 || plan.class == Class::Socket && r.aux & IN_NO_PLACE != 0 {
             return;
         }
         let times = (r.ts_ns, call.ended_at_ns());
@@ -251,10 +250,9 @@ impl Calls {
 
     /// The record of a file came: what is remembered of it may be old.
     pub(crate) fn file(&mut self, record: &FileRecord, known: &mut Known) {
-        const SOCKET: u32 = 0o140000;
         self.strings.forget_file(record.handle);
         self.flows.file(record);
-        let is_socket = record.mode & 0o170000 == SOCKET;
+        let is_socket = record.mode & S_IFMT == S_IFSOCK;
         self.spans.file(record.handle, record.ino, is_socket, known);
     }
 

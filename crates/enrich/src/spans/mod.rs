@@ -100,6 +100,9 @@ impl Spans {
 
     /// The handle `handle` stands for the file with inode `ino`.
     pub(crate) fn file(&mut self, handle: u32, ino: u64, is_socket: bool, known: &mut Known) {
+        if self.protocols.is_empty() {
+            return;
+        }
         if self
             .flows
             .get(&handle)

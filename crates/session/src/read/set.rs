@@ -40,7 +40,7 @@ impl SessionSet {
     /// Opens the set at `path` and each of its sessions.
     ///
     /// # Errors
-    /// [`SessionError::Io`] and [`SessionError::Damaged`] about the file, the errors of
+    /// [`SessionError::Io`] and [`SessionError::DamagedSet`] about the file, the errors of
     /// [`Session::open`] about a session, and [`SessionError::OtherMember`] if another session has
     /// taken its place.
     pub fn open(path: &Path) -> Result<Self, SessionError> {
@@ -102,7 +102,7 @@ impl SessionSet {
 /// The directories of the sessions of the set at `path`; `path` itself if it is no set.
 ///
 /// # Errors
-/// [`SessionError::Io`] and [`SessionError::Damaged`] about the set.
+/// [`SessionError::Io`] and [`SessionError::DamagedSet`] about the set.
 pub fn dirs_of(path: &Path) -> Result<Vec<PathBuf>, SessionError> {
     if !SessionSet::is_set(path) {
         return Ok(vec![path.to_owned()]);
@@ -121,7 +121,7 @@ pub(crate) fn members_of(path: &Path) -> Option<String> {
 }
 
 fn read(path: &Path) -> Result<SetMeta, SessionError> {
-    let damaged = |reason: String| SessionError::Damaged {
+    let damaged = |reason: String| SessionError::DamagedSet {
         path: path.to_owned(),
         reason,
     };
@@ -198,7 +198,7 @@ pub fn write_set(path: &Path, mut meta: SetMeta, force: bool) -> Result<(), Sess
             Err(_) => whole,
         };
     }
-    let json = serde_json::to_string_pretty(&meta).map_err(|e| SessionError::Damaged {
+    let json = serde_json::to_string_pretty(&meta).map_err(|e| SessionError::DamagedSet {
         path: path.to_owned(),
         reason: e.to_string(),
     })?;
