@@ -166,9 +166,9 @@ fn doing(group: &Group, sentence: &mut Sentence) {
     );
     if !objectless {
         sentence.push(" ");
-        object(group, sentence);
+        let aside = object(group, sentence);
         if group.activity == Activity::Sync {
-            sentence.push(" durable");
+            sentence.push(if aside { ", durable" } else { " durable" });
         }
     }
     let mut how = match group.activity {
@@ -199,28 +199,28 @@ fn doing(group: &Group, sentence: &mut Sentence) {
     sentence.push(")");
 }
 
-/// The files of a group.
-fn object(group: &Group, sentence: &mut Sentence) {
+/// The files of a group; whether an aside about one of them ends it.
+fn object(group: &Group, sentence: &mut Sentence) -> bool {
     let (Some(file_id), Some(path)) = (group.file_id, &group.path) else {
         let text = match group.files {
             0 | 1 => "files".to_owned(),
             n => counted(n, "file", "files"),
         };
         sentence.push(text);
-        return;
+        return false;
     };
     let share = group.file_ns as f64 / group.total_ns.max(1) as f64;
     if group.files > 1 && share < ONE_FILE {
         sentence.push(counted(group.files, "file", "files"));
         if share < MOST {
-            return;
+            return false;
         }
         sentence.push(", mostly ");
         sentence.link(path.clone(), Link::File { file_id });
-        sentence.push(",");
-        return;
+        return true;
     }
     sentence.link(path.clone(), Link::File { file_id });
+    false
 }
 
 /// The program of a group.

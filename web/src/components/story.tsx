@@ -1,5 +1,6 @@
 // The sentences of an explanation, whose names and numbers lead on.
 
+import type { ReactNode } from "react";
 import type { Filter } from "../api/types";
 import type { Piece, Story, Link as Target } from "../api/why";
 import { mergeFilters } from "../lib/filters";
@@ -41,7 +42,7 @@ export function targetOf(link: Target, filter: Filter): { to: Patch; title: stri
 	}
 }
 
-export function StoryText({ story }: { story: Story }) {
+export function StoryText({ story, more }: { story: Story; more?: ReactNode }) {
 	return (
 		<p className="story-text">
 			{story.sentences.map((sentence, i) => (
@@ -52,6 +53,7 @@ export function StoryText({ story }: { story: Story }) {
 					))}
 				</span>
 			))}
+			{more}
 		</p>
 	);
 }

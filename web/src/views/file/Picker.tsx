@@ -82,7 +82,8 @@ export function Picker({ chosen, choose, found }: Props) {
 		event.stopPropagation();
 	};
 	const most = items.reduce((a, item) => Math.max(a, isFolder(item) && item.path === "" ? 0 : sumOf(item, by)), 0);
-	const key = chosen.join(",");
+	// Opening the folder of the first only once the view has chosen it would move the rows below.
+	const key = chosen.length > 0 ? chosen.join(",") : (firstFiles ?? "");
 	const line = (entry: Entry, inside: boolean) => (
 		<Line
 			key={entry.files.join(",")}

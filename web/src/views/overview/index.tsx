@@ -21,7 +21,7 @@ export default function Overview() {
 	const diagnosis = useDiagnosis(totals.data !== undefined);
 	return (
 		<div className="overview">
-			<Story findings={diagnosis.data !== undefined} />
+			<Story diagnosis={diagnosis} />
 			<Where />
 			<Findings diagnosis={diagnosis} />
 			<Summary totals={totals} errors={errors} />
