@@ -152,7 +152,7 @@ impl Calls {
             known,
         );
         self.made += 1;
-        self.rows.push(SyscallRow {
+        self.rows.push_ragged(SyscallRow {
             rid,
             ts_ns: signed(r.ts_ns),
             dur_ns: signed(r.dur_ns),
@@ -295,6 +295,7 @@ impl Calls {
 
     /// The rows since the last time.
     pub(crate) fn take(&mut self) -> Batch {
+        self.rows.level();
         let offsets = &mut self.rows.file_offset;
         self.positions.resolve(|row, offset| {
             if let Some(place) = offsets.get_mut(row) {

@@ -216,30 +216,43 @@ impl Requests {
     }
 }
 
-/// The latest ids, each at a place derived from its key, which a later one may take.
+/// The latest ids. They lie in the order of their requests' ends; a place derived from the key,
+/// which a later one may take, tells where. Each call adds one, and the place is seldom in a
+/// cache: all stores that follow wait for that line, so what lies there is small.
 #[derive(Debug, Default)]
 struct Table {
-    slots: Vec<(Key, i64)>,
+    ends: Vec<(Key, i64)>,
+    next: u32,
+    /// Where in `ends`.
+    places: Vec<u32>,
 }
 
 impl Table {
     fn place(&self, key: Key) -> usize {
         let mixed = (key.ns ^ (u64::from(key.tid) << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (mixed >> 32) as usize & self.slots.len().wrapping_sub(1)
+        (mixed >> 32) as usize & self.places.len().wrapping_sub(1)
     }
 
     fn get(&self, key: Key) -> Option<i64> {
-        let (found, rid) = self.slots.get(self.place(key))?;
+        let at = *self.places.get(self.place(key))?;
+        let (found, rid) = self.ends.get(at as usize)?;
         (*found == key).then_some(*rid)
     }
 
-    fn put(&mut self, key: Key, rid: i64, slots: usize) {
-        if self.slots.is_empty() {
-            self.slots.resize(slots, (Key::default(), 0));
+    /// `most`: how many there are at most, a power of two.
+    fn put(&mut self, key: Key, rid: i64, most: usize) {
+        if self.ends.is_empty() {
+            self.ends.resize(most, (Key::default(), 0));
+            self.places.resize(most, 0);
         }
-        let place = self.place(key);
-        if let Some(slot) = self.slots.get_mut(place) {
-            *slot = (key, rid);
+        let (at, place) = (self.next, self.place(key));
+        if let (Some(end), Some(place)) = (
+            self.ends.get_mut(at as usize),
+            self.places.get_mut(place),
+        ) {
+            *end = (key, rid);
+            *place = at;
+            self.next = (at + 1) & (most as u32 - 1);
         }
     }
 }
@@ -259,6 +272,23 @@ mod tests {
         assert!(requests.parts(Key::new(7, 100)).is_none());
         let (other, parts) = requests.ends(Key::new(7, 200), Kind::Call, false);
         assert!(other != early && parts.is_none());
+    }
+
+    #[test]
+    fn the_latest_ids_are_known() {
+        let mut table = Table::default();
+        let key = |n: u64| Key::new(n as u32 % 3, 1000 + n);
+        let known = |table: &Table, n| table.get(key(n)).is_some_and(|rid| rid == n as i64);
+        assert_eq!(table.get(key(0)), None);
+        for n in 0..3000 {
+            table.put(key(n), n as i64, 1024);
+            assert!(known(&table, n), "{n}");
+        }
+        // Some of the latest have lost their place to later ones, all others are gone.
+        let kept = (0..3000).filter(|n| known(&table, *n)).count();
+        let latest = (3000 - 1024..3000).filter(|n| known(&table, *n)).count();
+        assert_eq!(kept, latest);
+        assert!((500..=1024).contains(&kept), "{kept}");
     }
 
     #[test]

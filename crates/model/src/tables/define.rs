@@ -86,6 +86,30 @@ macro_rules! tables {
                     $(self.$column.push($column);)*
                 }
 
+                /// Adds a row of a table whose first column is never null. Nulls are not
+                /// written: [`Self::level`] adds them, many at once. Of rows with many of
+                /// them that takes less memory traffic, which is what adding a row costs.
+                #[inline]
+                pub fn push_ragged(&mut self, row: $row) {
+                    #[allow(unused_variables, reason = "no column may be null")]
+                    let rows = self.len();
+                    let $row { $($column),* } = row;
+                    $(nullable!($null, if $column != Null::NULL {
+                        if self.$column.len() < rows {
+                            self.$column.resize(rows, Null::NULL);
+                        }
+                        self.$column.push($column);
+                    }, self.$column.push($column));)*
+                }
+
+                /// Adds the nulls that [`Self::push_ragged`] has left out.
+                pub fn level(&mut self) {
+                    debug_assert!($konst.columns.first().is_some_and(|c| !c.nullable));
+                    #[allow(unused_variables, reason = "no column may be null")]
+                    let rows = self.len();
+                    $(nullable!($null, self.$column.resize(rows, Null::NULL), ());)*
+                }
+
                 /// Replaces row `at`; adds the row when there are no more than `at`.
                 pub fn put(&mut self, at: usize, row: $row) {
                     let $row { $($column),* } = row;
