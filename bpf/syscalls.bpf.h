@@ -651,12 +651,12 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 		}
 		if (config.counters) {
 			if (!pending)
-				count_call(call, flags);
+				count_call(call, flags, true);
 			return;
 		}
 		/* One that began before the recording is pending in another sense. */
 		if (!pending && !(state->call_flags & STASH_BEFORE) &&
-		    counted_instead(call, flags, state->noted)) {
+		    counted_instead(call, flags, state->noted, true)) {
 			state->perf.stage = PERF_NOT;
 			return;
 		}

@@ -23,12 +23,22 @@ static __always_inline __u32 log2_bucket(__u64 value)
 	return bucket < HIST_BUCKETS ? bucket : HIST_BUCKETS - 1;
 }
 
-static __always_inline void add_loss(struct shed_value *v, struct call_record *call, __u64 bytes)
+/* Atomic unless nothing else on the CPU that the sum belongs to may add to it meanwhile. */
+static __always_inline void add_to(__u64 *sum, __u64 more, bool alone)
+{
+	if (alone)
+		*sum += more;
+	else
+		__sync_fetch_and_add(sum, more);
+}
+
+static __always_inline void add_call(struct shed_value *v, struct call_record *call, __u64 bytes,
+				     bool alone)
 {
 	__u64 end = call->ts_ns + call->dur_ns;
-	__sync_fetch_and_add(&v->count, 1);
-	__sync_fetch_and_add(&v->bytes, bytes);
-	__sync_fetch_and_add(&v->dur_ns, call->dur_ns);
+	add_to(&v->count, 1, alone);
+	add_to(&v->bytes, bytes, alone);
+	add_to(&v->dur_ns, call->dur_ns, alone);
 	if (v->max_dur_ns < call->dur_ns)
 		v->max_dur_ns = call->dur_ns;
 	if (!v->first_at_ns)
@@ -36,7 +46,7 @@ static __always_inline void add_loss(struct shed_value *v, struct call_record *c
 	v->last_at_ns = end;
 	__u32 bucket = log2_bucket(call->dur_ns);
 	if (bucket < HIST_BUCKETS)
-		__sync_fetch_and_add(&v->hist[bucket], 1);
+		add_to(&v->hist[bucket], 1, alone);
 }
 
 /* Whether a call that returns `ret` has failed. */
@@ -63,7 +73,7 @@ VERIFIED_ONCE int lose(struct call_record *call, __u32 desc_flags)
 	if (v) {
 		/* No branch, as above. */
 		__sync_fetch_and_add(&v->errors, error);
-		add_loss(v, call, bytes);
+		add_call(v, call, bytes, false);
 	}
 	struct shed_key key = {
 		.cpu = cpu,
@@ -79,7 +89,7 @@ VERIFIED_ONCE int lose(struct call_record *call, __u32 desc_flags)
 	}
 	if (v) {
 		__sync_fetch_and_add(&v->errors, error);
-		add_loss(v, call, bytes);
+		add_call(v, call, bytes, false);
 	} else {
 		COUNT(shed_overflow);
 	}
@@ -109,7 +119,7 @@ static __always_inline struct counted_value *counted_of(struct call_record *call
 							struct counted_value *rest)
 {
 	struct shed_key key = {
-		.cpu = bpf_get_smp_processor_id(),
+		.cpu = bpf_get_smp_processor_id() | (counting_side & COUNTED_SIDE),
 		.syscall = call->syscall,
 		.pid = call->pid,
 		.file = call->file,
@@ -117,13 +127,17 @@ static __always_inline struct counted_value *counted_of(struct call_record *call
 	struct counted_value *value = bpf_map_lookup_elem(&counted, &key);
 	if (likely(value))
 		return value;
+	/* What is slow goes on from the other side, if user space has not taken it yet. */
+	key.cpu ^= COUNTED_SIDE;
+	struct counted_value *before = bpf_map_lookup_elem(&counted, &key);
+	__u64 limit = before ? before->limit : rest ? rest->limit : 0;
+	key.cpu ^= COUNTED_SIDE;
 	static const struct counted_value zero;
 	bpf_map_update_elem(&counted, &key, &zero, BPF_NOEXIST);
 	value = bpf_map_lookup_elem(&counted, &key);
 	if (!value)
 		return rest;
-	if (rest)
-		value->limit = rest->limit;
+	value->limit = limit;
 	return value;
 }
 
@@ -134,24 +148,29 @@ static __always_inline struct counted_value *counted_rest_of(struct call_record 
 	return bpf_map_lookup_elem(&counted_rest, &index);
 }
 
+/* `alone`: the call is a system call, not an operation, which may end in an interrupt and
+ * then adds to sums that another one is adding to. */
 static __always_inline void add_counted(struct counted_value *value, struct call_record *call,
-					__u32 desc_flags)
+					__u32 desc_flags, bool alone)
 {
 	bool error = is_error(desc_flags, call->ret);
 	bool moves = !error && desc_flags & DESC_RET_BYTES && call->size;
 	if (error)
-		__sync_fetch_and_add(&value->sums.errors, 1);
-	add_loss(&value->sums, call, moves ? call->ret : 0);
+		add_to(&value->sums.errors, 1, alone);
+	add_call(&value->sums, call, moves ? call->ret : 0, alone);
 }
 
 /* Counts a call that has returned, by process and file: instead of its record. */
-VERIFIED_ONCE int count_call(struct call_record *call, __u32 desc_flags)
+VERIFIED_ONCE int count_call(struct call_record *call, __u32 desc_flags, bool alone)
 {
 	if (!call)
 		return 0;
-	struct counted_value *value = counted_of(call, counted_rest_of(call));
-	if (value)
-		add_counted(value, call, desc_flags);
+	struct counted_value *rest = counted_rest_of(call);
+	struct counted_value *value = counted_of(call, rest);
+	if (value && alone && value != rest)
+		add_counted(value, call, desc_flags, true);
+	else if (value)
+		add_counted(value, call, desc_flags, false);
 	return 0;
 }
 
@@ -170,9 +189,21 @@ static __always_inline bool is_slow(struct counted_value *value, __u64 dur_ns)
 	return slow;
 }
 
+/* Of a process' calls of a kind on a file one in so many tells what is slow for all calls of
+ * that kind. */
+enum { REST_SAMPLE = 16 };
+
+/* Whether a call belongs to the sample of those that are not slow. Its time is as good as a
+ * random number, and at hand. */
+static __always_inline bool is_sampled(struct call_record *call, struct tail_control *control)
+{
+	return call->ts_ns * 0x9E3779B97F4A7C15ULL >> 32 < control->sample_below;
+}
+
 /* With config.tail: counts a call that has returned, if it is one of those that get no
  * record; whether it was. `noted`: something happened below it. */
-VERIFIED_ONCE int counted_instead(struct call_record *call, __u32 desc_flags, __u32 noted)
+VERIFIED_ONCE int counted_instead(struct call_record *call, __u32 desc_flags, __u32 noted,
+				  bool alone)
 {
 	struct tail_control *control = tail_control();
 	if (!call || !control || control->mode == TAIL_ALL)
@@ -185,14 +216,16 @@ VERIFIED_ONCE int counted_instead(struct call_record *call, __u32 desc_flags, __
 		bool slow = control->slow_ns && call->dur_ns >= control->slow_ns;
 		if (!control->slow_ns) {
 			slow = is_slow(value, call->dur_ns);
-			if (rest && rest != value)
+			if (rest && rest != value && !(value->sums.count & (REST_SAMPLE - 1)))
 				is_slow(rest, call->dur_ns);
 		}
-		if (slow || noted || is_error(desc_flags, call->ret) ||
-		    bpf_get_prandom_u32() < control->sample_below)
+		if (slow || noted || is_error(desc_flags, call->ret) || is_sampled(call, control))
 			return 0;
 	}
-	add_counted(value, call, desc_flags);
+	if (alone && value != rest)
+		add_counted(value, call, desc_flags, true);
+	else
+		add_counted(value, call, desc_flags, false);
 	return 1;
 }
 

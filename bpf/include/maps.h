@@ -266,6 +266,9 @@ struct {
 	__type(value, struct shed_value);
 } shed SEC(".maps");
 
+/* Where calls are counted: COUNTED_SIDE or 0; written by user space. */
+volatile __u32 counting_side SEC(".data.counting");
+
 /* Sums of calls, of which user space reads the first member. */
 struct counted_value {
 	struct shed_value sums;

@@ -339,10 +339,10 @@ __noinline int op_record(struct op_key *key, struct operation *op, struct op_end
 	call->size = op->size;
 	if (config.counters) {
 		if (!end->pending)
-			count_call(call, desc->flags);
+			count_call(call, desc->flags, false);
 		return 0;
 	}
-	if (config.tail && !end->pending && counted_instead(call, desc->flags, 0))
+	if (config.tail && !end->pending && counted_instead(call, desc->flags, 0, false))
 		return 0;
 	bool small = call->size < NO_SIZE32 || (call->size == NO_SIZE && !op->sized);
 	bool sent;

@@ -20,6 +20,9 @@ enum limits {
 	/* Calls in bpf/syscalls.def and operations in bpf/operations.def together,
 	 * rounded up. */
 	MAX_SYSCALLS = 512,
+	/* In the cpu of a key of map `counted`: to which of two sides it belongs. Calls are counted on
+	 * one while user space takes what is on the other. */
+	COUNTED_SIDE = 1 << 30,
 	/* System call numbers of any architecture that we serve lie below. */
 	MAX_NUMBERS = 512,
 	/* Operations of io_uring have their number as their place among the
@@ -896,7 +899,7 @@ struct function_desc {
 /* Calls that were seen but whose record found no room. One a CPU and call in
  * map `lost`, exact; the same split by process and file in map `shed`. */
 struct shed_key {
-	__u32 cpu; /* where the record was dropped */
+	__u32 cpu; /* where the record was dropped; in map `counted` with COUNTED_SIDE or without */
 	__u32 syscall; /* row in bpf/syscalls.def */
 	__u32 pid; /* thread group */
 	__u32 file; /* handle, 0 when there is none */

@@ -14,18 +14,16 @@ use crate::signed;
 /// Call, process and handle of the file.
 type Key = (u32, u32, u32);
 
-/// Remembers what was counted when it was read last.
+/// Remembers when the counters were read last.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    before: HashMap<Key, ShedValue>,
     read_ns: u64,
 }
 
 impl Counters {
     /// Rows for what was counted since the last time. `read` has the counters of
-    /// each processor, which only grow as long as they are there; they were read at
-    /// `now_ns`, the first ones count from `started_at_ns`. `file` gives the file of a
-    /// handle.
+    /// each processor; they were read at `now_ns`, the first ones count from
+    /// `started_at_ns`. `file` gives the file of a handle.
     pub(crate) fn rows(
         &mut self,
         started_at_ns: u64,
@@ -51,31 +49,21 @@ impl Counters {
             let (Some(value), (call, pid, handle)) = (sums.get(key), *key) else {
                 continue;
             };
-            // A counter that has less than before was forgotten and made again.
-            let before = self.before.get(key).filter(|b| b.count <= value.count);
-            let before = before.unwrap_or(&NOTHING);
-            if before.count == value.count {
-                continue;
-            }
             let name = SYSCALLS.get(call as usize).map_or("unknown", |s| s.name);
-            let since = |now: u64, then: u64| signed(now.saturating_sub(then));
             rows.push(CounterRow {
                 ts_ns: signed(from),
                 ended_at_ns: signed(now_ns),
                 syscall: strings.intern(name.as_bytes()),
                 pid: crate::id(pid),
                 file_id: if handle == 0 { NULL_I64 } else { file(handle) },
-                count: since(value.count, before.count),
-                bytes: since(value.bytes, before.bytes),
-                errors: since(value.errors, before.errors),
-                dur_ns: since(value.dur_ns, before.dur_ns),
+                count: signed(value.count),
+                bytes: signed(value.bytes),
+                errors: signed(value.errors),
+                dur_ns: signed(value.dur_ns),
                 max_dur_ns: signed(value.max_dur_ns),
-                hist: (value.hist.iter().zip(before.hist))
-                    .map(|(now, then)| since(*now, then))
-                    .collect(),
+                hist: value.hist.iter().copied().map(signed).collect(),
             });
         }
-        self.before = sums;
         self.read_ns = now_ns;
         rows.into_batch(strings)
     }
@@ -126,18 +114,12 @@ mod tests {
         let batch = counters.rows(10, 20, &first, |_| 0);
         assert_eq!(column(&batch, "count"), [7, 1]);
         assert_eq!(column(&batch, "ts_ns"), [10, 10]);
-        let second = [
-            (key(0, 1), value(5)),
-            (key(1, 1), value(6)),
-            (key(0, 2), value(1)),
-        ];
+        let second = [(key(1, 1), value(4))];
         let batch = counters.rows(10, 30, &second, |_| 0);
         assert_eq!(column(&batch, "count"), [4]);
         assert_eq!(column(&batch, "ts_ns"), [20]);
-        // Process 2 was forgotten, and its id is used again.
-        let third = [(key(0, 1), value(5)), (key(1, 1), value(6))];
-        assert!(counters.rows(10, 40, &third, |_| 0).is_empty());
+        assert!(counters.rows(10, 40, &[], |_| 0).is_empty());
         let batch = counters.rows(10, 50, &second, |_| 0);
-        assert_eq!(column(&batch, "count"), [1]);
+        assert_eq!(column(&batch, "ts_ns"), [40]);
     }
 }

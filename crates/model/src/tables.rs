@@ -883,8 +883,8 @@ tables! {
         errors: I64 set,
         /// Total duration, nanoseconds.
         dur_ns: I64 set,
-        /// Longest duration until then, nanoseconds: of this process, call, and file since the
-        /// start of the recording.
+        /// Longest duration in the period, nanoseconds. Where process and file are not known, because
+        /// the kernel had no more room: since the start of the recording.
         max_dur_ns: I64 set,
         /// Durations: entry b counts those from 2^b to below 2^(b+1) ns.
         hist: ListI64 set,

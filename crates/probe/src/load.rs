@@ -1,7 +1,7 @@
 //! Loading the eBPF programs: which build, which hooks, how much memory.
 
 use fathom_model::layers::Layer;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use fathom_model::abi::{
@@ -68,7 +68,7 @@ pub(crate) fn load(options: &ProbeOptions) -> Result<(Loaded, WideRings, Room), 
         match load_variant(&variant, options, &features, &rings, &room) {
             Ok(mut loaded) => {
                 loaded.perf_counters = asked;
-                let wide = wide_rings(&loaded.object, rings)?;
+                let wide = WideRings::new(&loaded.object, rings)?;
                 return Ok((loaded, wide, room));
             }
             Err(error @ (ProbeError::NoContent | ProbeError::NoSpans)) => return Err(error),
@@ -420,20 +420,4 @@ fn wide_ring_maps(cpus: usize, bytes: u32) -> Result<Vec<MapHandle>, ProbeError>
             )
         })
         .collect()
-}
-
-/// Puts the ring buffers into the map of rings.
-fn wide_rings(object: &Object, rings: Vec<MapHandle>) -> Result<WideRings, ProbeError> {
-    let refused = |source| ProbeError::Refused {
-        what: "the wide rings".into(),
-        source,
-    };
-    let outer = map(object, "wide_rings")?;
-    for (cpu, ring) in (0u32..).zip(&rings) {
-        let fd = ring.as_fd().as_raw_fd().to_ne_bytes();
-        outer
-            .update(&cpu.to_ne_bytes(), &fd, MapFlags::ANY)
-            .map_err(refused)?;
-    }
-    WideRings::new(rings).map_err(refused)
 }

@@ -381,15 +381,15 @@ impl Probe {
             })
     }
 
-    /// In a recording with counters: the counts so far, by CPU, call, process, and file. Counts
-    /// that the kernel had no room to split have [`crate::NO_PROCESS`] as their process.
-    pub fn counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
-        self.counted.read(&self.object, self.cpus)
-    }
-
-    /// Makes room: forgets counters of processes that have ended.
-    pub fn forget_counted(&mut self, keys: &[ShedKey]) -> Result<(), ProbeError> {
-        self.counted.forget(&self.object, keys)
+    /// In a recording with counters: what was counted since the last time, by CPU, call, process,
+    /// and file. Counts that the kernel had no room to split have [`crate::NO_PROCESS`] as their
+    /// process.
+    ///
+    /// # Errors
+    /// When the maps can't be read or written.
+    pub fn take_counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
+        let settle = (!self.stopped).then_some(|| self.wide.wait_for_programs(&self.object));
+        self.counted.take(&self.object, self.cpus, settle)
     }
 
     /// Memory of the rings of all CPUs as it counts in this process when all of it

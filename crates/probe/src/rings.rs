@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,9 +12,10 @@ use fathom_model::abi::{
     RECORD_WIDE_CALL, SLOT_BYTES, SLOT_LAP, SlotCursor,
 };
 use fathom_model::raw::{RawChunk, Ring};
-use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
 
 use crate::error::ProbeError;
+use crate::maps::map;
 
 /// Records that crossed from the kernel to user space, counted as they arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -197,11 +198,19 @@ pub(crate) struct WideRings {
     ring: RingBuffer<'static>,
     pending: Vec<Rc<RefCell<Vec<u8>>>>,
     crossed: Rc<RefCell<Crossed>>,
-    _maps: Vec<MapHandle>,
+    maps: Vec<MapHandle>,
 }
 
 impl WideRings {
-    pub(crate) fn new(maps: Vec<MapHandle>) -> Result<Self, libbpf_rs::Error> {
+    /// Puts the ring buffers, one a CPU, into the map of rings.
+    pub(crate) fn new(object: &Object, maps: Vec<MapHandle>) -> Result<Self, ProbeError> {
+        for (cpu, ring) in (0u32..).zip(&maps) {
+            put(object, cpu, ring)?;
+        }
+        Self::consumer(maps).map_err(refused)
+    }
+
+    fn consumer(maps: Vec<MapHandle>) -> Result<Self, libbpf_rs::Error> {
         let mut pending = Vec::new();
         let crossed = Rc::new(RefCell::new(Crossed::default()));
         let mut builder = RingBufferBuilder::new();
@@ -221,8 +230,14 @@ impl WideRings {
             ring,
             pending,
             crossed,
-            _maps: maps,
+            maps,
         })
+    }
+
+    /// Returns when every program that was running has ended. The kernel waits for that whenever
+    /// a map in a map of maps is replaced (`maybe_wait_bpf_programs`), also by itself.
+    pub(crate) fn wait_for_programs(&self, object: &Object) -> Result<(), ProbeError> {
+        (self.maps.first()).map_or(Ok(()), |ring| put(object, 0, ring))
     }
 
     /// Records that were taken.
@@ -245,6 +260,20 @@ impl WideRings {
                 });
             }
         }
+    }
+}
+
+fn put(object: &Object, cpu: u32, ring: &MapHandle) -> Result<(), ProbeError> {
+    let fd = ring.as_fd().as_raw_fd().to_ne_bytes();
+    map(object, "wide_rings")?
+        .update(&cpu.to_ne_bytes(), &fd, MapFlags::ANY)
+        .map_err(refused)
+}
+
+fn refused(source: libbpf_rs::Error) -> ProbeError {
+    ProbeError::Refused {
+        what: "the wide rings".into(),
+        source,
     }
 }
 

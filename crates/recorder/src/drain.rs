@@ -7,7 +7,6 @@ use fathom_model::raw::RawChunk;
 use fathom_model::units;
 use fathom_probe::{Arrived, KernelStats, LIBRARY, monotonic_ns, realtime_ns, system};
 
-use crate::call_counters::CallCounters;
 use crate::machine::Machine;
 use crate::pipeline::{self, Message};
 use crate::rules::Rules;
@@ -38,8 +37,8 @@ pub(crate) struct Drain<S> {
     meta: SessionMeta,
     started: Instant,
     deadline: Option<Instant>,
-    /// Where not all calls have rows.
-    counting: Option<CallCounters>,
+    /// Calls that were counted so far, where not all calls have rows.
+    counted: Option<u64>,
     tailing: Option<Tailing>,
     stalls: Option<Stalls>,
     machine: Option<Machine>,
@@ -69,7 +68,7 @@ impl<S: RecordSource> Drain<S> {
             meta,
             started,
             deadline: duration.map(|duration| started + duration),
-            counting: counts.then(CallCounters::default),
+            counted: counts.then_some(0),
             tailing,
             stalls,
             machine,
@@ -226,9 +225,10 @@ impl<S: RecordSource> Drain<S> {
 
     /// Reads the counters that stand for calls.
     fn count(&mut self) -> Result<(), RecordError> {
-        if let Some(counting) = &mut self.counting {
+        if let Some(counted) = &mut self.counted {
             let now_ns = monotonic_ns();
-            let values = counting.read(&mut self.source)?;
+            let values = self.source.take_counted()?;
+            *counted += values.iter().map(|(_, value)| value.count).sum::<u64>();
             self.pipeline.tell(Message::Counted(now_ns, values));
         }
         Ok(())
@@ -324,7 +324,7 @@ impl<S: RecordSource> Drain<S> {
             lost,
             ..Counts::default()
         };
-        let counted = self.counting.as_ref().map_or(0, CallCounters::total);
+        let counted = self.counted.unwrap_or_default();
         Totals {
             seen: counters.seen + counted,
             counted,

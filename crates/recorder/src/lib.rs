@@ -39,7 +39,6 @@
 #![warn(missing_docs)]
 
 mod backlog;
-mod call_counters;
 mod drain;
 mod error;
 mod host;

@@ -14,8 +14,7 @@ pub(crate) trait RecordSource {
     fn in_flight(&mut self) -> Result<Vec<InFlight>, ProbeError>;
     fn counters(&self) -> KernelStats;
     fn losses(&self) -> Result<Losses, ProbeError>;
-    fn counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError>;
-    fn forget_counted(&mut self, keys: &[ShedKey]) -> Result<(), ProbeError>;
+    fn take_counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError>;
     fn set_tail(&self, tail: &TailControl) -> Result<(), ProbeError>;
     fn records(&self) -> Records;
     fn hooks(&self) -> &[Hook];
@@ -51,12 +50,8 @@ impl RecordSource for Probe {
         Probe::losses(self)
     }
 
-    fn counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
-        Probe::counted(self)
-    }
-
-    fn forget_counted(&mut self, keys: &[ShedKey]) -> Result<(), ProbeError> {
-        Probe::forget_counted(self, keys)
+    fn take_counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
+        Probe::take_counted(self)
     }
 
     fn set_tail(&self, tail: &TailControl) -> Result<(), ProbeError> {

@@ -125,12 +125,8 @@ impl RecordSource for Script {
         })
     }
 
-    fn counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
-        Ok(self.counted.clone())
-    }
-
-    fn forget_counted(&mut self, _: &[ShedKey]) -> Result<(), ProbeError> {
-        Ok(())
+    fn take_counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
+        Ok(std::mem::take(&mut self.counted))
     }
 
     fn set_tail(&self, _: &TailControl) -> Result<(), ProbeError> {
