@@ -208,3 +208,48 @@ fn options_that_contradict_each_other() {
         assert!(recording.stderr.contains(reason), "{}", recording.stderr);
     }
 }
+
+/// More files than the kernel has room for counters, as long as not all are used in the same second.
+#[test]
+fn files_that_come_and_go_are_counted_one_by_one() {
+    need_root!();
+    const FILES: i64 = 24_000;
+    const CHURN: &str = "
+import os, sys, time
+os.chdir(sys.argv[1])
+for n in range(24000):
+    fd = os.open(f'churn-{n}', os.O_WRONLY | os.O_CREAT, 0o600)
+    for _ in range(3):
+        os.write(fd, b'x' * 100)
+    os.close(fd)
+    os.unlink(f'churn-{n}')
+    if n % 6000 == 5999:
+        time.sleep(1.5)
+";
+    let scratch = Scratch::new();
+    let dir = scratch.work();
+    let recording = Record::new(&scratch)
+        .options(&["--rows", "tail"])
+        .command([
+            "/usr/bin/python3".as_ref(),
+            "-c".as_ref(),
+            CHURN.as_ref(),
+            dir.as_os_str(),
+        ])
+        .run()
+        .must_exit(0);
+    let meta = balanced(&recording.session);
+    let counted = recording.number("SELECT sum(count)::BIGINT FROM counters");
+    assert_eq!(meta["totals"]["counted"], counted);
+    let writes = recording.number(
+        "SELECT count(*) FROM (
+            SELECT path, sum(n) AS n, sum(bytes) AS bytes FROM (
+                SELECT file_id, count AS n, bytes FROM counters WHERE syscall = 'write'
+                UNION ALL SELECT file_id, 1, bytes FROM syscalls WHERE syscall = 'write')
+            JOIN files USING (file_id) WHERE path LIKE '%/churn-%' GROUP BY path)
+         WHERE n = 3 AND bytes = 300",
+    );
+    assert_eq!(writes, FILES);
+    let nobody = recording.number("SELECT count(*) FROM counters WHERE pid < 0");
+    assert_eq!(nobody, 0);
+}

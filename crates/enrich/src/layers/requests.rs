@@ -246,10 +246,9 @@ impl Table {
             self.places.resize(most, 0);
         }
         let (at, place) = (self.next, self.place(key));
-        if let (Some(end), Some(place)) = (
-            self.ends.get_mut(at as usize),
-            self.places.get_mut(place),
-        ) {
+        if let (Some(end), Some(place)) =
+            (self.ends.get_mut(at as usize), self.places.get_mut(place))
+        {
             *end = (key, rid);
             *place = at;
             self.next = (at + 1) & (most as u32 - 1);

@@ -94,7 +94,7 @@ macro_rules! tables {
                     #[allow(unused_variables, reason = "no column may be null")]
                     let rows = self.len();
                     let $row { $($column),* } = row;
-                    $(nullable!($null, if $column != Null::NULL {
+                    $(nullable!($null, if $column != <value::$ty as Null>::NULL {
                         if self.$column.len() < rows {
                             self.$column.resize(rows, Null::NULL);
                         }
