@@ -1,4 +1,4 @@
-//! Findings of rules that users wrote (crate `extensions`), among those of fathom's own.
+//! Findings of rules that users wrote (crate `extensions`), next to the findings of fathom's rules.
 //!
 //! They claim no time: their cost is what the rule says, and other findings may be about the same
 //! time. They are never cached, so a changed rule counts at once.

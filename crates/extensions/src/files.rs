@@ -2,7 +2,7 @@
 //!
 //! fathom may run as root, and a rule decides what it reports. So a file counts only if no other
 //! user can have written it: the directory, its subfolders, and its files belong to the user that
-//! runs fathom, or to root, and nobody else can write them. Each is opened once, and what was opened
+//! runs fathom, or to root, and no other user can write them. Each is opened once, and what was opened
 //! is checked.
 //!
 //! The path of the directory itself may contain symbolic links, as directories of settings often
@@ -143,7 +143,7 @@ fn folder(root: &OwnedFd, name: &str, above: &Path) -> Result<Vec<SqlFile>, Exte
     for entry in Dir::read_from(&folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        // Hidden files are those of editors.
+        // Editors keep their own files under hidden names.
         if !name.starts_with('.') && name.ends_with(".sql") {
             names.push(name);
         }

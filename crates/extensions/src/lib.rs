@@ -1,6 +1,6 @@
 //! Rules and views that a user wrote, as files of SQL in a directory of the user's.
 //!
-//! `views/NAME.sql` is a view next to those of fathom, `rules/NAME.sql` a rule (docs/how-to/write-a-rule.md).
+//! `views/NAME.sql` is a view next to fathom's own, `rules/NAME.sql` a rule (docs/how-to/write-a-rule.md).
 //! Both run where all SQL of users runs: in a process that can read its session and nothing else
 //! ([`fathom_query::worker`]). Module `files` says which files are trusted.
 
@@ -67,7 +67,7 @@ impl Extensions {
     /// # Errors
     /// The errors of [`Extensions::load`].
     pub fn load_default() -> Result<Self, ExtensionError> {
-        // What cannot be looked at is no reason to go on without it.
+        // A directory that cannot be read is an error, not a missing one.
         let there = |dir: &PathBuf| !matches!(dir.try_exists(), Ok(false));
         match default_dir().filter(there) {
             Some(dir) => Self::load(&dir),

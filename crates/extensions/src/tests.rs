@@ -47,7 +47,7 @@ fn rules_and_views_are_loaded() {
         ),
         ("rules/my-rule.sql", RULE),
         ("rules/.my-rule.sql.swp", "unfinished"),
-        ("rules/README.md", "What these are."),
+        ("rules/README.md", "A list of these rules."),
     ])
     .unwrap();
     let names: Vec<_> = loaded.views().iter().map(|view| &*view.name).collect();

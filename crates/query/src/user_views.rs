@@ -1,4 +1,4 @@
-//! Views that a user wrote, besides those of fathom.
+//! Views that a user wrote, besides fathom's own.
 
 use fathom_model::tables::TABLES;
 use serde::{Deserialize, Serialize};
