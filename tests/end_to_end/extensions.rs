@@ -177,7 +177,7 @@ fn findings_of_a_rule_are_everywhere() {
     assert!(out(&diff).contains("slow-app"), "{}", errors(&diff));
 
     let page = Page::serve_with(&session, &["--extensions".as_ref(), dir.as_os_str()]);
-    let served = page.json("/api/sessions/session.fathom/findings");
+    let served = page.json("/sessions/session.fathom/findings");
     assert_eq!(of_rule(&served, "slow-app")[0]["title"], title);
     let counted = page.sql("session.fathom", "SELECT count(*) AS n FROM slow_reads");
     assert_eq!(counted.table().numbers("n"), [10.0]);
