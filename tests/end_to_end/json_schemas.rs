@@ -39,7 +39,7 @@ fn objects<'a>(value: &'a Value, at: &str, all: &mut Vec<(String, &'a Map<String
 
 /// Checks JSON, and that nothing could be added to any object of it, nor its first property be
 /// left out of the whole.
-fn check(name: &str, json: &Value) {
+pub(crate) fn check(name: &str, json: &Value) {
     let validator = validator(name);
     let errors: Vec<_> = validator
         .iter_errors(json)

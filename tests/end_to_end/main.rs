@@ -24,6 +24,7 @@ mod diff;
 mod documents;
 mod examples;
 mod exports;
+mod extensions;
 mod filters;
 mod fio;
 mod fio_engines;

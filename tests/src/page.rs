@@ -1,5 +1,6 @@
 //! The page's server, asked over HTTP by hand.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Cursor, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -44,10 +45,16 @@ pub struct Table {
 impl Page {
     /// `fathom ui` over `root`.
     pub fn serve(root: &Path) -> Page {
+        Page::serve_with(root, &[])
+    }
+
+    /// The same with options.
+    pub fn serve_with(root: &Path, options: &[&OsStr]) -> Page {
         let mut child = Command::new(fathom())
             .arg("ui")
             .arg(root)
             .args(["--no-open", "--listen", "127.0.0.1:0"])
+            .args(options)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use fathom_diagnose::Diagnosis;
 use fathom_export::parse_time;
+use fathom_extensions::Extensions;
 use fathom_model::meta::Clock;
 use fathom_query::escape::shell_words;
 use fathom_query::output::{self, Format, Options};
@@ -26,6 +27,7 @@ pub const DEFAULT_WIDTH: usize = 100;
 /// Runs `query` and returns the exit status.
 pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::new()?;
+    let extensions = args.extensions.load()?;
     let set = match SessionSet::is_set(&args.session) {
         true => Some(set::open(&args.session)?),
         false => None,
@@ -37,7 +39,9 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
     let options = output_options(args.format, args.exact)?;
     let sql = match (&args.sql, args.finding, &mut sessions[..]) {
         (Some(sql), ..) => sql.clone(),
-        (None, number, [session]) => query_of(&args.session, session, number.unwrap_or(0))?,
+        (None, number, [session]) => {
+            query_of(&args.session, session, &extensions, number.unwrap_or(0))?
+        }
         (None, ..) => {
             return Err(Failure::input(anyhow::anyhow!(
                 "--finding takes one session: a set has a list of findings for each of its members"
@@ -52,9 +56,12 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
     let mut worker = Worker::start(&Program::itself(), limits).map_err(Failure::input)?;
     let watch = interrupt.watch(worker.killer())?;
     let failed = |error| watch.failure(error);
-    let findings = match fathom_query::names_findings(&sql) {
+    let findings = match extensions.names_findings(&sql) {
         true => {
-            let rows = |session| Ok(fathom_report::finding_rows(&findings(session)?));
+            let rows = |session| {
+                let found = findings(session, &extensions)?;
+                Ok(fathom_report::finding_rows(&found))
+            };
             Some(
                 sessions
                     .iter_mut()
@@ -64,7 +71,8 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
         }
         false => None,
     };
-    worker.open(&args.session).map_err(failed)?;
+    let opened = worker.open(&args.session, extensions.views());
+    opened.map_err(failed)?;
     let statement = Statement {
         sql,
         form: Form::Output {
@@ -130,7 +138,8 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     if args.sizes {
         return crate::sizes::print(&session, args.format);
     }
-    let report = report_of(&mut session)?;
+    let extensions = args.extensions.load()?;
+    let report = report_of(&mut session, &extensions)?;
     write(&match args.format {
         ReportFormat::Text => screen(&report, args.full),
         ReportFormat::Json => json(&report)?,
@@ -139,10 +148,10 @@ pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn report_of(session: &mut Session) -> Result<Report, Failure> {
+fn report_of(session: &mut Session, extensions: &Extensions) -> Result<Report, Failure> {
     let report = on_latest(session, |session| {
         let db = Db::open(session, Limits::default())?;
-        Ok::<_, anyhow::Error>(Report::build(&db, session)?)
+        Ok::<_, anyhow::Error>(Report::build_with(&db, session, extensions)?)
     });
     report.map_err(Failure::input)
 }
@@ -164,12 +173,13 @@ fn report_set(args: &ReportArgs) -> Result<u8, Failure> {
             "--format html takes one session: make a page for each member of the set"
         )));
     }
+    let extensions = args.extensions.load()?;
     let mut opened = set::open(&args.session)?;
     let summary = Summary::of(&mut opened).map_err(Failure::input)?;
     let members = opened.members().map(|(member, session)| {
         Ok(MemberReport {
             host: member.host.clone(),
-            report: report_of(&mut session.clone())?,
+            report: report_of(&mut session.clone(), &extensions)?,
         })
     });
     let members = members.collect::<Result<Vec<_>, Failure>>()?;
@@ -207,10 +217,11 @@ pub fn diagnose(args: &DiagnoseArgs) -> Result<u8, Failure> {
     if SessionSet::is_set(&args.session) {
         return diagnose_set(args);
     }
+    let extensions = args.extensions.load()?;
     let mut session = open(&args.session)?;
-    let diagnosis = findings(&mut session)?;
+    let diagnosis = findings(&mut session, &extensions)?;
     write(&match args.format {
-        DiagnosisFormat::Text => diagnosis_text(&diagnosis, &session, args.all),
+        DiagnosisFormat::Text => diagnosis_text(&diagnosis, &session, args),
         DiagnosisFormat::Json => json(&diagnosis)?,
         DiagnosisFormat::Sarif => json(&fathom_report::to_sarif(&diagnosis))?,
     })?;
@@ -220,15 +231,19 @@ pub fn diagnose(args: &DiagnoseArgs) -> Result<u8, Failure> {
     Ok(u8::from(!diagnosis.findings.is_empty()))
 }
 
-fn diagnosis_text(diagnosis: &Diagnosis, session: &Session, all: bool) -> String {
+fn diagnosis_text(diagnosis: &Diagnosis, session: &Session, args: &DiagnoseArgs) -> String {
+    let dir = session.dir().to_string_lossy();
+    let extensions = args.extensions.dir().map(|dir| dir.to_string_lossy());
+    let mut words = vec![&*dir];
+    words.extend(extensions.iter().flat_map(|dir| ["--extensions", &**dir]));
     let terminal = std::io::stdout().is_terminal();
     fathom_report::diagnosis_to_text(
         diagnosis,
-        &session.dir().to_string_lossy(),
+        &words,
         session.meta().clock.start_monotonic_ns,
         if terminal { width() } else { DEFAULT_WIDTH },
         terminal && color(),
-        all,
+        args.all,
     )
 }
 
@@ -239,13 +254,14 @@ fn diagnose_set(args: &DiagnoseArgs) -> Result<u8, Failure> {
             "--format sarif takes one session: make a file for each member of the set"
         )));
     }
+    let extensions = args.extensions.load()?;
     let opened = set::open(&args.session)?;
     let (mut members, mut text, mut status) = (Vec::new(), String::new(), 0);
     for (member, session) in opened.members() {
         let mut session = session.clone();
-        let diagnosis = findings(&mut session)?;
+        let diagnosis = findings(&mut session, &extensions)?;
         text.push_str(set::heading(&member.host).trim_start());
-        text.push_str(&diagnosis_text(&diagnosis, &session, args.all));
+        text.push_str(&diagnosis_text(&diagnosis, &session, args));
         status = status.max(match session.is_damaged() {
             true => 2,
             false => u8::from(!diagnosis.findings.is_empty()),
@@ -262,19 +278,26 @@ fn diagnose_set(args: &DiagnoseArgs) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// The findings of a session, from the cache or from a new diagnosis.
-fn findings(session: &mut Session) -> Result<Diagnosis, Failure> {
-    let told = fathom_diagnose::diagnose_latest(session, &|| true).map_err(Failure::input)?;
+/// The findings of a session, from the cache or from a new diagnosis, with what the user's rules find.
+fn findings(session: &mut Session, extensions: &Extensions) -> Result<Diagnosis, Failure> {
+    let mut told = fathom_diagnose::diagnose_latest(session, &|| true).map_err(Failure::input)?;
     if let Some(notice) = told.notice {
         eprintln!("fathom: {notice}");
     }
+    let added = extensions.diagnose(session, &mut told.diagnosis, &|| true);
+    added.map_err(Failure::input)?;
     Ok(told.diagnosis)
 }
 
 /// The SQL of the finding with this number in the list of `diagnose`; minor notes come after the
 /// findings.
-fn query_of(path: &Path, session: &mut Session, number: u32) -> Result<String, Failure> {
-    let diagnosis = findings(session)?;
+fn query_of(
+    path: &Path,
+    session: &mut Session,
+    extensions: &Extensions,
+    number: u32,
+) -> Result<String, Failure> {
+    let diagnosis = findings(session, extensions)?;
     let all = diagnosis.findings.iter().chain(&diagnosis.minor);
     let at = usize::try_from(number).unwrap_or(usize::MAX);
     match all.clone().nth(at.saturating_sub(1)) {

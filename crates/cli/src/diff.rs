@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use fathom_diff::{Diff, Options, Profile};
+use fathom_extensions::Extensions;
 use fathom_query::{Db, Limits, escape};
 use fathom_session::on_latest;
 
@@ -15,7 +16,7 @@ use crate::output::json;
 
 /// Runs `diff` and returns the exit status: 1 if a guarded metric is worse.
 pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
-    let diff = compare(args)?;
+    let diff = compare(args, &args.extensions.load()?)?;
     let terminal = std::io::stdout().is_terminal();
     let text = match args.format {
         DiffFormat::Text => fathom_report::diff_to_text(
@@ -37,7 +38,7 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
 }
 
 /// The comparison that options ask for.
-pub fn compare(args: &DiffArgs) -> Result<Diff, Failure> {
+pub fn compare(args: &DiffArgs, extensions: &Extensions) -> Result<Diff, Failure> {
     let (mut before, mut after) = (args.before.clone(), args.after.clone());
     match &args.sessions[..] {
         [] => {}
@@ -57,8 +58,8 @@ pub fn compare(args: &DiffArgs) -> Result<Diff, Failure> {
             "no session {side}: give BEFORE and AFTER, or --before and --after"
         )));
     }
-    let before = profiles(&before)?;
-    let after = profiles(&after)?;
+    let before = profiles(&before, extensions)?;
+    let after = profiles(&after, extensions)?;
     let options = Options {
         fail_above_percent: args.fail_above,
         guards: (!args.metric.is_empty()).then(|| args.metric.clone()),
@@ -67,13 +68,13 @@ pub fn compare(args: &DiffArgs) -> Result<Diff, Failure> {
 }
 
 /// Reads the figures of sessions, one session at a time.
-fn profiles(paths: &[PathBuf]) -> Result<Vec<Profile>, Failure> {
+fn profiles(paths: &[PathBuf], extensions: &Extensions) -> Result<Vec<Profile>, Failure> {
     let profile = |path: &PathBuf| {
         let mut session = analysis::open(path)?;
         let name = path.to_string_lossy();
         let profile = on_latest(&mut session, |session| {
             let db = Db::open(session, Limits::default())?;
-            Ok::<_, anyhow::Error>(Profile::gather(&db, session, &name)?)
+            Ok::<_, anyhow::Error>(Profile::gather(&db, session, &name, extensions)?)
         });
         profile.map_err(|error| {
             Failure::input(anyhow!("cannot compare {}: {error}", escape::text(&name)))

@@ -23,6 +23,7 @@ pub fn run(args: &UiArgs) -> Result<u8, Failure> {
         memory_bytes: args.memory << 20,
         nice: None,
         panels: args.panels.clone(),
+        extensions: args.extensions.load()?,
     })
     .map_err(Failure::input)?;
     warn(&server);

@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
+use fathom_extensions::Extensions;
 use fathom_query::escape::text;
 use fathom_query::{Db, Limits};
 use fathom_report::diagnosis_in_passing;
@@ -15,8 +16,10 @@ use crate::output::json;
 
 /// Runs `why` and returns the exit status.
 pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
+    let extensions = args.extensions.load()?;
     let mut session = analysis::open(&args.session)?;
-    let story = on_latest(&mut session, |session| story(session, args)).map_err(Failure::input)?;
+    let story = on_latest(&mut session, |session| story(session, args, &extensions));
+    let story = story.map_err(Failure::input)?;
     let stdout = std::io::stdout();
     let width = match stdout.is_terminal() {
         true => analysis::width(),
@@ -34,12 +37,16 @@ pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
 }
 
 /// The explanation that options ask for.
-pub fn story(session: &Session, args: &WhyArgs) -> Result<Story, anyhow::Error> {
+pub fn story(
+    session: &Session,
+    args: &WhyArgs,
+    extensions: &Extensions,
+) -> Result<Story, anyhow::Error> {
     let db = Db::open(session, Limits::default())?;
     let scope = scope(&db, session, args)?;
     let diagnosis = match scope.request {
         Some(_) => Err(String::new()),
-        None => diagnosis_in_passing(session)?,
+        None => diagnosis_in_passing(session, extensions)?,
     };
     let findings = diagnosis.map(|diagnosis| diagnosis.findings);
     let findings = findings.unwrap_or_default();

@@ -477,7 +477,7 @@ fn key_of_found(found: &Found) -> (String, Subject) {
 }
 
 /// The worst first. Of equal severity those about correctness: they have no time to compare.
-fn rank(a: &Finding, b: &Finding) -> std::cmp::Ordering {
+pub(crate) fn rank(a: &Finding, b: &Finding) -> std::cmp::Ordering {
     use std::cmp::Reverse;
     let key = |f: &Finding| {
         let performance = f.group == Group::Performance;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use fathom_model::units;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{Call, FileId};
@@ -161,6 +162,25 @@ pub struct Evidence {
     pub value: f64,
 }
 
+impl Evidence {
+    /// The number as people read it: the end of its name is its unit.
+    pub fn number(&self) -> String {
+        let name = &*self.name;
+        let whole = self.value as i64;
+        if name.ends_with("_ns") {
+            units::duration(whole)
+        } else if name.ends_with("bytes") || name.starts_with("bytes") {
+            units::bytes(whole)
+        } else if name.starts_with("share") {
+            units::percent(self.value)
+        } else if self.value.fract() == 0.0 {
+            units::count(whole)
+        } else {
+            format!("{:.2}", self.value)
+        }
+    }
+}
+
 /// A call that shows what was found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
@@ -312,7 +332,7 @@ pub struct Finding {
     pub query: String,
     /// The fix, and when not to apply it.
     pub advice: String,
-    /// Page of the rule, relative to the documentation.
+    /// Page of the rule, relative to the documentation; of a rule that a user wrote, its file.
     pub page: String,
     /// Reasons for low confidence.
     pub caveats: Vec<String>,

@@ -47,6 +47,7 @@ mod summary;
 mod text;
 mod text_key;
 mod under_way;
+mod user_rules;
 mod workers;
 
 pub use cached_diagnosis::{
@@ -68,3 +69,4 @@ pub use session::{DiagnoseError, diagnose, diagnose_while};
 pub use site::Site;
 pub use summary::{Activity, Part, Summary};
 pub use text::Text;
+pub use user_rules::{UserFinding, UserRule, is_rule};

@@ -22,7 +22,10 @@ pub fn pages() -> Vec<(String, String)> {
 }
 
 fn index(rules: &[&RuleInfo]) -> String {
-    let mut text = format!("# Rules of the diagnosis\n\n{GENERATED}\n");
+    let mut text = format!(
+        "# Rules of the diagnosis\n\n{GENERATED}\n\n\
+         You can add rules of your own: [Write a rule](../how-to/write-a-rule.md).\n"
+    );
     for (group, title) in [
         (
             Group::Correctness,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use fathom_diagnose::Diagnosis;
+use fathom_extensions::Extensions;
 use fathom_model::meta::{SessionMeta, State};
 use fathom_query::fetch::{Row, rows};
 use fathom_query::{Db, QueryError, read_row};
@@ -52,12 +53,17 @@ const PROCESSES: &str = "
 
 impl Profile {
     /// Takes the figures of `session`, which `db` was opened on, and diagnoses it. `name`
-    /// is how it is called in the result.
+    /// is how it is called in the result; rules of `extensions` diagnose it, too.
     ///
     /// # Errors
     /// When the session cannot be read.
-    pub fn gather(db: &Db, session: &Session, name: &str) -> Result<Self, DiffError> {
-        Self::gather_while(db, session, name, &|| true)
+    pub fn gather(
+        db: &Db,
+        session: &Session,
+        name: &str,
+        extensions: &Extensions,
+    ) -> Result<Self, DiffError> {
+        Self::gather_while(db, session, name, extensions, &|| true)
     }
 
     /// The same while `wanted` returns true; data after that covers only a part of the session.
@@ -68,9 +74,11 @@ impl Profile {
         db: &Db,
         session: &Session,
         name: &str,
+        extensions: &Extensions,
         wanted: &dyn Fn() -> bool,
     ) -> Result<Self, DiffError> {
-        let told = fathom_diagnose::diagnose_once(session, wanted)?;
+        let mut told = fathom_diagnose::diagnose_once(session, wanted)?;
+        extensions.diagnose(session, &mut told.diagnosis, wanted)?;
         let mut profile = Self::from_tables(db, session.meta(), name)?;
         profile.gaps.live = session.is_live();
         profile.gaps.problems = session.problems().len();

@@ -9,8 +9,9 @@
 //! # let (session, db): (fathom_session::Session, fathom_query::Db) = unimplemented!();
 //! # let (session2, db2): (fathom_session::Session, fathom_query::Db) = unimplemented!();
 //! use fathom_diff::{Options, Profile, compare};
-//! let before = [Profile::gather(&db, &session, "before")?];
-//! let after = [Profile::gather(&db2, &session2, "after")?];
+//! let extensions = fathom_extensions::Extensions::default();
+//! let before = [Profile::gather(&db, &session, "before", &extensions)?];
+//! let after = [Profile::gather(&db2, &session2, "after", &extensions)?];
 //! let diff = compare(&before, &after, &Options::default())?;
 //! # Ok(())
 //! # }
@@ -56,6 +57,9 @@ pub enum DiffError {
     /// A session could not be diagnosed.
     #[error(transparent)]
     Diagnose(#[from] fathom_diagnose::DiagnoseError),
+    /// Rules or views of the user cannot be used.
+    #[error(transparent)]
+    Extensions(#[from] fathom_extensions::ExtensionError),
     /// A side has no session.
     #[error("there is no session {0}: give at least one a side")]
     NoSession(&'static str),

@@ -387,6 +387,10 @@ impl Db {
         Ok(())
     }
 
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     /// Where the parts are.
     pub(crate) fn place(&self) -> &Place {
         &self.place

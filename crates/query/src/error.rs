@@ -55,6 +55,14 @@ pub enum QueryError {
     /// A critical path that a statement asks for cannot be computed.
     #[error("{0}")]
     CriticalPath(String),
+    /// A view that a user wrote is refused, or wrong.
+    #[error("view {file} cannot be used: {detail}; correct the file, or move it away")]
+    View {
+        /// Its file, escaped.
+        file: String,
+        /// The reason, or the message of the database.
+        detail: String,
+    },
     /// The files of a table do not hold its columns.
     #[error(
         "table {table} cannot be read: {detail}; the session is damaged or was not written by fathom"

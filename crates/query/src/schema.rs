@@ -12,7 +12,7 @@ use crate::{QueryError, findings, paths, session_row};
 /// A table or view, described.
 #[derive(Clone, Debug)]
 pub struct Relation {
-    pub name: &'static str,
+    pub name: String,
     /// Whether it is a view.
     pub view: bool,
     /// The meaning of a row.
@@ -24,6 +24,7 @@ pub struct Relation {
 #[derive(Clone, Debug)]
 pub struct RelationColumn {
     pub name: String,
+    /// Empty if it is not known.
     pub sql_type: String,
     /// Whether it may be null; `None` for a view's.
     pub nullable: Option<bool>,
@@ -40,7 +41,7 @@ pub fn relations(db: &crate::Db) -> Result<Vec<Relation>, QueryError> {
     let mut all: Vec<Relation> = TABLES
         .iter()
         .map(|table| Relation {
-            name: table.name,
+            name: table.name.to_string(),
             view: false,
             doc: one_line(table.doc),
             columns: table
@@ -71,7 +72,7 @@ pub fn relations(db: &crate::Db) -> Result<Vec<Relation>, QueryError> {
     Ok(all)
 }
 
-fn view_relation(db: &crate::Db, name: &'static str, doc: Doc) -> Result<Relation, QueryError> {
+fn view_relation(db: &crate::Db, name: &str, doc: Doc) -> Result<Relation, QueryError> {
     let meaning = |column: &str| {
         let found = doc.columns.iter().find(|(c, _)| c == column);
         found.map_or(String::new(), |(_, meaning)| meaning.clone())
@@ -86,7 +87,7 @@ fn view_relation(db: &crate::Db, name: &'static str, doc: Doc) -> Result<Relatio
         }
     });
     Ok(Relation {
-        name,
+        name: name.to_string(),
         view: true,
         columns: columns.collect(),
         doc: doc.row,

@@ -19,7 +19,9 @@ pub fn view_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The parsed comments of a view.
-pub(crate) struct Doc {
+#[derive(Clone, Debug, Default)]
+pub struct Doc {
+    /// The text before the first name.
     pub row: String,
     /// Name and meaning of each column.
     pub columns: Vec<(String, String)>,
@@ -33,7 +35,7 @@ impl View {
 }
 
 /// Parses the comments at the head of `sql`.
-pub(crate) fn parse_doc(sql: &str) -> Doc {
+pub fn parse_doc(sql: &str) -> Doc {
     let mut doc = Doc {
         row: String::new(),
         columns: Vec::new(),

@@ -11,4 +11,7 @@ pub enum ReportError {
     /// The session could not be diagnosed.
     #[error(transparent)]
     Diagnose(#[from] fathom_diagnose::DiagnoseError),
+    /// Rules or views of the user cannot be used.
+    #[error(transparent)]
+    Extensions(#[from] fathom_extensions::ExtensionError),
 }

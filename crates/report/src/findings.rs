@@ -3,6 +3,7 @@
 use fathom_diagnose::{
     CachedDiagnosis, Confidence, DiagnoseError, Diagnosis, Finding, Group, Summary, cached,
 };
+use fathom_extensions::{ExtensionError, Extensions};
 use fathom_model::units::count;
 use fathom_query::FindingRow;
 use fathom_session::Session;
@@ -69,8 +70,20 @@ impl Findings {
 /// kept; `Err` in the answer says why there are none.
 ///
 /// # Errors
-/// When the session cannot be read.
-pub fn diagnosis_in_passing(session: &Session) -> Result<Result<Diagnosis, String>, DiagnoseError> {
+/// When the session cannot be read, or a view of `extensions` is wrong.
+pub fn diagnosis_in_passing(
+    session: &Session,
+    extensions: &Extensions,
+) -> Result<Result<Diagnosis, String>, ExtensionError> {
+    let mut diagnosis = own_in_passing(session)?;
+    if let Ok(diagnosis) = &mut diagnosis {
+        extensions.diagnose(session, diagnosis, &|| true)?;
+    }
+    Ok(diagnosis)
+}
+
+/// The same of fathom's own rules.
+fn own_in_passing(session: &Session) -> Result<Result<Diagnosis, String>, DiagnoseError> {
     let calls = session.rows("syscalls");
     if calls <= MAX_CALLS {
         return fathom_diagnose::diagnose(session).map(Ok);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use fathom_extensions::Extensions;
 use fathom_model::meta::{self, SessionMeta};
 use fathom_model::tables::TABLES;
 use fathom_query::escape::{shell_words, text};
@@ -48,6 +49,19 @@ impl Report {
     ///
     /// When a query fails, or the diagnosis.
     pub fn build(db: &Db, session: &Session) -> Result<Report, ReportError> {
+        Self::build_with(db, session, &Extensions::default())
+    }
+
+    /// The same with the findings of rules that the user wrote.
+    ///
+    /// # Errors
+    ///
+    /// When a query fails, the diagnosis, or a view of the user's.
+    pub fn build_with(
+        db: &Db,
+        session: &Session,
+        extensions: &Extensions,
+    ) -> Result<Report, ReportError> {
         let size = |table: &str| {
             session
                 .part_infos(table)
@@ -69,7 +83,7 @@ impl Report {
         // Parts of a live session are merged while it is read: what is missing then is
         // no reason to fail.
         let started = Instant::now();
-        let diagnosis = match diagnosis_in_passing(session) {
+        let diagnosis = match diagnosis_in_passing(session, extensions) {
             Err(_) if session.is_live() => return Ok(report),
             found => found?,
         };

@@ -89,12 +89,12 @@ fn text_is_one_line_a_place() {
     let dir = tempfile::tempdir().unwrap();
     let (session, diagnosis) = session(dir.path());
     for width in [40, 80, 200] {
-        let text = diagnosis_to_text(&diagnosis, "s.fathom", 0, width, false, true);
+        let text = diagnosis_to_text(&diagnosis, &["s.fathom"], 0, width, false, true);
         assert!(is_plain(&text), "{text}");
         // The newline within the name begins no line.
         assert!(!text.lines().any(|line| line.starts_with("'\"<script>")));
     }
-    let wide = diagnosis_to_text(&diagnosis, "s.fathom", 0, 400, false, true);
+    let wide = diagnosis_to_text(&diagnosis, &["s.fathom"], 0, 400, false, true);
     assert!(wide.contains("\\x1b[2J\\n'\"<script>"), "{wide}");
     let db = Db::open(&session, Limits::default()).unwrap();
     let report = Report::build(&db, &session).unwrap();
@@ -183,7 +183,7 @@ fn text_of_findings_that_were_kept_is_no_better() {
         rule.reason = hostile();
     }
     for width in [40, 200] {
-        let text = diagnosis_to_text(&diagnosis, "s.fathom", 0, width, false, true);
+        let text = diagnosis_to_text(&diagnosis, &["s.fathom"], 0, width, false, true);
         assert!(is_plain(&text), "{text}");
         assert!(!text.lines().any(|line| line.starts_with("'\"<script>")));
     }

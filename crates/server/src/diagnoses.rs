@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use fathom_diagnose::{CachedDiagnosis, Diagnosis};
+use fathom_extensions::Extensions;
 use fathom_session::Session;
 use tokio::sync::watch;
 
@@ -61,7 +62,7 @@ impl Diagnoses {
         if let Some(told) = self.known(id, &Stamp::of(&dir)) {
             return Ok(told);
         }
-        let mut outcome = self.join(id, &dir)?;
+        let mut outcome = self.join(library, id, &dir)?;
         let told = outcome.wait_for(Option::is_some).await;
         let told = told.map_err(|_| ApiError::cancelled())?.clone();
         told.unwrap_or_else(|| Err(ApiError::cancelled()))
@@ -74,7 +75,12 @@ impl Diagnoses {
     }
 
     /// A receiver for the diagnosis of a session; starts the diagnosis if necessary.
-    fn join(&self, id: &str, dir: &Path) -> Result<watch::Receiver<Outcome>, ApiError> {
+    fn join(
+        &self,
+        library: &Library,
+        id: &str,
+        dir: &Path,
+    ) -> Result<watch::Receiver<Outcome>, ApiError> {
         let mut running = lock(&self.0.running);
         if let Some(found) = running.get(id)
             && !found.stop.is_asked()
@@ -94,7 +100,8 @@ impl Diagnoses {
         drop(running);
         let state = self.0.clone();
         let (name, dir) = (id.to_string(), dir.to_path_buf());
-        let work = move || state.work(&name, &dir, &begun);
+        let extensions = library.extensions.clone();
+        let work = move || state.work(&name, &dir, &extensions, &begun);
         let thread = std::thread::Builder::new().name("fathom-diagnose".to_string());
         thread.spawn(work).map_err(|e| {
             lock(&self.0.running).remove(id);
@@ -105,19 +112,22 @@ impl Diagnoses {
 }
 
 impl State {
-    fn work(&self, id: &str, dir: &Path, own: &Running) {
+    fn work(&self, id: &str, dir: &Path, extensions: &Extensions, own: &Running) {
         // Of this thread alone; without the right to it stays as it is.
         if let Ok(nice) = rustix::process::getpriority_process(None) {
             rustix::process::setpriority_process(None, nice + NICER).ok();
         }
         // A result cached in the session need not wait for others.
-        let kept = own.stop.check().and_then(|()| self.recall(id, dir));
+        let kept = own
+            .stop
+            .check()
+            .and_then(|()| self.recall(id, dir, extensions, &own.stop));
         let outcome = match kept.transpose() {
             Some(outcome) => outcome,
             None => {
                 let _turn = lock(&self.turn);
                 let go_on = own.stop.check();
-                go_on.and_then(|()| self.diagnose(id, dir, &own.stop))
+                go_on.and_then(|()| self.diagnose(id, dir, extensions, &own.stop))
             }
         };
         let mut running = lock(&self.running);
@@ -130,11 +140,20 @@ impl State {
     }
 
     /// Findings cached in the session.
-    fn recall(&self, id: &str, dir: &Path) -> Result<Option<Arc<RenderedDiagnosis>>, ApiError> {
+    fn recall(
+        &self,
+        id: &str,
+        dir: &Path,
+        extensions: &Extensions,
+        stop: &Stop,
+    ) -> Result<Option<Arc<RenderedDiagnosis>>, ApiError> {
         let stamp = Stamp::of(dir);
         let session = Session::open(dir).map_err(|e| ApiError::session(id, &e))?;
         match fathom_diagnose::cached(&session) {
-            CachedDiagnosis::Findings(diagnosis) => self.know(id, stamp, diagnosis).map(Some),
+            CachedDiagnosis::Findings(mut diagnosis) => {
+                extend(&session, &mut diagnosis, extensions, stop)?;
+                self.know(id, stamp, diagnosis).map(Some)
+            }
             CachedDiagnosis::Nothing | CachedDiagnosis::Unusable(_) => Ok(None),
         }
     }
@@ -143,6 +162,7 @@ impl State {
         &self,
         id: &str,
         dir: &Path,
+        extensions: &Extensions,
         stop: &Stop,
     ) -> Result<Arc<RenderedDiagnosis>, ApiError> {
         // Taken before, so that what comes meanwhile makes it an old one.
@@ -150,7 +170,8 @@ impl State {
         let mut session = Session::open(dir).map_err(|e| ApiError::session(id, &e))?;
         let told = fathom_diagnose::diagnose_latest(&mut session, &|| !stop.is_asked());
         stop.check()?;
-        let told = told.map_err(|e| ApiError::internal(e.to_string()))?;
+        let mut told = told.map_err(|e| ApiError::internal(e.to_string()))?;
+        extend(&session, &mut told.diagnosis, extensions, stop)?;
         self.know(id, stamp, told.diagnosis)
     }
 
@@ -166,4 +187,16 @@ impl State {
         lock(&self.known).insert(id.to_string(), (stamp, told.clone()));
         Ok(told)
     }
+}
+
+/// Adds what the user's rules find.
+fn extend(
+    session: &Session,
+    diagnosis: &mut Diagnosis,
+    extensions: &Extensions,
+    stop: &Stop,
+) -> Result<(), ApiError> {
+    let added = extensions.diagnose(session, diagnosis, &|| !stop.is_asked());
+    stop.check()?;
+    added.map_err(|e| ApiError::internal(e.to_string()))
 }

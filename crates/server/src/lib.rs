@@ -41,6 +41,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::post;
+use fathom_extensions::Extensions;
 use fathom_query::Limits;
 use tokio::runtime::Runtime;
 
@@ -73,6 +74,8 @@ pub struct Options {
     pub nice: Option<i32>,
     /// Directory with files of panels and queries that the page offers; `None` for none.
     pub panels: Option<PathBuf>,
+    /// Rules and views of the user.
+    pub extensions: Extensions,
 }
 
 /// Why the page is not served.
@@ -118,7 +121,8 @@ impl Server {
             threads: 0,
             time: Some(QUERY_TIME),
         };
-        let library = Library::new(&options.root, limits).map_err(|source| ServerError::Root {
+        let library = Library::new(&options.root, limits, options.extensions.clone());
+        let library = library.map_err(|source| ServerError::Root {
             path: options.root.clone(),
             source,
         })?;

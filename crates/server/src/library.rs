@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
+use fathom_extensions::Extensions;
 use fathom_model::tables::TABLES;
 use fathom_query::Limits;
 use fathom_session::{Session, on_latest};
@@ -24,6 +25,8 @@ const OPEN: usize = 6;
 pub(crate) struct Library {
     folder: Folder,
     limits: Limits,
+    /// Rules and views of the user.
+    pub extensions: Arc<Extensions>,
     entries: Mutex<HashMap<String, Arc<Entry>>>,
     clock: AtomicU64,
 }
@@ -59,10 +62,11 @@ impl Stamp {
 
 impl Library {
     /// The sessions in `root`, or the one session that it is.
-    pub fn new(root: &Path, limits: Limits) -> std::io::Result<Self> {
+    pub fn new(root: &Path, limits: Limits, extensions: Extensions) -> std::io::Result<Self> {
         Ok(Self {
             folder: Folder::new(root)?,
             limits,
+            extensions: Arc::new(extensions),
             entries: Mutex::default(),
             clock: AtomicU64::new(0),
         })

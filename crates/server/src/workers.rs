@@ -63,7 +63,7 @@ impl Workers {
                 let mut worker = Worker::start(&Program::itself(), limits)?;
                 stop.watch(Some(Running::Worker(worker.killer())));
                 stop.check()?;
-                worker.open(dir)?;
+                worker.open(dir, library.extensions.views())?;
                 worker
             }
         };

@@ -104,7 +104,7 @@ export type Finding = {
   query: string,
   /** The fix, and when not to apply it. */
   advice: string,
-  /** Page of the rule, relative to the documentation. */
+  /** Page of the rule, relative to the documentation; of a rule that a user wrote, its file. */
   page: string,
   /** Reasons for low confidence. */
   caveats: Array<string>,

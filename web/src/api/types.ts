@@ -635,7 +635,7 @@ export type PanelFile = {
 };
 
 export type RelationColumn = { name: string,
-  /** Type in SQL. */
+  /** Type in SQL; empty for a view that the user wrote. */
   sql_type: string,
   /** Whether it may be null; of views that is not known. */
   nullable: boolean | null,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use fathom_diff::Metric;
 
+use super::ExtensionsOption;
 use crate::help;
 
 /// Format of a comparison.
@@ -53,6 +54,9 @@ pub struct DiffArgs {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub format: DiffFormat,
+    /// Rules and views of the user.
+    #[command(flatten)]
+    pub extensions: ExtensionsOption,
 }
 
 fn percent(text: &str) -> Result<f64, String> {

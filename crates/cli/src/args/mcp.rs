@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::ExtensionsOption;
+
 /// Options of `mcp`.
 #[derive(Debug, Args)]
 #[command(
@@ -14,4 +16,7 @@ pub struct McpArgs {
     /// A directory of sessions, or a session
     #[arg(value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
+    /// Rules and views of the user.
+    #[command(flatten)]
+    pub extensions: ExtensionsOption,
 }

@@ -5,6 +5,8 @@ mod completions;
 pub mod critical_path;
 #[cfg(feature = "analysis")]
 mod diff;
+#[cfg(feature = "analysis")]
+mod extensions;
 mod keep;
 #[cfg(feature = "analysis")]
 mod mcp;
@@ -34,6 +36,8 @@ pub use completions::{CompletionsArgs, ManPagesArgs};
 pub use critical_path::{CriticalPathArgs, CriticalPathFormat};
 #[cfg(feature = "analysis")]
 pub use diff::{DiffArgs, DiffFormat};
+#[cfg(feature = "analysis")]
+pub use extensions::ExtensionsOption;
 pub use keep::{KeepOptions, RepairArgs, RowsArg, SnapshotArgs};
 #[cfg(feature = "analysis")]
 pub use mcp::McpArgs;
@@ -410,6 +414,9 @@ pub struct ReportArgs {
     /// Print the disk space of each column instead
     #[arg(long)]
     pub sizes: bool,
+    /// Rules and views of the user.
+    #[command(flatten)]
+    pub extensions: ExtensionsOption,
 }
 
 /// Format of a diagnosis.
@@ -436,6 +443,9 @@ pub struct DiagnoseArgs {
     /// Also list minor notes: patterns that cost less than a finding. JSON always contains them
     #[arg(long)]
     pub all: bool,
+    /// Rules and views of the user.
+    #[command(flatten)]
+    pub extensions: ExtensionsOption,
 }
 
 /// Options of `query`.
@@ -463,6 +473,9 @@ pub struct QueryArgs {
     /// Stop the statement after TIME (30, 500ms, 2m)
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub timeout: Option<Duration>,
+    /// Rules and views of the user.
+    #[command(flatten)]
+    pub extensions: ExtensionsOption,
 }
 
 /// The key of the sums.

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::ExtensionsOption;
+
 /// Options of `record` for the page.
 #[derive(Debug, Args)]
 pub struct RecordUiOptions {
@@ -45,4 +47,7 @@ pub struct UiArgs {
     /// Memory limit of queries, MiB
     #[arg(long, value_name = "MIB", default_value_t = 2048, value_parser = clap::value_parser!(u64).range(64..=1 << 20))]
     pub memory: u64,
+    /// Rules and views of the user.
+    #[command(flatten)]
+    pub extensions: ExtensionsOption,
 }

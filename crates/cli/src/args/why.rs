@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::ExtensionsOption;
+
 /// Options of `why`.
 #[derive(Debug, Args)]
 pub struct WhyArgs {
@@ -27,6 +29,9 @@ pub struct WhyArgs {
     /// Form of the answer
     #[arg(long, value_enum, default_value = "text")]
     pub format: WhyFormat,
+    /// Rules and views of the user.
+    #[command(flatten)]
+    pub extensions: ExtensionsOption,
 }
 
 /// Form of an explanation.

@@ -43,7 +43,7 @@ pub fn run(args: &McpArgs) -> Result<u8, Failure> {
             "cannot open the sessions in {dir}: {e}; give a directory that contains sessions"
         ))
     })?;
-    let server = Server::new(folder);
+    let server = Server::new(folder, args.extensions.load()?);
     let (send, receive) = sync_channel(WAITING);
     std::thread::scope(|scope| {
         let tools = scope.spawn(|| run_calls(&server, receive));

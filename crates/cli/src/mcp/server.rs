@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{anyhow, bail};
+use fathom_extensions::Extensions;
 use fathom_model::escape;
 use fathom_query::worker::Killer;
 use fathom_server::{Folder, link_in};
@@ -14,6 +15,7 @@ use serde_json::Value;
 /// Shared by the thread that reads messages and the one that runs tools.
 pub struct Server {
     folder: Folder,
+    extensions: Extensions,
     state: Mutex<State>,
 }
 
@@ -28,9 +30,10 @@ struct State {
 }
 
 impl Server {
-    pub fn new(folder: Folder) -> Self {
+    pub fn new(folder: Folder, extensions: Extensions) -> Self {
         Self {
             folder,
+            extensions,
             state: Mutex::default(),
         }
     }
@@ -38,6 +41,11 @@ impl Server {
     /// The directory with the sessions.
     pub fn folder(&self) -> &Folder {
         &self.folder
+    }
+
+    /// Rules and views of the user.
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
     }
 
     /// The directory of a session.

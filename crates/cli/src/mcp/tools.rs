@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Error, anyhow, bail};
-use fathom_diagnose::{CachedDiagnosis, DiagnoseError, Diagnosis, Finding};
+use fathom_diagnose::{CachedDiagnosis, Diagnosis, Finding};
+use fathom_extensions::ExtensionError;
 use fathom_model::escape;
 use fathom_query::output::Format;
 use fathom_query::worker::{Form, Program, Statement, Worker};
-use fathom_query::{Db, Limits, QueryError};
+use fathom_query::{Db, Limits, QueryError, UserView};
 use fathom_session::{Session, on_latest};
 use serde_json::{Map, Value, json};
 
@@ -232,7 +233,11 @@ fn report(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error> {
     let mut session = server.open(arguments.session())?;
     let report = on_latest(&mut session, |session| {
         let db = Db::open(session, Limits::default())?;
-        Ok::<_, Error>(fathom_report::Report::build(&db, session)?)
+        Ok::<_, Error>(fathom_report::Report::build_with(
+            &db,
+            session,
+            server.extensions(),
+        )?)
     })?;
     let mut answer = Answer::of(&report)?;
     // Plots, what other tools have in full, and commands of a shell.
@@ -275,7 +280,7 @@ fn shorten(value: &mut Value) {
 
 fn diagnose(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error> {
     let mut session = server.open(arguments.session())?;
-    let diagnosis = diagnosis(&mut session)?;
+    let diagnosis = diagnosis(server, &mut session)?;
     let all = diagnosis.findings.iter().chain(&diagnosis.minor);
     if let Some(number) = arguments.integer("finding") {
         let at = usize::try_from(number).unwrap_or(usize::MAX);
@@ -336,12 +341,17 @@ fn evidence(finding: &Finding) -> Map<String, Value> {
 
 /// The findings of a session: cached ones, or new ones, which are not cached, as the server writes
 /// nothing.
-fn diagnosis(session: &mut Session) -> Result<Diagnosis, DiagnoseError> {
-    on_latest(session, |session| match fathom_diagnose::cached(session) {
-        CachedDiagnosis::Findings(diagnosis) => Ok(diagnosis),
-        CachedDiagnosis::Nothing | CachedDiagnosis::Unusable(_) => {
-            fathom_diagnose::diagnose(session)
-        }
+fn diagnosis(server: &Server, session: &mut Session) -> Result<Diagnosis, ExtensionError> {
+    on_latest(session, |session| {
+        let mut diagnosis = match fathom_diagnose::cached(session) {
+            CachedDiagnosis::Findings(diagnosis) => diagnosis,
+            CachedDiagnosis::Nothing | CachedDiagnosis::Unusable(_) => {
+                fathom_diagnose::diagnose(session)?
+            }
+        };
+        let extensions = server.extensions();
+        extensions.diagnose(session, &mut diagnosis, &|| true)?;
+        Ok(diagnosis)
     })
 }
 
@@ -360,8 +370,11 @@ fn explain(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error> 
         from: arguments.text("from").map(str::to_owned),
         until: arguments.text("until").map(str::to_owned),
         format: WhyFormat::Json,
+        extensions: Default::default(),
     };
-    let story = on_latest(&mut session, |session| why::story(session, &args))?;
+    let story = on_latest(&mut session, |session| {
+        why::story(session, &args, server.extensions())
+    })?;
     let sentences: Vec<_> = story.sentences.iter().map(|s| s.text()).collect();
     Answer::of(&json!({"sentences": sentences, "facts": story.facts}))
 }
@@ -409,10 +422,13 @@ fn query(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error> {
     let sql = arguments.text("sql").unwrap_or_default().to_owned();
     let most = arguments.integer("max_rows").unwrap_or(100);
     let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let findings = match fathom_query::names_findings(&sql) {
+    let findings = match server.extensions().names_findings(&sql) {
         true => {
             let mut session = Session::open(&dir)?;
-            Some(fathom_report::finding_rows(&diagnosis(&mut session)?))
+            Some(fathom_report::finding_rows(&diagnosis(
+                server,
+                &mut session,
+            )?))
         }
         false => None,
     };
@@ -422,7 +438,7 @@ fn query(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error> {
     };
     let mut worker = Worker::start(&Program::itself(), limits)?;
     server.runs_sql(worker.killer());
-    worker.open(&dir)?;
+    worker.open(&dir, server.extensions().views())?;
     let statement = Statement {
         sql,
         form: Form::Output {
@@ -472,12 +488,14 @@ fn query(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error> {
 
 fn describe(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error> {
     let mut session = server.open(arguments.session())?;
-    let relations = on_latest(&mut session, |session| {
+    let mut relations = on_latest(&mut session, |session| {
         let db = Db::open(session, Limits::default())?;
         Ok::<_, Error>(fathom_query::relations(&db)?)
     })?;
+    let views = server.extensions().views();
+    relations.extend(views.iter().map(UserView::relation));
     let rows =
-        |relation: &fathom_query::Relation| (!relation.view).then(|| session.rows(relation.name));
+        |relation: &fathom_query::Relation| (!relation.view).then(|| session.rows(&relation.name));
     let Some(name) = arguments.text("relation") else {
         let all = relations.iter().map(|relation| {
             let doc = relation.doc.split_inclusive(". ").next();
@@ -492,7 +510,7 @@ fn describe(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error>
     };
     let found = relations.iter().find(|r| r.name.eq_ignore_ascii_case(name));
     let relation = found.ok_or_else(|| {
-        let names: Vec<_> = relations.iter().map(|relation| relation.name).collect();
+        let names: Vec<_> = relations.iter().map(|r| r.name.as_str()).collect();
         let name = escape::text(name);
         let name = escape::shorten(&name, 60);
         anyhow!("no table or view {name}; choose from {}", names.join(", "))
@@ -528,8 +546,9 @@ fn compare(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error> 
         fail_above: 10.0,
         metric: Vec::new(),
         format: DiffFormat::Json,
+        extensions: Default::default(),
     };
-    let mut answer = Answer::of(&diff::compare(&args)?)?;
+    let mut answer = Answer::of(&diff::compare(&args, server.extensions())?)?;
     // Each figure of each row on both sides: what has changed is in `changes`.
     answer.fields.remove("tables");
     let left_out = "tables: changes and unproven have the rows that differ";

@@ -4,6 +4,8 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use fathom_extensions::Extensions;
+use fathom_model::escape;
 use fathom_probe::{Command, Conditions};
 use fathom_recorder::{Recorder, RunningTarget, Signals};
 use fathom_server::{Options, Server};
@@ -34,6 +36,11 @@ impl Page {
             memory_bytes: MEMORY_BYTES,
             nice: Some((conditions.nice + NICER).min(19)),
             panels: None,
+            extensions: Extensions::load_default().unwrap_or_else(|error| {
+                // No reason not to record.
+                eprintln!("fathom: {}", escape::lines(&error.to_string()));
+                Extensions::default()
+            }),
         })
         .map_err(Failure::recording)?;
         ui::warn(&server);

@@ -14,7 +14,7 @@ use super::confine::{self, Confined};
 use super::frames::{self, ASK, BYTES, DONE, FAILED, READY};
 use super::{Ask, Failure, Form, Outcome, Statement};
 use crate::output::{self, Options, plain};
-use crate::{Db, FindPath, Limits, QueryError};
+use crate::{Db, FindPath, Limits, QueryError, UserView};
 
 /// Tries of a statement on a session that is being recorded: parts may be merged while it reads
 /// them.
@@ -44,6 +44,7 @@ pub fn serve(find_path: FindPath) -> Result<(), Broken> {
         memory_bytes,
         threads,
         time,
+        views,
     }) = next(&mut input)?
     else {
         return Ok(());
@@ -69,7 +70,7 @@ pub fn serve(find_path: FindPath) -> Result<(), Broken> {
     std::thread::Builder::new()
         .name("parent-watch".into())
         .spawn(confine::end_with_parent)?;
-    let opened = same_dirs(path, &dirs).and_then(|()| Opened::open(path, limits, find_path));
+    let opened = same_dirs(path, &dirs).and_then(|()| Opened::open(path, limits, views, find_path));
     let opened = opened.and_then(|opened| {
         let limited = confined.limit_memory(memory_bytes);
         limited.map_err(|e| QueryError::Worker(format!("its memory cannot be limited: {e}")))?;
@@ -154,11 +155,13 @@ impl Sessions {
     }
 
     /// The database over their newest state.
-    fn db(&mut self, limits: &Limits) -> Result<Db, QueryError> {
-        match self {
+    fn db(&mut self, limits: &Limits, views: &[UserView]) -> Result<Db, QueryError> {
+        let db = match self {
             Self::One(session) => Db::open_latest(session, limits),
             Self::Set(set) => Db::open_set_latest(set, limits),
-        }
+        }?;
+        db.add_views(views)?;
+        Ok(db)
     }
 }
 
@@ -167,19 +170,26 @@ struct Opened {
     sessions: Sessions,
     db: Db,
     limits: Limits,
+    views: Vec<UserView>,
     find_path: FindPath,
     /// How often it was followed since it was opened.
     followed: u32,
 }
 
 impl Opened {
-    fn open(path: &Path, limits: Limits, find_path: FindPath) -> Result<Self, QueryError> {
+    fn open(
+        path: &Path,
+        limits: Limits,
+        views: Vec<UserView>,
+        find_path: FindPath,
+    ) -> Result<Self, QueryError> {
         let mut sessions = Sessions::open(path).map_err(|e| QueryError::Worker(e.to_string()))?;
-        let db = sessions.db(&limits)?;
+        let db = sessions.db(&limits, &views)?;
         Ok(Self {
             sessions,
             db,
             limits,
+            views,
             find_path,
             followed: 0,
         })
@@ -205,7 +215,7 @@ impl Opened {
             return Ok(());
         }
         self.followed = 0;
-        self.db = self.sessions.db(&self.limits)?;
+        self.db = self.sessions.db(&self.limits, &self.views)?;
         Ok(())
     }
 

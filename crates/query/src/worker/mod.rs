@@ -22,7 +22,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::output::Format;
-use crate::{FindingRow, Limits, QueryError};
+use crate::{FindingRow, Limits, QueryError, UserView};
 pub use child::serve;
 pub use parent::{Killer, Program, Worker};
 
@@ -41,6 +41,8 @@ enum Ask {
         memory_bytes: u64,
         threads: u32,
         time: Option<Duration>,
+        /// Views that the user wrote.
+        views: Vec<UserView>,
     },
     Query(Statement),
 }
@@ -102,6 +104,10 @@ enum Failure {
         path: String,
         reason: String,
     },
+    View {
+        file: String,
+        detail: String,
+    },
     Table {
         table: String,
         detail: String,
@@ -125,6 +131,7 @@ impl From<QueryError> for Failure {
             QueryError::Memory { detail, .. } => Self::Memory(detail),
             QueryError::CriticalPath(text) => Self::CriticalPath(text),
             QueryError::Path { path, reason } => Self::Path { path, reason },
+            QueryError::View { file, detail } => Self::View { file, detail },
             QueryError::Table { table, detail } => Self::Table {
                 table: table.to_owned(),
                 detail,
@@ -153,6 +160,7 @@ impl Failure {
             },
             Self::CriticalPath(text) => QueryError::CriticalPath(text),
             Self::Path { path, reason } => QueryError::Path { path, reason },
+            Self::View { file, detail } => QueryError::View { file, detail },
             Self::Table { table, detail } => {
                 let known = fathom_model::tables::TABLES;
                 match known.iter().find(|t| t.name == table) {

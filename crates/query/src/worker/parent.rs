@@ -17,7 +17,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::frames::{self, ASK, BYTES, DONE, FAILED, READY};
 use super::{Ask, Failure, Outcome, Statement};
-use crate::{Limits, QueryError};
+use crate::{Limits, QueryError, UserView};
 
 /// How long after its time limit a query may take to give up by itself: then the worker is
 /// killed.
@@ -129,12 +129,13 @@ impl Worker {
         self.usable && self.child.try_wait().is_ok_and(|ended| ended.is_none())
     }
 
-    /// Opens the session or the set of sessions at `path`, the only one that it will ever see.
+    /// Opens the session or the set of sessions at `path`, the only one that it will ever see, and
+    /// adds the user's `views`.
     ///
     /// # Errors
-    /// The errors of [`crate::Db::open`]; [`QueryError::Worker`] if the session cannot be opened at
-    /// all, or the process ends.
-    pub fn open(&mut self, path: &Path) -> Result<(), QueryError> {
+    /// The errors of [`crate::Db::open`]; [`QueryError::View`] if a view is refused or wrong;
+    /// [`QueryError::Worker`] if the session cannot be opened at all, or the process ends.
+    pub fn open(&mut self, path: &Path, views: &[UserView]) -> Result<(), QueryError> {
         let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
         let dirs = fathom_session::dirs_of(path);
         let dirs = dirs.map_err(|e| QueryError::Worker(e.to_string()))?;
@@ -144,6 +145,7 @@ impl Worker {
             memory_bytes: self.limits.memory_bytes,
             threads: self.limits.threads,
             time: self.limits.time,
+            views: views.to_vec(),
         };
         self.ask(&ask)?;
         match self.answer(None)? {

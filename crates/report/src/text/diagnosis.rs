@@ -11,11 +11,11 @@ use super::{MAX_WIDTH, MIN_WIDTH};
 const LABEL: usize = 10;
 
 /// Findings as text, at most `width` characters wide. `session` is how the user
-/// names the session; `started_at_ns` its beginning, from which times are counted; `minor` adds
+/// names the session, followed by the options with which the findings were made; `started_at_ns` its beginning, from which times are counted; `minor` adds
 /// the minor notes. Text that the recorded program controls is escaped.
 pub fn diagnosis_to_text(
     diagnosis: &Diagnosis,
-    session: &str,
+    session: &[&str],
     started_at_ns: i64,
     width: usize,
     color: bool,
@@ -44,7 +44,7 @@ struct Page<'a> {
     out: String,
     width: usize,
     style: Style,
-    session: &'a str,
+    session: &'a [&'a str],
     started_at_ns: i64,
     span_ns: i64,
 }
@@ -176,7 +176,8 @@ impl Page<'_> {
         // Not broken: it is there to be copied.
         let label = self.style.dim(&format!("{:<LABEL$}", "all calls"));
         let number = number.to_string();
-        let command = shell_words(["fathom", "query", self.session, "--finding", &number]);
+        let words = [&["fathom", "query"], self.session, &["--finding", &number]];
+        let command = shell_words(words.concat());
         self.line(&format!("   {label}  {command}"));
     }
 
@@ -221,21 +222,9 @@ pub(super) fn counted(n: i64, one: &str) -> String {
     format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
-/// A number with its name: the unit is the name's end.
+/// A number with its name.
 fn evidence(evidence: &fathom_diagnose::Evidence) -> String {
-    use fathom_model::units::bytes;
     let name = &*evidence.name;
-    let words = |name: &str| name.replace('_', " ");
-    let whole = evidence.value as i64;
-    if let Some(name) = name.strip_suffix("_ns") {
-        format!("{} {}", words(name), duration(whole))
-    } else if name.ends_with("bytes") || name.starts_with("bytes") {
-        format!("{} {}", words(name), bytes(whole))
-    } else if name.starts_with("share") {
-        format!("{} {}", words(name), percent(evidence.value))
-    } else if evidence.value.fract() == 0.0 {
-        format!("{} {}", words(name), count(whole))
-    } else {
-        format!("{} {:.2}", words(name), evidence.value)
-    }
+    let name = name.strip_suffix("_ns").unwrap_or(name);
+    format!("{} {}", name.replace('_', " "), evidence.number())
 }

@@ -36,7 +36,8 @@ pub(crate) async fn compare(
                     stop.check()?;
                     on_reader(&state.library, id, stop, |reader, stop| {
                         let wanted = || !stop.is_asked();
-                        Profile::gather_while(reader.db(), &reader.session, id, &wanted)
+                        let own = &state.library.extensions;
+                        Profile::gather_while(reader.db(), &reader.session, id, own, &wanted)
                             .map_err(|e| failed(id, e))
                     })
                 })

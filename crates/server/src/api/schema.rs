@@ -1,6 +1,7 @@
 //! `GET /sessions/ID/schema`: what SQL can ask for.
 
 use axum::extract::{Path, State};
+use fathom_query::UserView;
 use serde::Serialize;
 
 use super::{Json, Shared};
@@ -27,7 +28,7 @@ pub(crate) struct Relation {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct RelationColumn {
     pub name: String,
-    /// Type in SQL.
+    /// Type in SQL; empty for a view that the user wrote.
     pub sql_type: String,
     /// Whether it may be null; of views that is not known.
     pub nullable: Option<bool>,
@@ -40,8 +41,11 @@ pub(crate) async fn schema(
     State(app): State<Shared>,
     Path(id): Path<String>,
 ) -> Result<Json<Vec<Relation>>, ApiError> {
-    let query = |reader: &Reader, _: &Stop| {
-        let relations = fathom_query::relations(reader.db())?;
+    let state = app.clone();
+    let query = move |reader: &Reader, _: &Stop| {
+        let mut relations = fathom_query::relations(reader.db())?;
+        let views = state.library.extensions.views();
+        relations.extend(views.iter().map(UserView::relation));
         Ok(relations.into_iter().map(|r| relation(reader, r)).collect())
     };
     app.jobs.query(id, Lane::Quick, query).await.map(Json)
@@ -55,8 +59,8 @@ fn relation(reader: &Reader, relation: fathom_query::Relation) -> Relation {
         doc: c.doc,
     });
     Relation {
-        rows: (!relation.view).then(|| reader.session.rows(relation.name)),
-        name: relation.name.to_string(),
+        rows: (!relation.view).then(|| reader.session.rows(&relation.name)),
+        name: relation.name,
         view: relation.view,
         doc: relation.doc,
         columns: columns.collect(),

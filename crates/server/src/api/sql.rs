@@ -67,7 +67,7 @@ pub(crate) async fn sql(
         .map_err(|e| ApiError::parameter("the body", format!("it is not as expected: {e}")))?;
     let most = request.max_rows.unwrap_or(10_000).min(MOST);
     // Before the query takes its turn: a diagnosis may take long.
-    let told = match fathom_query::names_findings(&request.sql) {
+    let told = match app.library.extensions.names_findings(&request.sql) {
         true => Some(app.diagnoses.of(&app.library, &id).await?),
         false => None,
     };

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use fathom_extensions::Extensions;
 use fathom_query::Limits;
 
 use super::{Question, ShareRequest, file};
@@ -81,7 +82,7 @@ pub fn shared_page(session: &Path, memory_bytes: u64) -> Result<String, ServerEr
         path: session.to_path_buf(),
         source,
     };
-    let library = Library::new(session, limits).map_err(failed)?;
+    let library = Library::new(session, limits, Extensions::default()).map_err(failed)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
