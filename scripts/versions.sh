@@ -111,6 +111,8 @@ command pg_ctlcluster         postgresql
 command nginx                 nginx-light nginx
 command ab                    apache2-utils
 command curl                  curl
+command ssh                   openssh-client
+command sshd                  openssh-server
 '
 # For ./do test kernels arm64, on another machine.
 wants_arm64='

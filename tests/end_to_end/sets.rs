@@ -10,9 +10,9 @@ use fathom_tests::session::meta;
 use fathom_tests::{Record, Recording, Scratch, need_program, need_root};
 
 /// Requests of the client; the server makes every tenth durable.
-const REQUESTS: i64 = 200;
-const REQUEST: i64 = 300;
-const ANSWER: i64 = 11;
+pub const REQUESTS: i64 = 200;
+pub const REQUEST: i64 = 300;
+pub const ANSWER: i64 = 11;
 
 const SERVER: &str = "
 import os, socket, sys
@@ -39,12 +39,13 @@ for number in range(200):
 ";
 
 /// Two network namespaces that are joined, removed at the end.
-struct Hosts {
+pub struct Hosts {
     names: [String; 2],
 }
 
 impl Hosts {
-    fn new() -> Self {
+    /// Host 0 has address 10.77.0.1, host 1 has 10.77.0.2.
+    pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let pid = std::process::id();
@@ -55,6 +56,7 @@ impl Hosts {
         for (name, address) in [(db, "10.77.0.1/24"), (web, "10.77.0.2/24")] {
             lines.push(format!("-n {name} addr add {address} dev eth0"));
             lines.push(format!("-n {name} link set eth0 up"));
+            lines.push(format!("-n {name} link set lo up"));
         }
         for line in lines {
             let done = Command::new("ip").args(line.split(' ')).status().unwrap();
@@ -63,9 +65,22 @@ impl Hosts {
         Self { names }
     }
 
-    /// A recording in host `index`, which is called `name` and says that its kernel started as
-    /// `boot`.
+    /// A recording in host `index`, as [`Hosts::enter`] has it.
     fn record(&self, scratch: &Scratch, index: usize, name: &str, boot: &str) -> Record {
+        Record::named(scratch, name)
+            .by(self.enter(scratch, index, name, boot))
+            .options(["--syscalls", "all", "--label", &format!("role={name}")])
+    }
+
+    /// Runs a command in the network of host `index`.
+    pub fn inside(&self, index: usize) -> Vec<String> {
+        let net = format!("--net=/run/netns/{}", self.names[index]);
+        vec!["nsenter".into(), net]
+    }
+
+    /// Runs a command in host `index`, which is called `name` and says that its kernel started as
+    /// `boot`.
+    pub fn enter(&self, scratch: &Scratch, index: usize, name: &str, boot: &str) -> Vec<String> {
         let id = scratch.root().join(format!("boot-{name}"));
         std::fs::write(&id, format!("{boot}\n")).unwrap();
         let enter = format!(
@@ -74,9 +89,8 @@ impl Hosts {
             id.display(),
             self.names[index],
         );
-        Record::named(scratch, name)
-            .by(["unshare", "-m", "-u", "sh", "-c", &enter, "sh"])
-            .options(["--syscalls", "all", "--label", &format!("role={name}")])
+        let wrapper = ["unshare", "-m", "-u", "sh", "-c", &enter, "sh"];
+        wrapper.map(String::from).to_vec()
     }
 }
 

@@ -9,6 +9,7 @@ mod help;
 mod import;
 mod progress;
 mod record;
+mod remote;
 mod repair;
 mod replay;
 mod snapshot;
@@ -70,6 +71,8 @@ fn main() -> ExitCode {
         }
     };
     let result = match arguments.action {
+        #[cfg(feature = "analysis")]
+        Action::Record(options) if !options.on.hosts.is_empty() => remote::record_on(&options),
         Action::Record(options) => record::run(*options),
         Action::Replay(options) => replay::run(&options),
         Action::Repair(options) => repair::run(&options),
@@ -102,6 +105,8 @@ fn main() -> ExitCode {
         Action::Set(options) => set::run(&options),
         #[cfg(feature = "analysis")]
         Action::Mcp(options) => mcp::run(&options),
+        Action::Pull(options) => remote::pull(&options),
+        Action::Agent => remote::agent(),
         Action::Import(options) => import::run(&options),
         Action::Completions(options) => completions::run(&options),
         Action::ManPages(options) => completions::man_pages(&options),

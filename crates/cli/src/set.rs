@@ -105,7 +105,7 @@ pub fn open(path: &Path) -> Result<SessionSet, Failure> {
 }
 
 /// Prints the problems of the sessions.
-fn warn(set: &SessionSet) {
+pub fn warn(set: &SessionSet) {
     for (member, session) in set.members() {
         for problem in session.problems() {
             eprintln!("fathom: {}: {problem}", escape::text(&member.host));

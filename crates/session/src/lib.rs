@@ -36,6 +36,7 @@ mod format;
 mod maintain;
 mod read;
 mod threads;
+mod transfer;
 mod write;
 mod writer;
 
@@ -54,7 +55,10 @@ pub use read::latest::on_latest;
 pub use read::session::Session;
 pub use read::set::{SessionSet, dirs_of, write_set};
 pub use read::sizes::ColumnSize;
-pub use write::create::discard;
+pub use transfer::{
+    Frame, FrameReader, FrameWriter, Pass, Received, Receiver, TransferError, parse, send,
+};
+pub use write::create::{create_folder, discard};
 pub use write::options::WriterOptions;
 pub use write::queue::SaveRequest;
 pub use writer::{Finished, SessionWriter, Stats, TableStats};

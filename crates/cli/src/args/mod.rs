@@ -7,9 +7,11 @@ pub mod critical_path;
 mod diff;
 #[cfg(feature = "analysis")]
 mod extensions;
+mod host;
 mod keep;
 #[cfg(feature = "analysis")]
 mod mcp;
+mod remote;
 #[cfg(feature = "analysis")]
 mod sessions;
 #[cfg(feature = "analysis")]
@@ -38,9 +40,13 @@ pub use critical_path::{CriticalPathArgs, CriticalPathFormat};
 pub use diff::{DiffArgs, DiffFormat};
 #[cfg(feature = "analysis")]
 pub use extensions::ExtensionsOption;
+pub use host::Host;
 pub use keep::{KeepOptions, RepairArgs, RowsArg, SnapshotArgs};
 #[cfg(feature = "analysis")]
 pub use mcp::McpArgs;
+#[cfg(feature = "analysis")]
+pub use remote::OnOptions;
+pub use remote::{PullArgs, SshOptions};
 #[cfg(feature = "analysis")]
 pub use sessions::{SessionsArgs, SessionsFormat};
 #[cfg(feature = "analysis")]
@@ -124,6 +130,8 @@ pub enum Action {
     /// they take a session
     #[cfg(feature = "analysis")]
     Set(SetArgs),
+    /// Copy a session from another host over ssh, also one that is being recorded
+    Pull(PullArgs),
     /// Serve sessions to language-model clients over the Model Context Protocol (stdio), read-only
     #[cfg(feature = "analysis")]
     Mcp(McpArgs),
@@ -142,6 +150,9 @@ pub enum Action {
     Replay(ReplayArgs),
     /// Print a script that completes commands and options in a shell
     Completions(CompletionsArgs),
+    /// Do on this host what another fathom asks for on standard input
+    #[command(hide = true)]
+    Agent,
     /// Write the man pages of all commands
     #[command(hide = true)]
     ManPages(ManPagesArgs),
@@ -262,6 +273,9 @@ pub struct RecordArgs {
     /// Run the diagnosis while recording and print each finding as soon as it holds; see diagnose
     #[arg(long)]
     pub diagnose: bool,
+    /// Begin when the process at standard input says so
+    #[arg(long, hide = true)]
+    pub held: bool,
     /// Print no status line and no summary
     #[arg(short, long)]
     pub quiet: bool,
@@ -276,6 +290,10 @@ pub struct RecordArgs {
     #[cfg(feature = "analysis")]
     #[command(flatten)]
     pub page: RecordUiOptions,
+    /// Several hosts.
+    #[cfg(feature = "analysis")]
+    #[command(flatten)]
+    pub on: OnOptions,
     /// Which tasks, files, and calls. Last, because its heading applies to every option after it.
     #[command(flatten)]
     pub filter: FilterOptions,

@@ -1,5 +1,6 @@
 //! `fathom record`: options for the recorder, and its reports on the terminal.
 
+pub mod held;
 #[cfg(feature = "analysis")]
 mod page;
 mod ready;
@@ -24,6 +25,9 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     let session = recorder.session().to_owned();
     #[cfg(feature = "analysis")]
     let page = page::Page::start(&args.page, &recorder)?;
+    if args.held && !held::wait().map_err(Failure::recording)? {
+        return Ok(125);
+    }
     let recording = recorder.start()?;
     // A command would inherit the socket, and is recorded from its first call on anyway.
     if args.command.is_empty() {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use fathom_pyramid::SOURCES;
+
 /// The file that holds [`fathom_model::meta::SessionMeta`].
 pub(crate) const META_FILE: &str = "session.json";
 /// Where it is prepared.
@@ -15,14 +17,12 @@ pub(crate) const PYRAMID_TEMPORARY: &str = "pyramid.tmp";
 /// The findings, during a recording the ones so far; and the temporary file for them.
 pub(crate) const FINDINGS_FILE: &str = "findings.json";
 pub(crate) const FINDINGS_TEMPORARY: &str = "findings.json.tmp";
-/// Files that fathom writes next to the tables' folders.
-pub(crate) const TOP_FILES: [&str; 9] = [
+/// Files that fathom writes next to the tables' folders, besides the pyramids.
+const TOP_FILES: [&str; 7] = [
     META_FILE,
     META_TEMPORARY,
     LOCK_FILE,
     RESERVE_FILE,
-    fathom_pyramid::SYSCALLS.file,
-    fathom_pyramid::SLICES.file,
     PYRAMID_TEMPORARY,
     FINDINGS_FILE,
     FINDINGS_TEMPORARY,
@@ -96,6 +96,11 @@ pub struct PartInfo {
     pub bytes: u64,
 }
 
+/// Whether fathom gives this name to a file next to the tables' folders.
+pub(crate) fn is_top_file(name: &str) -> bool {
+    TOP_FILES.contains(&name) || SOURCES.iter().any(|source| source.file == name)
+}
+
 /// Whether fathom gives this name to a file in a table's folder.
 pub(crate) fn is_part_file(name: &str) -> bool {
     PartRange::parse(name.strip_suffix(TEMPORARY).unwrap_or(name)).is_some()
@@ -143,6 +148,9 @@ mod tests {
         ] {
             assert_eq!(PartRange::parse(foreign), None, "{foreign}");
         }
+        assert!(
+            is_top_file("waits.pyramid") && is_top_file(META_FILE) && !is_top_file("x.pyramid")
+        );
         assert!(is_part_file("part-00000001.parquet.tmp"));
         assert!(is_temporary("part-00000001.parquet.tmp"));
         assert!(!is_temporary("part-00000001.parquet"));

@@ -7,9 +7,9 @@ use fathom_model::tables;
 use rustix::fs::FileType;
 
 use crate::disk::dir::Dir;
-use crate::disk::owner::Access;
+use crate::disk::owner::{Access, Share};
 use crate::error::SessionError;
-use crate::format::layout::{LOCK_FILE, META_FILE, TOP_FILES, is_part_file};
+use crate::format::layout::{LOCK_FILE, META_FILE, is_part_file, is_top_file};
 use crate::format::lock::RecorderLock;
 
 /// Prepares the directory `path` for the users of `access`, and takes its lock. A directory with
@@ -65,6 +65,20 @@ pub fn discard(path: &Path) -> Result<(), SessionError> {
             .map_err(SessionError::io("remove", &path.join(LOCK_FILE)))?;
     }
     std::fs::remove_dir(path).map_err(SessionError::io("remove", path))
+}
+
+/// Makes the directory `path` for sessions, for its owner alone; one of the same owner may be there.
+///
+/// # Errors
+/// [`SessionError::Foreign`] if another user can write in it, and [`SessionError::Io`].
+pub fn create_folder(path: &Path) -> Result<(), SessionError> {
+    let (dir, made) = Dir::create(path, Access::new(Share::Private))?;
+    match made {
+        true => dir
+            .claim()
+            .map_err(SessionError::io("set the owner of", path)),
+        false => Ok(()),
+    }
 }
 
 /// Clears a directory whose lock is held: what was there before may have been of a recording that
@@ -139,10 +153,6 @@ fn clear(dir: &Dir, names: &[OsString]) -> Result<(), SessionError> {
         }
     }
     Ok(())
-}
-
-fn is_top_file(name: &str) -> bool {
-    TOP_FILES.contains(&name)
 }
 
 fn is_table(name: &str) -> bool {

@@ -1,0 +1,82 @@
+//! The process that reaches a host.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, bail};
+
+use crate::args::{Host, SshOptions};
+
+/// Starts an agent on `host`. Its standard input, output and error are pipes.
+pub fn agent(host: &Host, ssh: &SshOptions) -> anyhow::Result<Child> {
+    let mut command = match host.is_local() {
+        true => {
+            let mut command = Command::new(std::env::current_exe()?);
+            // Ctrl-C is for fathom, which then asks the agent to end.
+            command.arg("agent").process_group(0);
+            command
+        }
+        false => {
+            let mut command = Command::new("sh");
+            // Ctrl-C must not end the connection; ssh leaves an ignored signal so.
+            let script = format!("trap '' INT; exec {} \"$@\"", ssh.ssh);
+            let there = format!("{} agent", ssh.remote_fathom);
+            command.args(["-c", &script, "sh", host.given(), &there]);
+            command
+        }
+    };
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command.spawn().context("cannot start the connection")
+}
+
+/// `HOST:DIR`; a host with colons is in brackets, as of scp.
+pub fn split(text: &str) -> anyhow::Result<(Host, &str)> {
+    let (host, dir) = match text
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("]:"))
+    {
+        Some((host, dir)) => (host, dir),
+        None => text.split_once(':').unwrap_or((text, "")),
+    };
+    if dir.is_empty() {
+        bail!("{text} is not HOST:DIR.fathom");
+    }
+    let host = host
+        .parse()
+        .map_err(|why| anyhow::anyhow!("{host}: {why}"))?;
+    Ok((host, dir))
+}
+
+/// The reason for a failure, as the end of the connection shows it.
+pub fn because(child: &mut Child) -> Option<String> {
+    let status = child.wait().ok()?;
+    match status.code() {
+        Some(0) => None,
+        Some(255) => Some("ssh could not connect, or lost the connection".to_owned()),
+        Some(127) => Some(
+            "fathom was not found there; install it, or give its place with --remote-fathom"
+                .to_owned(),
+        ),
+        Some(code) => Some(format!("the agent there ended with status {code}")),
+        None => Some(format!("the connection ended: {status}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_before_the_colon() {
+        let (host, dir) = split("root@db:/var/a:b.fathom").unwrap();
+        assert_eq!((host.given(), dir), ("root@db", "/var/a:b.fathom"));
+        let (host, dir) = split("[fe80::1]:x").unwrap();
+        assert_eq!((host.given(), dir), ("fe80::1", "x"));
+        for bad in ["x.fathom", "db:", ":x", "-v:x", "[::1]x"] {
+            assert!(split(bad).is_err(), "{bad}");
+        }
+    }
+}
