@@ -58,6 +58,7 @@ mod python_package;
 mod queries;
 mod reconciled;
 mod record_only;
+mod redaction;
 mod running;
 mod session_list;
 mod session_names;

@@ -9,6 +9,7 @@ mod help;
 mod import;
 mod progress;
 mod record;
+mod redact;
 mod repair;
 mod replay;
 mod snapshot;
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
     let result = match arguments.action {
         Action::Record(options) => record::run(*options),
         Action::Replay(options) => replay::run(&options),
+        Action::Redact(options) => redact::run(&options),
         Action::Repair(options) => repair::run(&options),
         Action::Snapshot(options) => snapshot::run(&options),
         Action::Top(options) => top::run(&options),

@@ -8,6 +8,7 @@ mod diff;
 mod keep;
 #[cfg(feature = "analysis")]
 mod mcp;
+mod redact;
 #[cfg(feature = "analysis")]
 mod sessions;
 #[cfg(feature = "analysis")]
@@ -37,6 +38,9 @@ pub use diff::{DiffArgs, DiffFormat};
 pub use keep::{KeepOptions, RepairArgs, RowsArg, SnapshotArgs};
 #[cfg(feature = "analysis")]
 pub use mcp::McpArgs;
+pub use redact::RedactArgs;
+#[cfg(feature = "analysis")]
+pub use redact::RedactOptions;
 #[cfg(feature = "analysis")]
 pub use sessions::{SessionsArgs, SessionsFormat};
 #[cfg(feature = "analysis")]
@@ -64,6 +68,7 @@ pub use why::{WhyArgs, WhyFormat};
   fathom zoom run.fathom --by file --pixels 50 I/O per file over time
   fathom ui run.fathom                         open the session in the browser
   fathom export run.fathom --format perfetto -o run.pftrace
+  fathom redact run.fathom -o shared.fathom    copy a session without secrets
   fathom import strace.log                     make a session from a log of strace
   fathom top                                   show current storage I/O live
   fathom doctor                                check what this kernel supports
@@ -132,6 +137,9 @@ pub enum Action {
     Doctor(DoctorArgs),
     /// Save a snapshot of a running recording as a separate session
     Snapshot(SnapshotArgs),
+    /// Copy a session without secrets, to share it: paths, names, and arguments as hashes, numbers
+    /// as they are
+    Redact(RedactArgs),
     /// Repair a session whose recorder was killed or whose files are damaged
     Repair(RepairArgs),
     /// Make a session from a raw capture (record --raw); needs no privileges
@@ -410,6 +418,9 @@ pub struct ReportArgs {
     /// Print the disk space of each column instead
     #[arg(long)]
     pub sizes: bool,
+    /// Redaction.
+    #[command(flatten)]
+    pub redact: RedactOptions,
 }
 
 /// Format of a diagnosis.
@@ -436,6 +447,9 @@ pub struct DiagnoseArgs {
     /// Also list minor notes: patterns that cost less than a finding. JSON always contains them
     #[arg(long)]
     pub all: bool,
+    /// Redaction.
+    #[command(flatten)]
+    pub redact: RedactOptions,
 }
 
 /// Options of `query`.
@@ -573,6 +587,9 @@ pub struct ExportArgs {
     /// Write text unchanged.
     #[arg(long, help = help::EXACT)]
     pub exact: bool,
+    /// Redaction.
+    #[command(flatten)]
+    pub redact: RedactOptions,
 }
 
 /// Options of `import`.
