@@ -269,3 +269,72 @@ fn blob(column: &Column, bytes: &[u8], redactor: &Redactor) -> Option<Vec<u8>> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fathom_model::tables::{SyscallRow, SyscallRows, WaitRow, WaitRows};
+
+    use super::*;
+
+    /// A session of one call and one wait, which have pyramids.
+    fn session(dir: &Path) -> PathBuf {
+        let session = dir.join("session.fathom");
+        let meta = fathom_testkit::meta();
+        let writer = SessionWriter::create(&session, meta.clone(), WriterOptions::default());
+        let writer = writer.unwrap();
+        let (mut calls, mut strings) = (SyscallRows::default(), StringTable::new());
+        calls.push(SyscallRow {
+            rid: 1,
+            ts_ns: 1,
+            dur_ns: 5,
+            syscall: strings.intern(b"openat"),
+            path: strings.intern(b"/home/alice"),
+            hash: 7,
+            content: strings.intern(b"alice"),
+            ..SyscallRow::default()
+        });
+        writer.append(calls.into_batch(strings)).unwrap();
+        let (mut waits, mut strings) = (WaitRows::default(), StringTable::new());
+        waits.push(WaitRow {
+            ts_ns: 1,
+            dur_ns: 5,
+            reason: strings.intern(b"disk"),
+            ..WaitRow::default()
+        });
+        writer.append(waits.into_batch(strings)).unwrap();
+        writer.finish(meta).unwrap();
+        session
+    }
+
+    #[test]
+    fn a_copy_that_gets_no_name_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let session = session(dir.path());
+        let parent = dir.path().join("parent");
+        std::fs::create_dir(&parent).unwrap();
+        let made = |rules: &Rules| {
+            let (key, options) = (Key::random().unwrap(), WriterOptions::default());
+            Scratch::make(&session, &parent, rules, &key, options, &mut |_, _| {}).unwrap()
+        };
+        let kept = Rules {
+            content: Action::Keep,
+            ..Rules::default()
+        };
+        for (rules, content, hash) in [(Rules::default(), None, false), (kept, Some(5), true)] {
+            let copy = made(&rules);
+            let copied = Session::open(copy.session()).unwrap();
+            assert!(copied.problems().is_empty(), "{:?}", copied.problems());
+            let table = fathom_model::tables::table("syscalls").unwrap();
+            let batch = copied.batches(table, None).next().unwrap().unwrap();
+            let (rows, strings) = SyscallRows::from_batch(batch).unwrap();
+            let length = |id: StrId| (id != StrId::NULL).then(|| strings.get(id).len());
+            assert_eq!(
+                (length(rows.content[0]), rows.hash[0] == 7),
+                (content, hash)
+            );
+            assert!(strings.get(rows.path[0]).starts_with(b"/home/x"));
+            drop(copy);
+            assert_eq!(std::fs::read_dir(&parent).unwrap().count(), 0);
+        }
+    }
+}

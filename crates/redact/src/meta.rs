@@ -393,7 +393,10 @@ mod tests {
         let after = serde_json::to_string(&redacted).unwrap();
         assert!(!after.contains("alice"), "{after}");
         let word = |text: &str| redactor.key.word(text);
-        assert_eq!(redacted.target, format!("--comm {} -p 12", word("alice")));
+        assert_eq!(
+            redacted.target,
+            format!("--comm {0} --uid {0} -p 12", word("alice"))
+        );
         assert_eq!(redacted.options.filters[3], "--pid 12");
         assert_eq!(redacted.options.other[4], "--durable");
         assert_eq!(

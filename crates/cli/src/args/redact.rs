@@ -14,7 +14,7 @@ command lines, texts
 of arguments, names of operations, and addresses are replaced by hashes, equal texts by equal ones;
 passwords and keys in command lines, content, and attributes of spans go.
 
-docs/how-to/share-a-session.md describes the rules. Check the copy before you give it away:
+The page \"Share a session\" of the documentation describes the rules. Check the copy before you give it away:
   fathom query COPY 'SELECT DISTINCT path FROM file_paths'
   fathom query COPY 'SELECT DISTINCT cmdline FROM processes'"
 )]

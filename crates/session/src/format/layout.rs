@@ -16,13 +16,14 @@ pub(crate) const PYRAMID_TEMPORARY: &str = "pyramid.tmp";
 pub(crate) const FINDINGS_FILE: &str = "findings.json";
 pub(crate) const FINDINGS_TEMPORARY: &str = "findings.json.tmp";
 /// Files that fathom writes next to the tables' folders.
-pub(crate) const TOP_FILES: [&str; 9] = [
+pub(crate) const TOP_FILES: [&str; 10] = [
     META_FILE,
     META_TEMPORARY,
     LOCK_FILE,
     RESERVE_FILE,
     fathom_pyramid::SYSCALLS.file,
     fathom_pyramid::SLICES.file,
+    fathom_pyramid::WAITS.file,
     PYRAMID_TEMPORARY,
     FINDINGS_FILE,
     FINDINGS_TEMPORARY,
