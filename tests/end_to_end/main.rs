@@ -59,6 +59,7 @@ mod python_package;
 mod queries;
 mod reconciled;
 mod record_only;
+mod redaction;
 mod remote;
 mod running;
 mod session_list;

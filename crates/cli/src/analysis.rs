@@ -11,6 +11,7 @@ use fathom_query::escape::shell_words;
 use fathom_query::output::{self, Format, Options};
 use fathom_query::worker::{self, Form, Program, Statement, Worker};
 use fathom_query::{Batches, Db, Limits, QueryError};
+use fathom_redact::Scratch;
 use fathom_report::Report;
 use fathom_session::{Session, SessionSet, on_latest};
 use fathom_set::Summary;
@@ -19,6 +20,7 @@ use crate::args::{DiagnoseArgs, DiagnosisFormat, QueryArgs, ReportArgs, ReportFo
 use crate::exit::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::json;
+use crate::redact;
 use crate::set::{self, MemberDiagnosis, MemberReport, SetReport};
 
 /// Width of a terminal that does not report one.
@@ -131,10 +133,12 @@ fn output_options(format: Format, exact: bool) -> Result<Options, Failure> {
 
 /// Runs `report` and returns the exit status.
 pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
+    let redacted = redact::temporary(&args.session, &args.redact)?;
     if SessionSet::is_set(&args.session) && !args.sizes {
         return report_set(args);
     }
-    let mut session = open(&args.session)?;
+    let session = redacted.as_ref().map_or(&*args.session, Scratch::session);
+    let mut session = open(session)?;
     if args.sizes {
         return crate::sizes::print(&session, args.format);
     }
@@ -214,11 +218,13 @@ fn write(text: &str) -> Result<(), Failure> {
 /// Runs `diagnose` and returns the exit status: 1 if there are findings, 2 if a part of the session
 /// cannot be read, because the rules' silence then proves nothing.
 pub fn diagnose(args: &DiagnoseArgs) -> Result<u8, Failure> {
+    let redacted = redact::temporary(&args.session, &args.redact)?;
     if SessionSet::is_set(&args.session) {
         return diagnose_set(args);
     }
     let extensions = args.extensions.load()?;
-    let mut session = open(&args.session)?;
+    let session = redacted.as_ref().map_or(&*args.session, Scratch::session);
+    let mut session = open(session)?;
     let diagnosis = findings(&mut session, &extensions)?;
     write(&match args.format {
         DiagnosisFormat::Text => diagnosis_text(&diagnosis, &session, args),

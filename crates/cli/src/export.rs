@@ -8,19 +8,23 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 use fathom_export::{Format, Outcome, Selection, Text, export, parse_time};
 use fathom_query::{Db, Limits};
+use fathom_redact::Scratch;
 use fathom_session::{NewFile, Session, is_ours};
 
 use crate::analysis;
 use crate::args::ExportArgs;
 use crate::exit::Failure;
 use crate::progress::{Bar, Unit};
+use crate::redact;
 
 /// Runs `export` and returns the exit status.
 pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
+    let redacted = redact::temporary(&args.session, &args.redact)?;
+    let session = redacted.as_ref().map_or(&*args.session, Scratch::session);
     if args.format.is_page() {
-        return page(args);
+        return page(args, session);
     }
-    let mut session = analysis::open(&args.session)?;
+    let mut session = analysis::open(session)?;
     let db = analysis::database(&mut session, Limits::default())?;
     let time = |text: &Option<String>| {
         text.as_deref()
@@ -67,7 +71,7 @@ pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
 const PAGE_MEMORY: u64 = 1 << 30;
 
 /// Writes a session as a page.
-fn page(args: &ExportArgs) -> Result<u8, Failure> {
+fn page(args: &ExportArgs, session: &Path) -> Result<u8, Failure> {
     if args.from.is_some() || args.until.is_some() || args.condition.is_some() {
         return Err(Failure::input(anyhow!(
             "--from, --until, and --where do not apply to --format page: it shows the whole \
@@ -79,7 +83,7 @@ fn page(args: &ExportArgs) -> Result<u8, Failure> {
             "--format page is not for a terminal: name a file with -o"
         )));
     }
-    let html = fathom_server::shared_page(&args.session, PAGE_MEMORY).map_err(Failure::input)?;
+    let html = fathom_server::shared_page(session, PAGE_MEMORY).map_err(Failure::input)?;
     match &args.output {
         Some(path) => {
             let failed = |error: io::Error| {

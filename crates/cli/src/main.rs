@@ -9,6 +9,7 @@ mod help;
 mod import;
 mod progress;
 mod record;
+mod redact;
 mod remote;
 mod repair;
 mod replay;
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
         Action::Record(options) if !options.on.hosts.is_empty() => remote::record_on(&options),
         Action::Record(options) => record::run(*options),
         Action::Replay(options) => replay::run(&options),
+        Action::Redact(options) => redact::run(&options),
         Action::Repair(options) => repair::run(&options),
         Action::Snapshot(options) => snapshot::run(&options),
         Action::Top(options) => top::run(&options),

@@ -147,6 +147,9 @@ pub struct History {
     /// Damage and repairs.
     #[serde(default)]
     pub repairs: Vec<String>,
+    /// Of a copy that `fathom redact` made: its rules, as JSON. Empty for others.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub redacted: String,
 }
 
 /// How much a recording keeps (`--keep`).

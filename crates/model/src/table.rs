@@ -17,6 +17,35 @@ pub enum ColumnType {
     ListI64,
 }
 
+/// The kind of facts about programs and users that the values of a column may give away. A redacted
+/// copy of a session treats each kind by a rule of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// Words of the kernel and of fathom: names of calls, flags, states, devices; ids that say
+    /// nothing by themselves.
+    Words,
+    /// A path, or the name of what is in place of one.
+    Path,
+    /// Name of a thread, program, or service.
+    Name,
+    /// A command line, quoted for a shell.
+    Command,
+    /// Arguments of a call, as `name=value`.
+    Arguments,
+    /// Name of an operation: a statement or an address without its values.
+    Query,
+    /// Free text that an application gave.
+    Attributes,
+    /// Bytes that a program moved, or a number that follows from them.
+    Content,
+    /// Address on a network.
+    Address,
+    /// Name of a function, or id of the file that contains it.
+    Symbol,
+    /// Name or id of a host or container.
+    Host,
+}
+
 /// The form in which Parquet files contain a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {
@@ -82,6 +111,8 @@ pub struct Column {
     pub nullable: bool,
     /// Its meaning, with unit and source.
     pub doc: &'static str,
+    /// Its kind for redaction; `None` for a number that says nothing about the contents of files.
+    pub holds: Option<Holds>,
     /// Its form in Parquet.
     pub stored: Stored,
 }

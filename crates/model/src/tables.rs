@@ -3,7 +3,7 @@
 
 use crate::batch::{Batch, ColumnData, Null};
 use crate::strings::StringTable;
-pub use crate::table::{Column, ColumnType, Difference, Stored, Table, Term};
+pub use crate::table::{Column, ColumnType, Difference, Holds, Stored, Table, Term};
 
 #[macro_use]
 mod define;
@@ -62,19 +62,19 @@ tables! {
         /// with SQPOLL is the kernel's thread of the io_uring.
         tid: I32 set,
         /// Name of the thread when the call ended.
-        comm: Str null,
+        comm: Str(Name) null,
         /// CPU on which the call ended; null if an imported log does not contain it.
         cpu: I32 null,
         /// Name of the call, as in strace; for an operation, the name in the kernel's headers:
         /// IORING_OP_READV, IOCB_CMD_PREAD.
-        syscall: Str set,
+        syscall: Str(Words) set,
         /// data, metadata, directory, xattr, memory, async, socket, or wait.
-        class: Str set,
+        class: Str(Words) set,
         /// Return value of the call, negative errno for an error; null for a call that had not
         /// ended.
         ret: I64 null,
         /// Name of the error, null if there was none.
-        errno: Str null,
+        errno: Str(Words) null,
         /// Descriptor of the call, as passed; with FIXED_FILE in op_flags, the index of a
         /// registered file.
         fd: I32 null,
@@ -94,31 +94,31 @@ tables! {
         /// Bytes moved.
         bytes: I64 null,
         /// Flags, decoded as in strace.
-        flags: Str null,
+        flags: Str(Words) null,
         /// First path (or text of a symbolic link) as passed. Null with a note in args if it was a
         /// null pointer (path_arg=NULL) or could not be read (path_arg=partial); the same note
         /// marks a path that is cut after 4,095 bytes.
-        path_arg: Str null,
+        path_arg: Str(Path) null,
         /// Second path as passed.
-        path_arg2: Str null,
+        path_arg2: Str(Path) null,
         /// Absolute path of the file at the time of the call: the path of the open file, or else
         /// path_arg made absolute. Null if there is no path: a null, empty, unreadable, or cut
         /// path_arg.
-        path: Str null,
+        path: Str(Path) null,
         /// The same for the second path or file.
-        path2: Str null,
+        path2: Str(Path) null,
         /// XXH64 with seed 0 of the first content_bytes of the bytes moved (recorded with --content
         /// hash), its 64 bits as a signed number; null if the call moved nothing or the memory
         /// could not be read.
-        hash: I64 null,
+        hash: I64(Content) null,
         /// Further arguments, name=value, decoded as in strace: also structs, the number of
         /// segments (iovcnt), the results of stat and statfs, values that do not fit their column,
         /// and null pointers in place of a position (offset_ptr=NULL). A descriptor before a path
         /// is followed by its path at the time of the call, as in strace -y: dirfd=3</etc>,
         /// dirfd=AT_FDCWD</home> with the working directory.
-        args: Str null,
+        args: Str(Arguments) null,
         /// The interface: syscall, io_uring, or aio (an iocb of io_submit).
-        api: Str set,
+        api: Str(Words) set,
         /// Of an operation the flags with which it was submitted
         /// (FIXED_FILE, DRAIN, LINK, HARDLINK, ASYNC, BUFFER_SELECT, CQE_SKIP: the
         /// kernel's IOSQE_), and what became of it: SQPOLL, submitted by the
@@ -128,7 +128,7 @@ tables! {
         /// ended before; COMPLETION_UNSEEN, it ended, but how and when was not seen. 0: none.
         /// Of a call STARTED_BEFORE_TRACE when a thread waited in it as the recording took
         /// that thread in: ts_ns is then, dur_ns counts from then; else null.
-        op_flags: Str null,
+        op_flags: Str(Words) null,
         /// The program's identifier of an operation: user_data of io_uring, aio_data of AIO, as a
         /// signed number; null for a call.
         user_data: I64 null,
@@ -136,7 +136,7 @@ tables! {
         /// --content-max.
         content_bytes: I64 null,
         /// The first bytes moved (recorded with --content plain).
-        content: Blob null,
+        content: Blob(Content) null,
         /// Pages of the file that the call read through the page cache; null if it looked up none,
         /// or layer pagecache was not recorded. View pagecache selects these columns.
         cache_pages: I32 null,
@@ -174,30 +174,30 @@ tables! {
         /// Thread id in the host's namespace.
         tid: I32 set,
         /// Name of the thread.
-        comm: Str null,
+        comm: Str(Name) null,
         /// CPU on which the fault ended.
         cpu: I32 set,
         /// read, write, or exec (instruction fetch); null if not observed.
-        access: Str null,
+        access: Str(Words) null,
         /// minor: the page was in memory. major: it had to be read, or the fault waited for it.
         /// failed: SIGBUS, beyond the end of the file or after a read error. Null if the end was
         /// not observed.
-        kind: Str null,
+        kind: Str(Words) null,
         /// absent: the page was not mapped. protected: it was, but not for this access, such as the
         /// first write after a read. Null if not observed.
-        cause: Str null,
+        cause: Str(Words) null,
         /// user: the program accessed the page. kernel: a call did so for the program (read into
         /// mapped memory). Null if not observed.
-        origin: Str null,
+        origin: Str(Words) null,
         /// shared or private. A write to a private mapping copies the page and
         /// does not reach the file.
-        mapping: Str set,
+        mapping: Str(Words) set,
         /// Accessed address.
         address: I64 set,
         /// File mapped at the address, in table files.
         file_id: I64 null,
         /// Its path at the time of the fault.
-        path: Str null,
+        path: Str(Path) null,
         /// Byte in the file at the address, not rounded to a page.
         file_offset: I64 set,
         /// Start of the range of the file whose cached pages the kernel also mapped (fault-around);
@@ -229,16 +229,16 @@ tables! {
         /// Thread that submitted it.
         tid: I32 set,
         /// Name of that thread.
-        comm: Str null,
+        comm: Str(Name) null,
         /// CPU.
         cpu: I32 set,
         /// Call of a recorded task during which it was submitted: msync, fsync, ...; null if a
         /// worker or an unrecorded task submitted it.
-        syscall: Str null,
+        syscall: Str(Words) null,
         /// The file, in table files.
         file_id: I64 null,
         /// Its path.
-        path: Str null,
+        path: Str(Path) null,
         /// Byte in the file where the first page starts.
         file_offset: I64 set,
         /// Bytes of all pages of the request.
@@ -267,7 +267,7 @@ tables! {
         dur_ns: I64 null,
         /// Name of the device: sda, nvme0n1, loop0. Empty for a queue without a disk
         /// (administration of an NVMe controller).
-        device: Str set,
+        device: Str(Words) set,
         /// First sector on the device, in sectors of 512 bytes; null for a flush and for driver
         /// commands.
         sector: I64 null less "sector_beyond_offset" [Term::plus("file_offset").over(512)],
@@ -276,10 +276,10 @@ tables! {
         /// read, write, flush, discard, secure_erase, zone_append, write_zeroes, driver_in and
         /// driver_out (commands that a driver or program passes through to the device, which alone
         /// defines their meaning), or the kernel's number.
-        op: Str set,
+        op: Str(Words) set,
         /// SYNC, META, PRIO, FUA, PREFLUSH, RAHEAD, BACKGROUND, NOWAIT, IDLE, joined by |; null if
         /// none.
-        flags: Str null,
+        flags: Str(Words) null,
         /// The kernel's blk_status_t; 0 on success, null if the end was not observed.
         error: I32 null,
         /// When the file system submitted the first of its bios.
@@ -301,14 +301,14 @@ tables! {
         /// Thread that submitted the first bio: of the program, or a kernel worker.
         tid: I32 null,
         /// Name of that thread.
-        comm: Str null,
+        comm: Str(Name) null,
         /// CPU on which it completed; null if not observed.
         cpu: I32 null,
         /// File of the first bio, in table files; null if no recorded task has used the file, or
         /// there is none.
         file_id: I64 null,
         /// Its path.
-        path: Str null,
+        path: Str(Path) null,
         /// Byte in the file of the first bio; null for direct I/O, where the call has the offset,
         /// and for I/O without a file.
         file_offset: I64 null,
@@ -322,7 +322,7 @@ tables! {
         /// Column origin of its only bio. The following columns and the columns of the request
         /// contain the rest of that bio. Null if the request has no bio, or if the files of table
         /// bios contain its bios.
-        bio_origin: Str null hidden,
+        bio_origin: Str(Words) null hidden,
         /// Column submit_rid of that bio if it is not rid; 0 for null.
         bio_submit_rid: I64 null hidden,
         /// Column cause_pid of that bio if it is not pid; 0 for null.
@@ -354,13 +354,13 @@ tables! {
         /// call: the task's own I/O, direct or metadata. read: into the page cache. readahead: into
         /// the page cache, beyond the requested range. writeback: dirty pages. journal: of the file
         /// system. other: unknown.
-        origin: Str set,
+        origin: Str(Words) set,
         /// Process that submitted it.
         pid: I32 null,
         /// Thread that submitted it.
         tid: I32 null,
         /// Name of that thread.
-        comm: Str null,
+        comm: Str(Name) null,
         /// Process of the request rid.
         cause_pid: I32 null,
         /// Thread of the request rid.
@@ -368,7 +368,7 @@ tables! {
         /// Its file, in table files.
         file_id: I64 null,
         /// Path of the file.
-        path: Str null,
+        path: Str(Path) null,
         /// Byte in the file; null for direct I/O, where the call has the offset.
         file_offset: I64 null,
     }
@@ -391,14 +391,14 @@ tables! {
         /// Thread id.
         tid: I32 set,
         /// Name of the thread.
-        comm: Str null,
+        comm: Str(Name) null,
         /// CPU on which it continued; null if not observed.
         cpu: I32 null,
         /// State of the thread. io: it waited for I/O, by the kernel's accounting. uninterruptible:
         /// for something else that ends soon, such as a lock. interruptible: for an event.
         /// preempted: it could have run. stopped: by a signal or a debugger. other: another state
         /// of the kernel.
-        state: Str set,
+        state: Str(Words) set,
         /// The reason of the wait. cpu: it was preempted, or new. disk: a device. page_cache: a page
         /// that another thread had, or the limit of dirty pages. file_system: other work of a file
         /// system, such as a commit of its journal. lock: a lock of the kernel (Linux 5.19 and
@@ -407,10 +407,10 @@ tables! {
         /// ipc: a queue or semaphore of System V or POSIX.
         /// async_io: an operation of io_uring or AIO. page_fault: the page of a mapped file. swap:
         /// memory without a file. stopped. other.
-        reason: Str set,
+        reason: Str(Words) set,
         /// Call in which it waited, recorded or not; null in no call, in calls that fathom does not
         /// know, and if it was preempted.
-        in_syscall: Str null,
+        in_syscall: Str(Words) null,
         /// When it was woken; null if not observed, or if it was preempted.
         woken_at_ns: I64 null less "woken_off_ns" [
             Term::plus("ts_ns"), Term::plus("dur_ns"), Term::minus("run_queue_ns")
@@ -419,12 +419,12 @@ tables! {
         run_queue_ns: I64 null,
         /// Source of the wake-up: name of the thread, or the interrupt (softirq:BLOCK, irq:virtio0,
         /// timer).
-        waker: Str null,
+        waker: Str(Name) null,
         /// Thread that woke it; null for interrupts.
         waker_tid: I32 null,
         /// The cause of the wake-up: thread, block_request, timer, network, signal, or interrupt; null
         /// if it had not ended, if it was preempted, and if not observed.
-        cause: Str null,
+        cause: Str(Words) null,
         /// thread: its tid. block_request: ts_ns of its row in table block. signal: tid of the sender, if a
         /// thread sent it. network: tid of the sender, if its socket has the other end on this host
         /// and it carried the data over itself. Null else, and if not observed.
@@ -447,13 +447,13 @@ tables! {
         /// The interrupted thread.
         tid: I32 set,
         /// Name of the thread.
-        comm: Str null,
+        comm: Str(Name) null,
         /// CPU.
         cpu: I32 set,
         /// irq, softirq, timer, or call (an inter-processor interrupt).
-        kind: Str set,
+        kind: Str(Words) set,
         /// Name of the device, or of the softirq.
-        name: Str set,
+        name: Str(Words) set,
     }
 
     /// Where the time of a request was spent: one row per visit of a layer, for requests with
@@ -466,9 +466,9 @@ tables! {
         /// syscall (the call itself, including all kernel work without a hook of its own), vfs, fs,
         /// sched, block (waiting for the device, or submitting to it), device, irq, or pagecache (a
         /// page fault, or functions of the page cache).
-        layer: Str set,
+        layer: Str(Words) set,
         /// Name of the call, function, device, or interrupt, or the reason for being off the CPU.
-        name: Str set,
+        name: Str(Words) set,
         /// When the visit started, CLOCK_MONOTONIC nanoseconds.
         ts_ns: I64 set,
         /// Duration, nanoseconds.
@@ -495,15 +495,15 @@ tables! {
         /// Thread id.
         tid: I32 set,
         /// Name of the thread.
-        comm: Str null,
+        comm: Str(Name) null,
         /// CPU on which it ended.
         cpu: I32 set,
         /// Class of the function, as --library takes it; other for functions that --library names.
-        class: Str set,
+        class: Str(Words) set,
         /// Name of the function.
-        function: Str set,
+        function: Str(Symbol) set,
         /// Path of the library, or of the program that contains the function.
-        library: Str set,
+        library: Str(Path) set,
         /// Return value; null for a call that has not returned, and for functions without one. Of a
         /// function that --library names, the register as a whole: of a number of 32 bits the upper
         /// half means nothing.
@@ -516,7 +516,7 @@ tables! {
         /// --detail raw.
         file_id: I64 null,
         /// The path that was passed, as passed; null if the function takes none.
-        path_arg: Str null,
+        path_arg: Str(Path) null,
         /// Position in the file, of functions that take one.
         file_offset: I64 null,
         /// Bytes requested; null if the function takes no number of bytes.
@@ -557,17 +557,17 @@ tables! {
         frame: I32 set,
         /// Path of the program or library that contains the function, as its process saw it; null
         /// for code without a file.
-        object: Str null,
+        object: Str(Path) null,
         /// Its build id, in hexadecimal digits.
-        build_id: Str null,
+        build_id: Str(Symbol) null,
         /// Byte in that file to which the function's call returns.
         file_offset: I64 null,
         /// Name of the function; null if the file does not contain it.
-        function: Str null,
+        function: Str(Symbol) null,
         /// The same as file_offset, from the start of the function.
         function_offset: I64 null,
         /// Source file; null without debug information.
-        source: Str null,
+        source: Str(Path) null,
         /// Line in the source file.
         line: I32 null,
         /// Whether the function was inlined: the compiler made it part of the next one.
@@ -620,15 +620,15 @@ tables! {
         /// Generation of the inode; null if the file was never seen open.
         generation: I64 null,
         /// dev|ino|first_seen_at_ns; null if an imported log does not contain it.
-        file_tag: Str null,
+        file_tag: Str(Words) null,
         /// Absolute path; the latest known one.
-        path: Str null,
+        path: Str(Path) null,
         /// The path's bytes, if they are not valid UTF-8.
-        path_raw: Blob null,
+        path_raw: Blob(Path) null,
         /// regular, directory, symlink, block, char, fifo, socket, anonymous, or unknown.
-        file_type: Str set,
+        file_type: Str(Words) set,
         /// Type of the file system (ext4, tmpfs, ...).
-        fs_type: Str null,
+        fs_type: Str(Words) null,
         /// Size in bytes when first seen open.
         size: I64 null,
         /// When the file was first seen, CLOCK_MONOTONIC nanoseconds.
@@ -641,7 +641,7 @@ tables! {
         mount_namespace: I64 null,
         /// Path of the file in the recorder's namespace, if mount_namespace is another one (a
         /// container) and one of the recorder's mounts contains it.
-        host_path: Str null,
+        host_path: Str(Path) null,
     }
 
     /// One row per end of a connection that a recorded thread used: a socket, or a pipe, whose two
@@ -653,15 +653,15 @@ tables! {
         /// tcp, udp, unix, unix_datagram, unix_seqpacket, netlink, pipe, or the numbers of the
         /// socket: family/type/protocol. Null if no call was recorded that says it: of a socket
         /// that was made before the recording, until it is connected or shut down.
-        protocol: Str null,
+        protocol: Str(Words) null,
         /// Inode of the network namespace; null for a pipe, and if protocol is null.
         net_ns: I64 null,
         /// IP address of this end, as the kernel had it at the last connect, accept, or shutdown.
-        local_address: Str null,
+        local_address: Str(Address) null,
         /// Its port.
         local_port: I32 null,
         /// IP address of the other end; null if it is not connected.
-        remote_address: Str null,
+        remote_address: Str(Address) null,
         /// Its port.
         remote_port: I32 null,
         /// When the call ended that made it: socket, accept, socketpair, pipe. CLOCK_MONOTONIC
@@ -690,7 +690,7 @@ tables! {
         /// When the path was first seen, CLOCK_MONOTONIC nanoseconds.
         ts_ns: I64 set,
         /// Absolute path.
-        path: Str set,
+        path: Str(Path) set,
         /// False if the path is cut.
         path_complete: Bool set,
         /// Whether the name was already removed when it was seen.
@@ -709,15 +709,15 @@ tables! {
         /// Parent process.
         ppid: I32 null,
         /// Name; the latest one.
-        comm: Str null,
+        comm: Str(Name) null,
         /// Path of the executable.
-        exe: Str null,
+        exe: Str(Path) null,
         /// Command line, arguments quoted for a shell.
-        cmdline: Str null,
+        cmdline: Str(Command) null,
         /// Path of the cgroup (v2).
-        cgroup: Str null,
+        cgroup: Str(Path) null,
         /// Id of the container, from the cgroup's name.
-        container_id: Str null,
+        container_id: Str(Host) null,
         /// Real user id.
         uid: I64 null,
         /// Mount namespace: the inode number of /proc/PID/ns/mnt. It differs between containers and
@@ -739,12 +739,12 @@ tables! {
     SPANS spans SpanRows SpanRow key ["trace_id", "span_id"] {
         /// Id of the trace, 32 hexadecimal digits: spans of one trace belong to one request, also in
         /// different processes.
-        trace_id: Str set,
+        trace_id: Str(Words) set,
         /// Id of the span, 16 hexadecimal digits, unique in its trace.
-        span_id: Str set,
+        span_id: Str(Words) set,
         /// Id of the span that caused it, in the same trace; null for the first one of a trace. The
         /// parent may be missing in the session.
-        parent_span_id: Str null,
+        parent_span_id: Str(Words) null,
         /// When it began, CLOCK_MONOTONIC nanoseconds. Of a recorded one: when the call returned that
         /// moved its first byte. Of an imported one: the application's wall clock, converted by the
         /// clocks in session.json.
@@ -760,19 +760,19 @@ tables! {
         /// languages number threads themselves.
         tid: I32 null,
         /// Name of the service (service.name); of a recorded span the name of the process.
-        service: Str null,
+        service: Str(Name) null,
         /// Name of the operation.
-        name: Str null,
+        name: Str(Query) null,
         /// internal, server, client, producer, consumer, or unspecified.
-        kind: Str set,
+        kind: Str(Words) set,
         /// ok, error, or unset, which is the usual status of a span without an error.
-        status: Str set,
+        status: Str(Words) set,
         /// Text that belongs to the status, mostly of an error.
-        status_message: Str null,
+        status_message: Str(Attributes) null,
         /// Attributes of the span, a JSON object; at most 64 KiB of them.
-        attributes: Str null,
+        attributes: Str(Attributes) null,
         /// The origin of the row: recorded or otlp.
-        source: Str set,
+        source: Str(Words) set,
     }
 
     /// One row per set of calls that were seen but are not stored in syscalls; their counts, bytes,
@@ -782,18 +782,18 @@ tables! {
     LOSSES losses LossRows LossRow key ["stage", "cpu", "syscall", "pid", "file_id"] {
         /// Where they were lost: ring (kernel buffer full), scratch (no scratch memory in the
         /// kernel), decode (damaged record), or write (disk full).
-        stage: Str set,
+        stage: Str(Words) set,
         /// CPU, -1 if unknown.
         cpu: I32 set,
         /// Name of the call; page_fault for rows of table faults, writeback for rows of table
         /// writeback; block_request, wait, interrupt, stack, user_call, perf_counters, and fs_span for
         /// rows of tables block, waits, irqs, stacks, user_calls, and perf_counters, and for slices of
         /// file systems.
-        syscall: Str set,
+        syscall: Str(Words) set,
         /// Layer of the event: user, syscall, pagecache, block, sched, irq, or fs; cpu for
         /// perf_counters, slices for rows of table slices that could not be written because the
         /// disk was full.
-        layer: Str set,
+        layer: Str(Words) set,
         /// Calls lost.
         count: I64 set,
         /// Bytes moved by them.
@@ -869,7 +869,7 @@ tables! {
         /// End of the second, CLOCK_MONOTONIC nanoseconds.
         ended_at_ns: I64 set,
         /// Name of the call or operation, as in table syscalls.
-        syscall: Str set,
+        syscall: Str(Words) set,
         /// Process, -1 if the kernel had no room to record it.
         pid: I32 set,
         /// File, in table files; null without --count-files, if there was none, or if the kernel
@@ -961,6 +961,21 @@ mod tests {
                     );
                     assert_ne!(term.divisor, 0, "{name}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn text_columns_say_what_they_hold() {
+        for table in TABLES {
+            for column in table.columns {
+                let (name, holds) = (column.name, column.holds);
+                let text = matches!(column.ty, ColumnType::Str | ColumnType::Blob);
+                assert!(!text || holds.is_some(), "{}.{name}", table.name);
+                // A redacted copy keeps the keys of rows.
+                let key = table.key.contains(&name);
+                let plain = matches!(holds, None | Some(Holds::Words));
+                assert!(!key || plain, "{}.{name}", table.name);
             }
         }
     }

@@ -11,6 +11,7 @@ mod host;
 mod keep;
 #[cfg(feature = "analysis")]
 mod mcp;
+mod redact;
 mod remote;
 #[cfg(feature = "analysis")]
 mod sessions;
@@ -44,6 +45,9 @@ pub use host::Host;
 pub use keep::{KeepOptions, RepairArgs, RowsArg, SnapshotArgs};
 #[cfg(feature = "analysis")]
 pub use mcp::McpArgs;
+pub use redact::RedactArgs;
+#[cfg(feature = "analysis")]
+pub use redact::RedactOptions;
 #[cfg(feature = "analysis")]
 pub use remote::OnOptions;
 pub use remote::{PullArgs, SshOptions};
@@ -74,6 +78,7 @@ pub use why::{WhyArgs, WhyFormat};
   fathom zoom run.fathom --by file --pixels 50 I/O per file over time
   fathom ui run.fathom                         open the session in the browser
   fathom export run.fathom --format perfetto -o run.pftrace
+  fathom redact run.fathom -o shared.fathom    copy a session without secrets
   fathom import strace.log                     make a session from a log of strace
   fathom top                                   show current storage I/O live
   fathom doctor                                check what this kernel supports
@@ -144,6 +149,9 @@ pub enum Action {
     Doctor(DoctorArgs),
     /// Save a snapshot of a running recording as a separate session
     Snapshot(SnapshotArgs),
+    /// Copy a session without secrets, to share it: paths, names, and arguments as hashes, numbers
+    /// as they are
+    Redact(RedactArgs),
     /// Repair a session whose recorder was killed or whose files are damaged
     Repair(RepairArgs),
     /// Make a session from a raw capture (record --raw); needs no privileges
@@ -435,6 +443,9 @@ pub struct ReportArgs {
     /// Rules and views of the user.
     #[command(flatten)]
     pub extensions: ExtensionsOption,
+    /// Redaction.
+    #[command(flatten)]
+    pub redact: RedactOptions,
 }
 
 /// Format of a diagnosis.
@@ -464,6 +475,9 @@ pub struct DiagnoseArgs {
     /// Rules and views of the user.
     #[command(flatten)]
     pub extensions: ExtensionsOption,
+    /// Redaction.
+    #[command(flatten)]
+    pub redact: RedactOptions,
 }
 
 /// Options of `query`.
@@ -604,6 +618,9 @@ pub struct ExportArgs {
     /// Write text unchanged.
     #[arg(long, help = help::EXACT)]
     pub exact: bool,
+    /// Redaction.
+    #[command(flatten)]
+    pub redact: RedactOptions,
 }
 
 /// Options of `import`.

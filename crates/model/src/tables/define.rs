@@ -23,6 +23,15 @@ macro_rules! nullable {
     };
 }
 
+macro_rules! holds {
+    () => {
+        None
+    };
+    ($holds:ident) => {
+        Some(Holds::$holds)
+    };
+}
+
 macro_rules! stored {
     () => {
         Stored::AsIs
@@ -40,7 +49,7 @@ macro_rules! stored {
 
 macro_rules! tables {
     ($($(#[doc = $table_doc:literal])* $konst:ident $table:ident $rows:ident $row:ident key [$($key:literal),*] {
-        $($(#[doc = $doc:literal])* $column:ident: $ty:ident $null:ident
+        $($(#[doc = $doc:literal])* $column:ident: $ty:ident$(($holds:ident))? $null:ident
             $($how:ident $($stored:literal [$($term:expr),*])?)?,)*
     })*) => {
         $(
@@ -53,6 +62,7 @@ macro_rules! tables {
                     ty: ColumnType::$ty,
                     nullable: nullable!($null, true, false),
                     doc: concat!($($doc, "\n"),*),
+                    holds: holds!($($holds)?),
                     stored: stored!($($how $($stored [$($term),*])?)?),
                 }),*],
                 key: &[$($key),*],
