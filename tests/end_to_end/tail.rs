@@ -229,7 +229,7 @@ for n in range(24000):
     let scratch = Scratch::new();
     let dir = scratch.work();
     let recording = Record::new(&scratch)
-        .options(&["--rows", "tail"])
+        .options(["--rows", "tail"])
         .command([
             "/usr/bin/python3".as_ref(),
             "-c".as_ref(),

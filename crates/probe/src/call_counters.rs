@@ -1,7 +1,7 @@
 //! The kernel side's counters of calls without a record (`--detail counters`, `--rows tail`).
 //!
-//! They have two sides: calls are counted on one while the other is taken and emptied. So what is
-//! read at a time is what was counted since the last time, however many files there were before.
+//! They have two sides: calls are counted on one while the other is taken and emptied. So each
+//! read returns the calls counted since the last one, however many files there were before.
 
 use std::collections::HashMap;
 
@@ -24,12 +24,12 @@ pub(crate) struct CallCounters {
     side: u32,
     /// The array for what found no room may have something.
     overflows: bool,
-    /// What was there at the last time, by CPU and call.
+    /// The counters in that array when they were read last, by CPU and call.
     rest: HashMap<(u32, u32), ShedValue>,
 }
 
 impl CallCounters {
-    /// What was counted since the last time; counters that the kernel had no room to split have
+    /// The calls counted since the last time; counters that the kernel had no room to split have
     /// [`NO_PROCESS`] as their process. `settle` waits until no program counts on the side that
     /// was left; `None` when no program runs any more, so that both sides are taken.
     pub(crate) fn take(
@@ -107,7 +107,7 @@ impl CallCounters {
     }
 }
 
-/// What was added to sums that only grow; the longest duration is that of all.
+/// The growth of sums; the longest duration is the one of all calls.
 fn since(now: &ShedValue, before: &ShedValue) -> ShedValue {
     let mut since = *now;
     since.count = now.count.saturating_sub(before.count);

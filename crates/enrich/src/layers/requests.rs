@@ -216,9 +216,9 @@ impl Requests {
     }
 }
 
-/// The latest ids. They lie in the order of their requests' ends; a place derived from the key,
-/// which a later one may take, tells where. Each call adds one, and the place is seldom in a
-/// cache: all stores that follow wait for that line, so what lies there is small.
+/// The latest ids, in the order of their requests' ends. The position of an id is kept at a place
+/// derived from its key, which a later key may take. Each call adds an id, and its place is
+/// seldom in a cache. All later stores wait for that cache line, so a place is only four bytes.
 #[derive(Debug, Default)]
 struct Table {
     ends: Vec<(Key, i64)>,
