@@ -277,6 +277,8 @@ fn secrets_go_and_numbers_stay() {
         assert!(!found(&report(&[])).is_empty(), "{format}");
         assert_eq!(found(&report(&["--redact"])), [""; 0], "{format}");
     }
+    let limits = fathom_tests::session::report(&copy)["limits"].to_string();
+    assert!(limits.contains("redacted copy"), "{limits}");
     // Every text goes by itself, too, and secrets in what stays.
     let keep = scratch.root().join("keep.json");
     fs::write(

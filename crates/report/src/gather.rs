@@ -420,6 +420,13 @@ fn problems(
 /// Data that this kernel or log could not show, a sentence each: nothing went wrong.
 fn limits(source: &ReportInput<'_>) -> Vec<String> {
     let mut limits = Vec::new();
+    if !source.meta.history.redacted.is_empty() {
+        limits.push(
+            "this is a redacted copy: hashes (x and 14 letters) stand for paths and names, and \
+             contents are gone; history.redacted in session.json has the rules"
+                .to_owned(),
+        );
+    }
     for hook in source.meta.hooks.iter().filter(|h| !h.attached) {
         let note = if hook.note.is_empty() { "" } else { ": " };
         limits.push(format!(

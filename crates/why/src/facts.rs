@@ -79,7 +79,7 @@ pub struct Group {
     pub total_ns: i64,
     /// In how much of the span one of them at least was under way; null with very many requests.
     pub wall_ns: Option<i64>,
-    /// Files, each by its id.
+    /// Files, each by its path: one that is made again and again counts once.
     pub files: i64,
     /// The file with the most time; null when it is not known.
     pub file_id: Option<i64>,
@@ -320,12 +320,19 @@ fn groups(db: &Db, selected: &str) -> Result<Vec<Group>, QueryError> {
     let sums = rows(
         db,
         &format!(
-            "{selected}
-             SELECT comm, activity, asynchronous, file_id, arg_max(syscall, dur_ns) AS syscall,
-                 count(*) AS requests, bounded(coalesce(sum(bytes), 0)) AS bytes,
-                 bounded(sum(dur_ns)) AS total_ns, arg_max(rid, dur_ns) AS longest_rid,
-                 max(dur_ns) AS longest_ns
-             FROM selected GROUP BY comm, activity, asynchronous, file_id"
+            "{selected},
+             by_file AS (
+                 SELECT comm, activity, asynchronous, file_id, arg_max(syscall, dur_ns) AS syscall,
+                     count(*) AS requests, coalesce(sum(bytes), 0) AS bytes,
+                     sum(dur_ns) AS total_ns, arg_max(rid, dur_ns) AS longest_rid,
+                     max(dur_ns) AS longest_ns
+                 FROM selected GROUP BY comm, activity, asynchronous, file_id)
+             SELECT comm, activity, asynchronous, arg_max(file_id, total_ns) AS file_id,
+                 arg_max(syscall, longest_ns) AS syscall, bounded(sum(requests)) AS requests,
+                 bounded(sum(bytes)) AS bytes, bounded(sum(total_ns)) AS total_ns,
+                 arg_max(longest_rid, longest_ns) AS longest_rid, max(longest_ns) AS longest_ns
+             FROM by_file LEFT JOIN (SELECT file_id, path FROM files) USING (file_id)
+             GROUP BY comm, activity, asynchronous, coalesce(path, '#' || file_id)"
         ),
         |row| {
             read_row!(row => Sum {

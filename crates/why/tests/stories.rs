@@ -232,6 +232,25 @@ fn one_request_is_compared_with_its_like() {
 }
 
 #[test]
+fn a_file_that_is_made_again_and_again_is_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let syncs: Vec<Call> = (0..6)
+        .map(|i| Call::new("fdatasync", i * 200 * MS, 100 * MS).on(if i == 0 { 1 } else { 1 + i }))
+        .collect();
+    let journals = (2..7).map(|id| (id, "/srv/a.db-journal"));
+    let paths: Vec<_> = [(1, "/srv/a.db")].into_iter().chain(journals).collect();
+    files
+        .add(&sample::syscalls(1, &syncs))
+        .add(&sample::files(&paths));
+    let story = story(&files, &Scope::default());
+    let group = &story.facts.groups[0];
+    assert_eq!((group.files, group.requests), (2, 6));
+    assert_eq!(group.path.as_deref(), Some("/srv/a.db-journal"));
+    assert_eq!((group.file_ns, group.total_ns), (500 * MS, 600 * MS));
+}
+
+#[test]
 fn waiting_for_a_cpu_is_no_slow_disk() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = Files::new(dir.path());

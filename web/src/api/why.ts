@@ -84,7 +84,7 @@ export type Group = {
   total_ns: number,
   /** In how much of the span one of them at least was under way; null with very many requests. */
   wall_ns: number | null,
-  /** Files, each by its id. */
+  /** Files, each by its path: one that is made again and again counts once. */
   files: number,
   /** The file with the most time; null when it is not known. */
   file_id: number | null,
