@@ -27,7 +27,7 @@ usage: ./do COMMAND [ARGUMENTS]
                    arm64-6.1) when named, and those of exactness on 32
                    processors (6.12-smp32)
   fuzz [TARGET...] [SECONDS]
-                   feed damaged captures, logs, sessions, SQL and requests to
+                   feed damaged captures, logs, sessions, streams, SQL and requests to
                    fathom, SECONDS a target (45)
   fuzz replay TARGET:SEED:CASE
                    one of them again

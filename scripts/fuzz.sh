@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# The mutation fuzzers (fuzz/): damaged captures, logs, sessions, SQL statements and requests.
+# The mutation fuzzers (fuzz/): damaged captures, logs, sessions, their streams, SQL statements and requests.
 
 # Of each target, with every ./do test.
-fuzz_seconds=60
+fuzz_seconds=50
 
 # build_fuzz: the fuzzers, with fathom's crates checked for overflows, and the program. After the
 # tests are built only fathom's own crates are compiled again.

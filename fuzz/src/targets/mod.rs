@@ -5,6 +5,7 @@ mod http;
 mod logs;
 mod sessions;
 mod sql;
+mod streams;
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +14,7 @@ use fastrand::Rng;
 use tempfile::TempDir;
 
 /// Their names.
-pub const TARGETS: [&str; 5] = ["captures", "logs", "sessions", "sql", "http"];
+pub const TARGETS: [&str; 6] = ["captures", "logs", "sessions", "streams", "sql", "http"];
 
 /// Something that takes damaged inputs.
 pub trait Target {
@@ -33,6 +34,7 @@ pub fn open(name: &str, corpus: &Path) -> Box<dyn Target> {
         "captures" => Box::new(captures::Captures::new(corpus)),
         "logs" => Box::new(logs::Logs::new(corpus)),
         "sessions" => Box::new(sessions::Sessions::new(corpus)),
+        "streams" => Box::new(streams::Streams::new(corpus)),
         "sql" => Box::new(sql::Sql::new(corpus)),
         "http" => Box::new(http::Http::new(corpus)),
         _ => panic!("there is no target {name}"),
