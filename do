@@ -27,8 +27,8 @@ usage: ./do COMMAND [ARGUMENTS]
                    arm64-6.1) when named, and those of exactness on 32
                    processors (6.12-smp32)
   fuzz [TARGET...] [SECONDS]
-                   feed damaged captures, logs, sessions, streams, SQL and requests to
-                   fathom, SECONDS a target (45)
+                   feed damaged captures, logs, sessions, streams, SQL and
+                   requests to fathom, SECONDS a target (50)
   fuzz replay TARGET:SEED:CASE
                    one of them again
   bench [ARGS]     measure fathom's cost against other tracers
