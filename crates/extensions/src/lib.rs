@@ -9,6 +9,7 @@ mod rule;
 mod run;
 mod template;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -67,8 +68,12 @@ impl Extensions {
     /// # Errors
     /// The errors of [`Extensions::load`].
     pub fn load_default() -> Result<Self, ExtensionError> {
-        // A directory that cannot be read is an error, not a missing one.
-        let there = |dir: &PathBuf| !matches!(dir.try_exists(), Ok(false));
+        // A directory that cannot be read is an error, not a missing one. Where this user may not
+        // even look, as with the home of root that `sudo -u` kept, there is none of the user's.
+        let there = |dir: &PathBuf| match dir.try_exists() {
+            Ok(there) => there,
+            Err(error) => error.kind() != ErrorKind::PermissionDenied,
+        };
         match default_dir().filter(there) {
             Some(dir) => Self::load(&dir),
             None => Ok(Self::default()),

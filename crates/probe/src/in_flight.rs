@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use fathom_model::abi::{IN_FLIGHT_OPERATION, IN_FLIGHT_SEEKABLE, InFlightRecord};
 use fathom_model::syscalls::{Arg, SYSCALLS, Syscall};
@@ -58,6 +59,13 @@ const EVERYWHERE: [&str; 9] = [
     "el0_svc",
 ];
 
+/// How often a thread that is said to run is looked at again, and when.
+const LOOKS: usize = 3;
+const PAUSE: Duration = Duration::from_millis(1);
+/// Pages are not smaller, and paths not longer (PATH_MAX).
+const PAGE: u64 = 4096;
+const MAX_PATH: usize = 4096;
+
 /// Functions of a stack that are given at most.
 const MAX_FUNCTIONS: usize = 8;
 
@@ -97,7 +105,14 @@ impl InFlight {
                 stack: vec![],
             };
         }
-        let syscall = text("syscall");
+        // It says `running` of a thread that was woken a moment ago, also if it sleeps on.
+        let mut syscall = text("syscall");
+        for _ in 0..LOOKS {
+            if syscall.starts_with(b"running") {
+                std::thread::sleep(PAUSE);
+                syscall = text("syscall");
+            }
+        }
         let syscall = String::from_utf8_lossy(&syscall);
         Whereabouts {
             comm,
@@ -126,15 +141,23 @@ impl InFlight {
     }
 }
 
-/// The text at an address of a process, without what follows the first page of it.
+/// The path at an address of a process. It is read page by page, because the page behind its end
+/// may not be there.
 fn text_at(mem: &str, address: u64) -> Option<PathBuf> {
     let file = fs::File::open(mem).ok()?;
-    let mut bytes = vec![0; (4096 - address % 4096) as usize];
-    let read = file.read_at(&mut bytes, address).ok()?;
-    bytes.truncate(read);
-    let end = bytes.iter().position(|byte| *byte == 0)?;
-    bytes.truncate(end);
-    Some(OsString::from_vec(bytes).into())
+    let mut path = Vec::new();
+    while path.len() < MAX_PATH {
+        let at = address.checked_add(path.len() as u64)?;
+        let mut bytes = vec![0; (PAGE - at % PAGE) as usize];
+        let read = file.read_at(&mut bytes, at).ok().filter(|read| *read > 0)?;
+        bytes.truncate(read);
+        let end = bytes.iter().position(|byte| *byte == 0);
+        path.extend_from_slice(bytes.get(..end.unwrap_or(read))?);
+        if end.is_some() {
+            return Some(OsString::from_vec(path).into());
+        }
+    }
+    None
 }
 
 /// The functions of a file `stack`: lines such as `[<0>] folio_wait_bit_common+0x13c/0x2f0`.
@@ -197,5 +220,12 @@ mod tests {
         let at = |address| text_at("/proc/self/mem", address);
         assert_eq!(at(text.as_ptr() as u64), Some("/some/path".into()));
         assert_eq!(at(0), None);
+        // One that goes on in the next page.
+        let room = vec![b'x'; 3 * PAGE as usize];
+        let start = room.as_ptr() as usize;
+        let edge = start.next_multiple_of(PAGE as usize) + PAGE as usize - start;
+        let mut room = room;
+        room[edge + 4] = 0;
+        assert_eq!(at((start + edge - 4) as u64), Some("xxxxxxxx".into()));
     }
 }

@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn options_stay_and_values_are_hashed() {
-        let mut redactor = Redactor::new(Rules::default(), Key::new(b"a key of sixteen"));
+        let mut redactor = Redactor::new(Rules::default(), Key::new(b"a key of sixteen").unwrap());
         redactor.programs.insert("tool".to_owned());
         let word = |text: &str| redactor.key.word(text);
         let line = "/usr/bin/tool --threads=4 -o /srv/x.db -n 100 -b64K --name alice -Dalice \

@@ -388,7 +388,7 @@ mod tests {
         meta.history.repairs = vec!["left out /home/alice".into()];
         let before = serde_json::to_string(&meta).unwrap();
         assert_eq!(before.matches("alice").count(), 23);
-        let redactor = Redactor::new(Rules::default(), Key::new(b"a key of sixteen"));
+        let redactor = Redactor::new(Rules::default(), Key::new(b"a key of sixteen").unwrap());
         let redacted = redactor.meta(&meta);
         let after = serde_json::to_string(&redacted).unwrap();
         assert!(!after.contains("alice"), "{after}");

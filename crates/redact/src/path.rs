@@ -288,7 +288,7 @@ mod tests {
     use crate::rules::{Key, Rules};
 
     fn redactor() -> Redactor {
-        Redactor::new(Rules::default(), Key::new(b"a key of sixteen"))
+        Redactor::new(Rules::default(), Key::new(b"a key of sixteen").unwrap())
     }
 
     #[test]

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use fathom_model::tables::Holds;
 use fathom_session::open_regular;
-use ring::rand::{SecureRandom, SystemRandom};
-use ring::{digest, hmac};
+use hmac::{Hmac, Mac};
+use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
+use sha2::Sha256;
 
 use crate::error::RedactError;
 
@@ -162,7 +163,7 @@ fn read(path: &Path) -> Result<Vec<u8>, RedactError> {
 
 /// The key of hashes. It is in no copy.
 #[derive(Clone)]
-pub struct Key(hmac::Key);
+pub struct Key(Hmac<Sha256>);
 
 impl Key {
     /// A random one: no other copy has the same hashes.
@@ -170,10 +171,12 @@ impl Key {
     /// # Errors
     /// [`RedactError::NoKey`].
     pub fn random() -> Result<Self, RedactError> {
-        let mut bytes = [0; digest::SHA256_OUTPUT_LEN];
-        let filled = SystemRandom::new().fill(&mut bytes);
-        filled.map_err(|_| RedactError::NoKey)?;
-        Ok(Self::new(&bytes))
+        // Up to 256 bytes the kernel gives all or none.
+        let mut bytes = [0; 32];
+        match getrandom(&mut bytes[..], GetRandomFlags::empty()) {
+            Ok(filled) if filled == bytes.len() => Self::new(&bytes),
+            _ => Err(RedactError::NoKey),
+        }
     }
 
     /// The bytes of a file: copies with the same key have the same hashes.
@@ -188,17 +191,23 @@ impl Key {
                 minimum: MIN_KEY,
             });
         }
-        Ok(Self::new(&bytes))
+        Self::new(&bytes)
     }
 
-    pub(crate) fn new(bytes: &[u8]) -> Self {
-        Self(hmac::Key::new(hmac::HMAC_SHA256, bytes))
+    pub(crate) fn new(bytes: &[u8]) -> Result<Self, RedactError> {
+        let key = Hmac::new_from_slice(bytes).map_err(|_| RedactError::NoKey)?;
+        Ok(Self(key))
+    }
+
+    fn tag(&self, text: &[u8]) -> [u8; 32] {
+        let hmac = self.0.clone().chain_update(text);
+        hmac.finalize().into_bytes().into()
     }
 
     /// A word in place of a text.
     pub(crate) fn word(&self, text: impl AsRef<[u8]>) -> String {
-        let tag = hmac::sign(&self.0, text.as_ref());
-        let nibbles = tag.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        let tag = self.tag(text.as_ref());
+        let nibbles = tag.iter().flat_map(|byte| [byte >> 4, byte & 15]);
         let letters = nibbles.take(LENGTH).map(|nibble| {
             let letter = LETTERS.get(usize::from(nibble)).copied();
             char::from(letter.unwrap_or(b'x'))
@@ -208,15 +217,15 @@ impl Key {
 
     /// 32 hexadecimal digits in place of an id.
     pub(crate) fn id(&self, text: &str) -> String {
-        let tag = hmac::sign(&self.0, text.as_bytes());
-        let bytes = tag.as_ref().iter().take(16);
+        let tag = self.tag(text.as_bytes());
+        let bytes = tag.iter().take(16);
         bytes.map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// A number in place of a number.
     pub(crate) fn number(&self, number: i64) -> i64 {
-        let tag = hmac::sign(&self.0, &number.to_le_bytes());
-        let first = tag.as_ref().first_chunk();
+        let tag = self.tag(&number.to_le_bytes());
+        let first = tag.first_chunk();
         first.map_or(0, |bytes| i64::from_le_bytes(*bytes))
     }
 }
@@ -267,7 +276,10 @@ mod tests {
 
     #[test]
     fn hashes_depend_on_the_key_and_the_text() {
-        let (one, other) = (Key::new(b"one key of bytes"), Key::new(b"another key, too"));
+        let (one, other) = (
+            Key::new(b"one key of bytes").unwrap(),
+            Key::new(b"another key, too").unwrap(),
+        );
         assert_eq!(one.word("a"), one.word("a"));
         assert_ne!(one.word("a"), one.word("b"));
         assert_ne!(one.word("a"), other.word("a"));
@@ -288,7 +300,7 @@ mod tests {
         std::fs::write(&path, [7; MIN_KEY]).unwrap();
         assert_eq!(
             Key::read(&path).unwrap().word("a"),
-            Key::new(&[7; MIN_KEY]).word("a")
+            Key::new(&[7; MIN_KEY]).unwrap().word("a")
         );
     }
 }
