@@ -31,7 +31,6 @@ impl Streams {
             let mut bytes = Vec::new();
             let mut writer = FrameWriter::begin(&mut bytes).expect("a stream");
             send(&path, None, &mut writer).expect("a stream");
-            drop(writer);
             let id = Session::open(&path).expect("a session").meta().id.clone();
             (id, frames(bytes))
         });
@@ -68,7 +67,6 @@ impl Streams {
             // One that has become too long.
             let _ = writer.frame(frame);
         }
-        drop(writer);
         if rng.u8(..4) == 0 {
             mutate::bytes(rng, &mut bytes, PIECES, 4);
         }
