@@ -4,6 +4,8 @@ mod completions;
 #[cfg(feature = "analysis")]
 pub mod critical_path;
 #[cfg(feature = "analysis")]
+mod diagnose;
+#[cfg(feature = "analysis")]
 mod diff;
 #[cfg(feature = "analysis")]
 mod extensions;
@@ -37,6 +39,8 @@ use crate::help;
 pub use completions::{CompletionsArgs, ManPagesArgs};
 #[cfg(feature = "analysis")]
 pub use critical_path::{CriticalPathArgs, CriticalPathFormat};
+#[cfg(feature = "analysis")]
+pub use diagnose::{DiagnoseArgs, DiagnosisFormat};
 #[cfg(feature = "analysis")]
 pub use diff::{DiffArgs, DiffFormat};
 #[cfg(feature = "analysis")]
@@ -440,38 +444,6 @@ pub struct ReportArgs {
     /// Print the disk space of each column instead
     #[arg(long)]
     pub sizes: bool,
-    /// Rules and views of the user.
-    #[command(flatten)]
-    pub extensions: ExtensionsOption,
-    /// Redaction.
-    #[command(flatten)]
-    pub redact: RedactOptions,
-}
-
-/// Format of a diagnosis.
-#[cfg(feature = "analysis")]
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum DiagnosisFormat {
-    /// For a terminal
-    Text,
-    /// For programs: raw numbers
-    Json,
-    /// For code hosts and editors: SARIF 2.1.0
-    Sarif,
-}
-
-/// Options of `diagnose`.
-#[cfg(feature = "analysis")]
-#[derive(Debug, Args)]
-pub struct DiagnoseArgs {
-    /// Directory of the session
-    pub session: PathBuf,
-    /// Output format
-    #[arg(long, value_enum, default_value = "text")]
-    pub format: DiagnosisFormat,
-    /// Also list minor notes: patterns that cost less than a finding. JSON always contains them
-    #[arg(long)]
-    pub all: bool,
     /// Rules and views of the user.
     #[command(flatten)]
     pub extensions: ExtensionsOption,
