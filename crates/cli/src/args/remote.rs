@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+#[cfg(feature = "analysis")]
 use super::Host;
 
 /// How other hosts are reached.
