@@ -1,7 +1,8 @@
 //! What the documents state, against what is so.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -317,6 +318,10 @@ fn commands_of_the_guide_run() {
         }
         run += blocks.len();
         let scratch = Scratch::new();
+        // Like a reader's directory, it can be written only by its owner.
+        let dir = scratch.root().join("reader");
+        fs::create_dir(&dir).unwrap();
+        fs::set_permissions(&dir, Permissions::from_mode(0o755)).unwrap();
         // Findings and differences are results, not failures. Root needs no sudo.
         let script = format!(
             "set -eu\nsudo() {{ \"$@\"; }}\nfathom() {{ '{}' \"$@\" || {{ status=$?; \
@@ -326,7 +331,7 @@ fn commands_of_the_guide_run() {
         );
         let output = Command::new("bash")
             .args(["-c", &script])
-            .current_dir(scratch.work())
+            .current_dir(&dir)
             .stdin(Stdio::null())
             .output()
             .unwrap();
