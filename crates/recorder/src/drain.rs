@@ -145,6 +145,9 @@ impl<S: RecordSource> Drain<S> {
         if !saves.is_empty() {
             self.save("signal")?;
         }
+        if let Some(because) = control.wants_save() {
+            self.save(&because)?;
+        }
         let source = &self.source;
         let ended = target
             .has_ended(|| source.live_tasks(), &ends, observer)

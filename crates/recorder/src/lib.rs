@@ -69,6 +69,6 @@ pub use options::{Detail, KeepLimit, Options, Rows, SAMPLE, SaveWhen, Target};
 pub use pipeline::MEMORY_BYTES;
 pub use recorder::{Ended, Recorder, Recording};
 pub use replay::replay;
-pub use rows::{RowStream, TakeRows};
+pub use rows::{RowSink, RowStream, TakeRows};
 pub use running::RunningTarget;
 pub use snapshot::snapshot;

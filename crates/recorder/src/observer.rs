@@ -44,6 +44,11 @@ pub trait Control {
     /// End the recording.
     fn take(&mut self) -> io::Result<Vec<Arrived>>;
 
+    /// Why to save what is kept now, without a signal; asked for at each turn.
+    fn wants_save(&mut self) -> Option<String> {
+        None
+    }
+
     /// Waits until a signal arrives, `also` becomes readable or time is over.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ use crate::backlog::{self, DecoderEnded, Entry, backlog, bytes_of};
 use crate::rules::RulesFeed;
 use crate::stages::{ROWS_BYTES, Stages, Written};
 use crate::trigger::Trigger;
-use crate::{Options, RecordError};
+use crate::{Options, RecordError, RowSink};
 
 /// Limit of the recorder's resident memory, without its rings and the page's server: waiting
 /// drained records, remembered files, rows, and the program itself.
@@ -153,6 +153,13 @@ impl Pipeline {
             output: output.to_owned(),
             existed,
         })
+    }
+
+    /// Rows go to `sink`, too.
+    pub(crate) fn also_to(&mut self, sink: Box<dyn RowSink>) {
+        if let Some(stages) = &mut self.stages {
+            stages.also_to(sink);
+        }
     }
 
     pub(crate) fn start(mut self) -> Result<Running, RecordError> {

@@ -16,7 +16,7 @@ use crate::plan::Plan;
 use crate::rules::Rules;
 use crate::running::RunningTarget;
 use crate::tail::Tailing;
-use crate::{Control, Observer, Options, RecordError, Summary, Target, meta};
+use crate::{Control, Observer, Options, RecordError, RowSink, Summary, Target, meta};
 
 /// How readily the kernel ends the recorder when memory runs out: only where it alone has used
 /// nearly all of it.
@@ -127,6 +127,11 @@ impl Recorder {
     /// State that a program must find as if there were no recorder.
     pub fn conditions(&self) -> Conditions {
         self.before.clone()
+    }
+
+    /// Rows go to `sink`, too.
+    pub fn also_to(&mut self, sink: Box<dyn RowSink>) {
+        self.pipeline.also_to(sink);
     }
 
     /// Starts the target, or takes it in where it runs, and with it the recording.

@@ -14,7 +14,7 @@ use fathom_model::raw::RawChunk;
 use fathom_probe::{Losses, system};
 use fathom_session::{Finished, REFRESH, SaveRequest, SessionWriter};
 
-use crate::RecordError;
+use crate::{RecordError, RowSink};
 use crate::rules::RulesFeed;
 use crate::trigger::Trigger;
 
@@ -140,6 +140,7 @@ struct Sink {
     writer: SessionWriter,
     trigger: Option<Trigger>,
     rules: Option<RulesFeed>,
+    also: Option<Box<dyn RowSink>>,
 }
 
 impl Sink {
@@ -147,6 +148,9 @@ impl Sink {
         let batches = enricher.take();
         if let Some(rules) = &mut self.rules {
             rules.offer(&batches);
+        }
+        if let Some(also) = &mut self.also {
+            also.rows(&batches);
         }
         for batch in batches {
             if let Some(trigger) = &mut self.trigger {
@@ -185,10 +189,16 @@ impl Stages {
                 writer,
                 trigger,
                 rules,
+                also: None,
             },
             started_at_ns: meta.clock.start_monotonic_ns as u64,
             last_batch: Instant::now(),
         }
+    }
+
+    /// Rows go to `sink`, too.
+    pub(crate) fn also_to(&mut self, sink: Box<dyn RowSink>) {
+        self.sink.also = Some(sink);
     }
 
     /// Takes records; everything before `watermark_ns` has been pushed.
@@ -256,6 +266,9 @@ impl Stages {
         let started_at_ns = self.started_at_ns;
         let rows = (self.decoder.enricher).counters(started_at_ns, now_ns, values);
         if !rows.is_empty() {
+            if let Some(also) = &mut self.sink.also {
+                also.rows(std::slice::from_ref(&rows));
+            }
             self.sink.writer.append(rows)?;
         }
         Ok(())
