@@ -1,6 +1,7 @@
 //! The command line of fathom: reads the options, calls the stages, prints results, and sets the
 //! exit status.
 
+mod agent;
 mod args;
 mod completions;
 mod doctor;
@@ -13,6 +14,7 @@ mod redact;
 mod remote;
 mod repair;
 mod replay;
+mod settings;
 mod snapshot;
 mod top;
 
@@ -75,6 +77,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "analysis")]
         Action::Record(options) if !options.on.hosts.is_empty() => remote::record_on(&options),
         Action::Record(options) => record::run(*options),
+        Action::Agent(options) => agent::run(&options),
         Action::Replay(options) => replay::run(&options),
         Action::Redact(options) => redact::run(&options),
         Action::Repair(options) => repair::run(&options),
@@ -108,7 +111,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "analysis")]
         Action::Mcp(options) => mcp::run(&options),
         Action::Pull(options) => remote::pull(&options),
-        Action::Agent => remote::agent(),
+        Action::Remote => remote::serve(),
         Action::Import(options) => import::run(&options),
         Action::Completions(options) => completions::run(&options),
         Action::ManPages(options) => completions::man_pages(&options),

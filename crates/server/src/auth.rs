@@ -9,8 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::error::ApiError;
-use crate::serve::Client;
-use crate::token::Token;
+use fathom_http::{Client, Token};
 
 /// The expected properties of a request.
 pub(crate) struct Auth {

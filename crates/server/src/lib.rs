@@ -23,10 +23,8 @@ mod library;
 mod lock;
 mod page;
 mod selection;
-mod serve;
 mod share;
 mod tables;
-mod token;
 #[cfg(test)]
 mod types;
 mod view;
@@ -49,7 +47,7 @@ use crate::api::App;
 use crate::auth::Auth;
 use crate::job::AT_ONCE;
 use crate::library::Library;
-use crate::token::Token;
+use fathom_http::Token;
 
 pub use crate::folder::{Folder, id_of, is_session, link_in};
 pub use crate::share::shared_page;
@@ -155,7 +153,7 @@ impl Server {
         {
             let _entered = runtime.enter();
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            runtime.spawn(serve::serve(listener, routes));
+            runtime.spawn(fathom_http::serve(listener, routes));
         }
         Ok(Self {
             runtime,

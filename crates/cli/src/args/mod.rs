@@ -1,5 +1,6 @@
 //! The options: declared here and nowhere else.
 
+mod agent;
 mod completions;
 #[cfg(feature = "analysis")]
 pub mod critical_path;
@@ -36,6 +37,7 @@ use fathom_session::Share;
 
 use crate::help;
 
+pub use agent::AgentArgs;
 pub use completions::{CompletionsArgs, ManPagesArgs};
 #[cfg(feature = "analysis")]
 pub use critical_path::{CriticalPathArgs, CriticalPathFormat};
@@ -102,6 +104,9 @@ pub struct Arguments {
 pub enum Action {
     /// Record a command and its children, running processes, or the whole machine
     Record(Box<RecordArgs>),
+    /// Record this machine all the time: exact sums for Prometheus and OpenTelemetry, and the latest
+    /// details on disk
+    Agent(AgentArgs),
     /// Summarize a session: programs, files, calls, latencies, errors, losses
     #[cfg(feature = "analysis")]
     Report(ReportArgs),
@@ -164,7 +169,7 @@ pub enum Action {
     Completions(CompletionsArgs),
     /// Do on this host what another fathom asks for on standard input
     #[command(hide = true)]
-    Agent,
+    Remote,
     /// Write the man pages of all commands
     #[command(hide = true)]
     ManPages(ManPagesArgs),

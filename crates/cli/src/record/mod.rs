@@ -3,7 +3,7 @@
 pub mod held;
 #[cfg(feature = "analysis")]
 mod page;
-mod ready;
+pub mod ready;
 mod terminal;
 
 use anyhow::anyhow;
@@ -56,7 +56,7 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
 }
 
 /// The recorder's options from the arguments.
-fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
+pub fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
     let keep = &args.keep;
     let counters = matches!(args.detail, DetailArg::Counters);
     if !counters && keep.count_files {

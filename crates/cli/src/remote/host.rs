@@ -7,20 +7,20 @@ use anyhow::{Context, bail};
 
 use crate::args::{Host, SshOptions};
 
-/// Starts an agent on `host`. Its standard input, output and error are pipes.
-pub fn agent(host: &Host, ssh: &SshOptions) -> anyhow::Result<Child> {
+/// Starts a helper on `host`. Its standard input, output and error are pipes.
+pub fn start(host: &Host, ssh: &SshOptions) -> anyhow::Result<Child> {
     let mut command = match host.is_local() {
         true => {
             let mut command = Command::new(std::env::current_exe()?);
-            // Ctrl-C is for fathom, which then asks the agent to end.
-            command.arg("agent").process_group(0);
+            // Ctrl-C is for fathom, which then asks the helper to end.
+            command.arg("remote").process_group(0);
             command
         }
         false => {
             let mut command = Command::new("sh");
             // Ctrl-C must not end the connection; ssh leaves an ignored signal so.
             let script = format!("trap '' INT; exec {} \"$@\"", ssh.ssh);
-            let there = format!("{} agent", ssh.remote_fathom);
+            let there = format!("{} remote", ssh.remote_fathom);
             command.args(["-c", &script, "sh", host.given(), &there]);
             command
         }
@@ -60,7 +60,7 @@ pub fn because(child: &mut Child) -> Option<String> {
             "fathom was not found there; install it, or give its place with --remote-fathom"
                 .to_owned(),
         ),
-        Some(code) => Some(format!("the agent there ended with status {code}")),
+        Some(code) => Some(format!("the helper there ended with status {code}")),
         None => Some(format!("the connection ended: {status}")),
     }
 }

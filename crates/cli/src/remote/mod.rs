@@ -1,8 +1,8 @@
-//! Other hosts, reached over ssh: one process there, `fathom agent`, does what is asked on its
+//! Other hosts, reached over ssh: one process there, `fathom remote`, does what is asked on its
 //! standard input and answers with a stream of frames. So no argument passes through a shell there.
 
-mod agent;
-mod agent_record;
+mod serve;
+mod serve_record;
 mod host;
 mod lines;
 #[cfg(feature = "analysis")]
@@ -19,12 +19,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use agent::run as agent;
+pub use serve::run as serve;
 #[cfg(feature = "analysis")]
 pub use on::run as record_on;
 pub use pull::run as pull;
 
-/// An agent that hears nothing for this long ends its recording: the connection is gone.
+/// A helper that hears nothing for this long ends its recording: the connection is gone.
 const SILENCE: Duration = Duration::from_secs(60);
 /// How often it hears something.
 #[cfg(feature = "analysis")]
@@ -33,7 +33,7 @@ const ALIVE: Duration = Duration::from_secs(10);
 /// A copy has at most this size unless the user says otherwise.
 const MAX_BYTES: u64 = 64 << 30;
 
-/// A line on the standard input of an agent. Strings are bytes: arguments and paths need not be
+/// A line on the standard input of a helper. Strings are bytes: arguments and paths need not be
 /// UTF-8.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -55,7 +55,7 @@ enum Request {
     Done,
 }
 
-/// The answers of an agent that records.
+/// The answers of a helper that records.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 enum Answer {

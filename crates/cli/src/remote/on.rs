@@ -60,7 +60,7 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
     // Before signals are blocked: processes inherit that.
     let children = args.on.hosts.iter();
     let children: anyhow::Result<Vec<Child>> = children
-        .map(|host| host::agent(host, &args.on.ssh))
+        .map(|host| host::start(host, &args.on.ssh))
         .collect();
     let children = children.map_err(Failure::recording)?;
     let signals = Signals::block().map_err(Failure::recording)?;

@@ -14,7 +14,7 @@ use super::lines::{self, Lines};
 use super::{Answer, MAX_BYTES, Request, ask, pull};
 use crate::args::Host;
 
-/// How long an agent may take to remove a session that was copied.
+/// How long a helper may take to remove a session that was copied.
 const PATIENCE: Duration = Duration::from_secs(10);
 const TURN: Duration = Duration::from_millis(20);
 
@@ -50,7 +50,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Asks the agent `child` of a host to record into `options.0`, and starts the thread that listens
+    /// Asks the helper `child` of a host to record into `options.0`, and starts the thread that listens
     /// to it. `place`: its number, the host, and the directory of the copy.
     pub fn start(
         place: (usize, Host, PathBuf),
@@ -126,7 +126,7 @@ impl Peer {
     }
 }
 
-/// Reads what the agent says until the session is copied.
+/// Reads what the helper says until the session is copied.
 fn listen(
     out: ChildStdout,
     index: usize,

@@ -31,11 +31,11 @@ pub fn run(args: &PullArgs) -> Result<u8, Failure> {
             .map(PathBuf::from)
             .ok_or_else(|| Failure::input(anyhow!("{dir} has no name: give one with -o")))?,
     };
-    let mut child = host::agent(&host, &args.ssh).map_err(Failure::input)?;
+    let mut child = host::start(&host, &args.ssh).map_err(Failure::input)?;
     // After the process has started, which would inherit that signals are blocked.
     let interrupted = interrupt(child.id()).map_err(Failure::input)?;
     let result = copy(&mut child, &host, dir, &to, args);
-    // The agent ends when its standard input does.
+    // The helper ends when its standard input does.
     drop(child.stdin.take());
     let cut = match &result {
         Ok(_) => None,
@@ -146,7 +146,7 @@ fn copy(
     result
 }
 
-/// The stream of an agent; says when its version is another.
+/// The stream of a helper; says when its version is another.
 pub fn open<R: BufRead>(from: R, host: &str) -> Result<FrameReader<R>, TransferError> {
     let frames = FrameReader::begin(from)?;
     let (theirs, ours) = (frames.version(), env!("CARGO_PKG_VERSION"));

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use fathom_session::{Frame, discard, send};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::agent::Stream;
+use super::serve::Stream;
 use super::{Answer, Request, SILENCE};
 use crate::exit::Failure;
 use crate::record::held;

@@ -5,7 +5,7 @@
 //! connection that has never sent the token makes room for the next.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -15,8 +15,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
-
-use crate::lock::lock;
 
 /// Connections at once: a browser opens six, and a live page keeps one.
 const CONNECTIONS: usize = 128;
@@ -30,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Known properties of a connection; each of its requests has them as an extension.
 #[derive(Default)]
-pub(crate) struct Client {
+pub struct Client {
     /// The head of a request has come.
     asked: AtomicBool,
     /// It had the token.
@@ -40,7 +38,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// It has sent the token.
+    /// It has sent the token, or none is needed.
     pub fn trust(&self) {
         self.trusted.store(true, Ordering::Relaxed);
     }
@@ -51,10 +49,15 @@ impl Client {
 struct Clients(Mutex<Vec<Arc<Client>>>);
 
 impl Clients {
+    /// The connections, also after a panic: they are whole at every step.
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Client>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes another one in, in the place of an old one if need be.
     fn add(&self) -> Arc<Client> {
         let client = Arc::new(Client::default());
-        let mut all = lock(&self.0);
+        let mut all = self.lock();
         if all.len() >= CONNECTIONS {
             let trusted = |client: &Arc<Client>| client.trusted.load(Ordering::Relaxed);
             let victim = all.iter().position(|c| !trusted(c)).unwrap_or(0);
@@ -66,12 +69,12 @@ impl Clients {
     }
 
     fn remove(&self, client: &Arc<Client>) {
-        lock(&self.0).retain(|other| !Arc::ptr_eq(other, client));
+        self.lock().retain(|other| !Arc::ptr_eq(other, client));
     }
 }
 
 /// Serves until it is dropped.
-pub(crate) async fn serve(listener: TcpListener, routes: Router) {
+pub async fn serve(listener: TcpListener, routes: Router) {
     let clients = Arc::new(Clients::default());
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -127,8 +130,8 @@ mod tests {
         let all: Vec<_> = (0..CONNECTIONS).map(|_| clients.add()).collect();
         all[0].trust();
         all[2].trust();
-        let count = || lock(&clients.0).len();
-        let has = |client: &Arc<Client>| lock(&clients.0).iter().any(|c| Arc::ptr_eq(c, client));
+        let count = || clients.lock().len();
+        let has = |client: &Arc<Client>| clients.lock().iter().any(|c| Arc::ptr_eq(c, client));
         clients.add();
         assert_eq!(count(), CONNECTIONS);
         assert!(has(&all[0]) && !has(&all[1]) && has(&all[2]));
@@ -138,7 +141,7 @@ mod tests {
         clients.add();
         assert!(has(&all[5]));
         // Where all have it the oldest goes.
-        lock(&clients.0).iter().for_each(|c| c.trust());
+        clients.lock().iter().for_each(|c| c.trust());
         clients.add();
         assert!(!has(&all[0]) && has(&all[2]));
     }

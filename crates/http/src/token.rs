@@ -1,14 +1,14 @@
-//! The secret in the printed address.
+//! The secret that a client sends.
 
 use std::fs::File;
 use std::io::{self, Read};
 
-/// A random secret of 128 bits: who has it may ask.
+/// A secret: who has it may ask.
 #[derive(Clone)]
-pub(crate) struct Token(String);
+pub struct Token(String);
 
 impl Token {
-    /// A new one.
+    /// A new random one of 128 bits.
     ///
     /// # Errors
     /// When the kernel has no random numbers: there is nothing to make do with.
@@ -18,6 +18,12 @@ impl Token {
         Ok(Self(bytes.iter().map(|b| format!("{b:02x}")).collect()))
     }
 
+    /// One that is given.
+    pub fn given(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The secret itself.
     pub fn text(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! `fathom agent`: does on this host what another fathom asks for on standard input.
+//! `fathom remote`: does on this host what another fathom asks for on standard input.
 
 use std::io::{self, BufRead, BufWriter, IsTerminal, Read, Stdout};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use fathom_session::{FrameWriter, send};
 
-use super::{Request, agent_record, path};
+use super::{Request, serve_record, path};
 use crate::exit::Failure;
 
 /// The longest request, bytes: the kernel limits arguments to less.
@@ -18,11 +18,11 @@ const FOLLOW: Duration = Duration::from_millis(500);
 /// The stream to the other side.
 pub type Stream = FrameWriter<BufWriter<Stdout>>;
 
-/// Runs `agent` and returns the exit status.
+/// Runs `remote` and returns the exit status.
 pub fn run() -> Result<u8, Failure> {
     if io::stdout().is_terminal() {
         return Err(Failure::input(anyhow!(
-            "agent is what `fathom pull` and `fathom record --on` start on other hosts"
+            "remote is what `fathom pull` and `fathom record --on` start on other hosts"
         )));
     }
     let stream = FrameWriter::begin(BufWriter::with_capacity(1 << 16, io::stdout()));
@@ -35,7 +35,7 @@ pub fn run() -> Result<u8, Failure> {
             Ok(0)
         }
         Some(Request::Record { arguments, dir }) => {
-            agent_record::run(arguments, &path(dir), stream, &requests())
+            serve_record::run(arguments, &path(dir), stream, &requests())
         }
         _ => Err(Failure::input(anyhow!("there is no request"))),
     }

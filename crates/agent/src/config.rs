@@ -1,0 +1,255 @@
+//! The file of the agent, in TOML: which recording, which metrics, which sessions stay.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs::File, io};
+
+use fathom_diagnose::Severity;
+use fathom_model::units;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
+
+use crate::labels::Label;
+
+/// The longest file, bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// What the file says.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Options of `fathom record` by their long names.
+    #[serde(default)]
+    pub record: toml::Table,
+    /// Where metrics are served, and what tells them apart.
+    #[serde(default)]
+    pub metrics: Metrics,
+    /// The sessions on disk.
+    #[serde(default)]
+    pub sessions: Sessions,
+    /// A collector that gets the metrics.
+    pub otlp: Option<Otlp>,
+}
+
+/// Table `[metrics]`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Metrics {
+    /// Address of `/metrics` and `/health`.
+    pub listen: SocketAddr,
+    /// File whose first line a client of `/metrics` must send as bearer token.
+    pub token_file: Option<PathBuf>,
+    /// Labels of the metrics of calls.
+    pub by: Vec<Label>,
+    /// Different combinations of their values that are told apart.
+    pub label_sets: usize,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 9464)),
+            token_file: None,
+            by: vec![
+                Label::Command,
+                Label::Unit,
+                Label::Container,
+                Label::FileSystem,
+            ],
+            label_sets: 500,
+        }
+    }
+}
+
+/// Table `[sessions]`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Sessions {
+    /// Directory of the ring and of what was saved from it.
+    pub directory: PathBuf,
+    /// Sessions that stay there, without the ring that is being recorded.
+    pub keep: usize,
+    /// Save when a rule finds a problem of at least this severity.
+    pub save_on: Option<Severity>,
+    /// Time between two such saves at least.
+    #[serde(deserialize_with = "time")]
+    pub pause: Duration,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self {
+            directory: PathBuf::from("/var/lib/fathom"),
+            keep: 20,
+            save_on: None,
+            pause: Duration::from_secs(600),
+        }
+    }
+}
+
+/// Table `[otlp]`: metrics to a collector, as JSON over HTTP.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Otlp {
+    /// `http://HOST:PORT/v1/metrics`.
+    pub endpoint: String,
+    /// Time between two of them.
+    #[serde(default = "ten_seconds", deserialize_with = "time")]
+    pub interval: Duration,
+    /// Attributes of the resource.
+    #[serde(default)]
+    pub attributes: BTreeMap<String, String>,
+}
+
+fn ten_seconds() -> Duration {
+    Duration::from_secs(10)
+}
+
+fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(from)?;
+    let time = units::parse_time(&text).map_err(D::Error::custom)?;
+    match time.is_zero() {
+        true => Err(D::Error::custom("a time is longer than 0")),
+        false => Ok(time),
+    }
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others could make the agent, which is root, do what they like.
+    #[error("{} {what}; it must belong to you or to root, and only its owner may write it", path.display())]
+    Unsafe {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// It is not what is expected.
+    #[error("{}: {message}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// With the line.
+        message: String,
+    },
+}
+
+impl Config {
+    /// Reads a file that no other user can have written.
+    ///
+    /// # Errors
+    /// All [`ConfigError`]s.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let failed = |source| ConfigError::Read {
+            path: path.to_owned(),
+            source,
+        };
+        let refused = |what| ConfigError::Unsafe {
+            path: path.to_owned(),
+            what,
+        };
+        let file = File::open(path).map_err(failed)?;
+        let found = file.metadata().map_err(failed)?;
+        if !found.is_file() {
+            return Err(refused("is not a file"));
+        }
+        if ![0, rustix::process::geteuid().as_raw()].contains(&found.uid()) {
+            return Err(refused("belongs to another user"));
+        }
+        if found.mode() & 0o022 != 0 {
+            return Err(refused("can be written by other users"));
+        }
+        let mut text = String::new();
+        file.take(MAX_BYTES)
+            .read_to_string(&mut text)
+            .map_err(failed)?;
+        Self::parse(&text).map_err(|message| ConfigError::Syntax {
+            path: path.to_owned(),
+            message,
+        })
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let config: Self = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| {
+                let before = text.get(..span.start).unwrap_or(text);
+                before.matches('\n').count() + 1
+            });
+            match line {
+                Some(line) => format!("line {line}: {}", error.message()),
+                None => error.message().to_owned(),
+            }
+        })?;
+        if config.metrics.label_sets == 0 {
+            return Err("metrics.label-sets: there must be one at least".into());
+        }
+        if let Some(otlp) = &config.otlp {
+            crate::otlp::Endpoint::parse(&otlp.endpoint)?;
+        }
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_needs_to_be_said() {
+        let config = Config::parse("").unwrap();
+        assert_eq!(config.metrics, Metrics::default());
+        assert_eq!(config.sessions, Sessions::default());
+        assert!(config.otlp.is_none() && config.record.is_empty());
+    }
+
+    #[test]
+    fn everything_can_be_said() {
+        let config = Config::parse(
+            "[record]\nkeep = ['5m', '1GiB']\nbudget = '3%'\n\
+             [metrics]\nlisten = '[::1]:1'\nby = ['command', 'pod', 'device']\nlabel-sets = 7\n\
+             [sessions]\ndirectory = '/x'\nkeep = 3\nsave-on = 'medium'\npause = '90s'\n\
+             [otlp]\nendpoint = 'http://[::1]:4318/v1/metrics'\ninterval = '5s'\n\
+             attributes = { site = 'b' }\n",
+        )
+        .unwrap();
+        assert_eq!(config.record.len(), 2);
+        assert_eq!(
+            config.metrics.by,
+            [Label::Command, Label::Pod, Label::Device]
+        );
+        assert_eq!(config.sessions.save_on, Some(Severity::Medium));
+        assert_eq!(config.sessions.pause, Duration::from_secs(90));
+        assert_eq!(config.otlp.unwrap().interval, Duration::from_secs(5));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (text, parts) in [
+            ("[metrics]\nlisten = 'x'\n", &["line 2"][..]),
+            ("[metrics]\nby = ['color']\n", &["line 2", "color"]),
+            ("[sessions]\nkepp = 1\n", &["line 2", "kepp"]),
+            ("[sessions]\npause = '0s'\n", &["longer than 0"]),
+            ("\n[recrod]\n", &["line 2", "recrod"]),
+            ("[metrics]\nlabel-sets = 0\n", &["label-sets"]),
+            ("[otlp]\nendpoint = 'https://a'\n", &["http://"]),
+        ] {
+            let message = Config::parse(text).unwrap_err();
+            for part in parts {
+                assert!(message.contains(part), "{text:?}: {message}");
+            }
+        }
+    }
+}

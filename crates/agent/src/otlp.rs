@@ -1,0 +1,288 @@
+//! Metrics to a collector: OTLP as JSON over HTTP (opentelemetry/proto/metrics/v1).
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use fathom_probe::realtime_ns;
+use serde_json::{Value, json};
+
+use crate::config::Otlp;
+use crate::metrics::{LabelValues, Metric, Number, Samples, metrics};
+use crate::status::Status;
+use crate::sums::SharedSums;
+
+/// How long a collector may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Temporality of sums since the start, as the protocol has it.
+const CUMULATIVE: u32 = 2;
+
+/// Where a collector takes metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint(String);
+
+impl Endpoint {
+    /// Checks an address.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let rest = text.strip_prefix("http://").ok_or_else(|| {
+            format!(
+                "otlp.endpoint {text:?}: it must begin with http://; where the way to the collector \
+                 is not private, run a collector on this host"
+            )
+        })?;
+        match rest.is_empty() || rest.starts_with('/') || rest.contains(char::is_whitespace) {
+            true => Err(format!("otlp.endpoint {text:?}: not an address")),
+            false => Ok(Self(text.to_owned())),
+        }
+    }
+}
+
+/// Pushes until it is stopped.
+pub struct Pusher {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Pusher {
+    /// Starts to push. Of failures one after the other the first is told.
+    ///
+    /// # Errors
+    /// A wrong address, or no thread.
+    pub fn start(
+        config: &Otlp,
+        sums: SharedSums,
+        status: Arc<Mutex<Status>>,
+    ) -> Result<Self, String> {
+        let endpoint = Endpoint::parse(&config.endpoint)?;
+        let (stop, stopped) = channel();
+        let push = Push {
+            endpoint,
+            interval: config.interval,
+            resource: resource(&config.attributes),
+            started_ns: realtime_ns(),
+            sums,
+            status,
+        };
+        let thread = std::thread::Builder::new()
+            .name("fathom-otlp".into())
+            .spawn(move || push.run(&stopped))
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Pushes once more, and ends.
+    pub fn stop(self) {
+        drop(self.stop);
+        self.thread.join().ok();
+    }
+}
+
+struct Push {
+    endpoint: Endpoint,
+    interval: Duration,
+    resource: Value,
+    started_ns: u64,
+    sums: SharedSums,
+    status: Arc<Mutex<Status>>,
+}
+
+impl Push {
+    fn run(self, stopped: &Receiver<()>) {
+        let agent: ureq::Agent = ureq::Agent::config_builder()
+            .timeout_global(Some(PATIENCE))
+            .build()
+            .into();
+        let mut failing = false;
+        loop {
+            let ends = !matches!(
+                stopped.recv_timeout(self.interval),
+                Err(RecvTimeoutError::Timeout)
+            );
+            let sent = agent
+                .post(&self.endpoint.0)
+                .header("Content-Type", "application/json")
+                .send(&self.message().to_string());
+            match sent {
+                Ok(_) => failing = false,
+                Err(error) => {
+                    let mut status = self.status();
+                    status.failed_pushes += 1;
+                    if !failing {
+                        status.say(format!(
+                            "cannot send metrics to {}: {error}; trying again",
+                            self.endpoint.0
+                        ));
+                    }
+                    failing = true;
+                }
+            }
+            if ends {
+                break;
+            }
+        }
+    }
+
+    fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn message(&self) -> Value {
+        let sums = self.sums.lock();
+        let status = self.status();
+        message(
+            &metrics(&sums, &status),
+            &self.resource,
+            (self.started_ns, realtime_ns()),
+        )
+    }
+}
+
+fn resource(attributes: &BTreeMap<String, String>) -> Value {
+    let host = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    let mut all: BTreeMap<&str, &str> = BTreeMap::from([
+        ("service.name", "fathom"),
+        ("service.version", env!("CARGO_PKG_VERSION")),
+        ("host.name", &host),
+    ]);
+    all.extend(attributes.iter().map(|(k, v)| (k.as_str(), v.as_str())));
+    let all: Vec<Value> = all.into_iter().map(attribute).collect();
+    json!({ "attributes": all })
+}
+
+fn attribute((key, value): (&str, &str)) -> Value {
+    json!({ "key": key, "value": { "stringValue": value } })
+}
+
+/// The message with all metrics, between two times of day in nanoseconds.
+fn message(metrics: &[Metric], resource: &Value, (from, to): (u64, u64)) -> Value {
+    let point = |labels: &LabelValues| {
+        let labels = labels.iter().filter(|(_, value)| !value.is_empty());
+        json!({
+            "attributes": labels.copied().map(attribute).collect::<Vec<_>>(),
+            "startTimeUnixNano": from.to_string(),
+            "timeUnixNano": to.to_string(),
+        })
+    };
+    let numbers = |samples: &[(LabelValues, Number)]| -> Vec<Value> {
+        let point = |(labels, number): &(LabelValues, Number)| {
+            let mut point = point(labels);
+            match number {
+                Number::Whole(n) => point["asInt"] = n.to_string().into(),
+                Number::Nanoseconds(ns) => point["asDouble"] = seconds(*ns).into(),
+                Number::Real(x) => point["asDouble"] = (*x).into(),
+            }
+            point
+        };
+        samples.iter().map(point).collect()
+    };
+    let metrics = metrics.iter().map(|metric| {
+        let mut out = json!({ "name": metric.name, "description": metric.help, "unit": unit(metric.unit) });
+        match &metric.samples {
+            Samples::Counter(samples) => {
+                out["sum"] = json!({
+                    "dataPoints": numbers(samples),
+                    "aggregationTemporality": CUMULATIVE,
+                    "isMonotonic": true,
+                });
+            }
+            Samples::Gauge(samples) => out["gauge"] = json!({ "dataPoints": numbers(samples) }),
+            Samples::Histogram(samples) => {
+                let points = samples.iter().map(|(labels, of)| {
+                    let mut point = point(labels);
+                    let below: u64 = of.buckets.iter().map(|bucket| bucket.1).sum();
+                    let counts = of.buckets.iter().map(|bucket| bucket.1);
+                    let counts = counts.chain([of.count.saturating_sub(below)]);
+                    let ends = of.buckets.iter().map(|bucket| seconds(bucket.0.into()));
+                    point["count"] = of.count.to_string().into();
+                    point["sum"] = seconds(of.sum_ns).into();
+                    point["bucketCounts"] = counts.map(|n| n.to_string()).collect();
+                    point["explicitBounds"] = ends.collect();
+                    point
+                });
+                out["histogram"] = json!({
+                    "dataPoints": points.collect::<Vec<_>>(),
+                    "aggregationTemporality": CUMULATIVE,
+                });
+            }
+        }
+        out
+    });
+    json!({
+        "resourceMetrics": [{
+            "resource": resource,
+            "scopeMetrics": [{
+                "scope": { "name": "fathom", "version": env!("CARGO_PKG_VERSION") },
+                "metrics": metrics.collect::<Vec<_>>(),
+            }],
+        }],
+    })
+}
+
+fn seconds(ns: u128) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// The unit as UCUM has it.
+fn unit(unit: &str) -> &str {
+    match unit {
+        "seconds" => "s",
+        "bytes" => "By",
+        _ => "1",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Histogram;
+
+    #[test]
+    fn addresses() {
+        for good in ["http://localhost:4318/v1/metrics", "http://[::1]:4318"] {
+            assert_eq!(Endpoint::parse(good).unwrap().0, good);
+        }
+        for bad in ["localhost:4318", "http://", "http:///v1", "http://a b/"] {
+            assert!(Endpoint::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn messages_have_the_form_of_the_protocol() {
+        let metric = Metric {
+            name: "fathom_x_seconds",
+            unit: "seconds",
+            help: "Long.",
+            samples: Samples::Histogram(vec![(
+                vec![("operation", "read"), ("unit", "")],
+                Histogram {
+                    count: 6,
+                    sum_ns: 1_500_000_000,
+                    buckets: vec![(1023, 2), (4095, 3)],
+                },
+            )]),
+        };
+        let sent = message(&[metric], &resource(&BTreeMap::new()), (1, 2));
+        let metric = &sent["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0];
+        assert_eq!(metric["unit"], "s");
+        assert_eq!(
+            metric["histogram"]["dataPoints"][0],
+            json!({
+                "attributes": [{ "key": "operation", "value": { "stringValue": "read" } }],
+                "startTimeUnixNano": "1",
+                "timeUnixNano": "2",
+                "count": "6",
+                "sum": 1.5,
+                "bucketCounts": ["2", "3", "1"],
+                "explicitBounds": [0.000_001_023, 0.000_004_095],
+            })
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! How the agent is doing.
+
+use std::time::{Duration, Instant};
+
+use fathom_recorder::Progress;
+
+/// A recording reports ten times a second: what is silent for that long hangs.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Messages that wait at most.
+const MESSAGES: usize = 20;
+
+/// Numbers since the agent started, and of the recording that goes on.
+#[derive(Debug, Default)]
+pub struct Status {
+    /// Calls seen.
+    pub seen: u64,
+    /// Calls lost.
+    pub lost: u64,
+    /// Recordings started.
+    pub recordings: u64,
+    /// Sessions saved.
+    pub saves: u64,
+    /// Sessions that could not be saved.
+    pub failed_saves: u64,
+    /// Times at which metrics could not be sent.
+    pub failed_pushes: u64,
+    /// Bytes of the session that is being recorded.
+    pub bytes: u64,
+    /// Bytes of records that wait to be decoded.
+    pub waiting: u64,
+    /// Highest share of a ring that was in use.
+    pub ring_peak: f64,
+    /// What other threads have to say to the user.
+    messages: Vec<String>,
+    /// Calls seen and lost by the recordings before.
+    before: (u64, u64),
+    /// When the recording last reported.
+    reported: Option<Instant>,
+}
+
+impl Status {
+    /// A recording starts.
+    pub fn next_recording(&mut self, now: Instant) {
+        self.before = (self.seen, self.lost);
+        self.recordings += 1;
+        self.reported = Some(now);
+    }
+
+    /// The recording reports.
+    pub fn progress(&mut self, progress: &Progress, now: Instant) {
+        self.counts(progress.seen, progress.lost);
+        self.bytes = progress.bytes;
+        self.waiting = progress.waiting;
+        self.ring_peak = progress.ring_peak;
+        self.reported = Some(now);
+    }
+
+    /// Calls that the recording has seen and lost.
+    pub fn counts(&mut self, seen: u64, lost: u64) {
+        self.seen = self.before.0 + seen;
+        self.lost = self.before.1 + lost;
+    }
+
+    /// Something that the user must know, from any thread.
+    pub fn say(&mut self, text: String) {
+        if self.messages.len() < MESSAGES {
+            self.messages.push(text);
+        }
+    }
+
+    /// What was said since the last time.
+    pub fn take_messages(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.messages)
+    }
+
+    /// No recording goes on.
+    pub fn stopped(&mut self) {
+        self.reported = None;
+    }
+
+    /// Whether a recording goes on.
+    pub fn is_healthy(&self, now: Instant) -> bool {
+        self.reported
+            .is_some_and(|at| now.saturating_duration_since(at) < SILENCE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_go_on_over_recordings() {
+        let mut status = Status::default();
+        let now = Instant::now();
+        assert!(!status.is_healthy(now));
+        status.next_recording(now);
+        status.counts(5, 1);
+        status.next_recording(now);
+        status.counts(2, 0);
+        assert_eq!((status.seen, status.lost, status.recordings), (7, 1, 2));
+        assert!(status.is_healthy(now) && !status.is_healthy(now + SILENCE));
+        status.stopped();
+        assert!(!status.is_healthy(now));
+    }
+}

@@ -1,0 +1,218 @@
+//! `fathom agent`: the recording's options from its configuration, and its reports.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::anyhow;
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches};
+use fathom_agent::config::Config;
+use fathom_agent::{AgentError, AgentObserver};
+use fathom_diagnose::Finding;
+use fathom_model::meta::Save;
+use fathom_model::units;
+use fathom_recorder::{Observer, Options, Signals, Stall, Summary, Target};
+
+use crate::args::{Action, AgentArgs, Arguments, RecordArgs};
+use crate::exit::Failure;
+use crate::record::{self, Terminal, ready};
+use crate::settings;
+
+/// Options that have another default than those of `fathom record`.
+const DEFAULTS: [(&str, &[&str]); 3] = [
+    ("rows", &["--rows=tail"]),
+    ("keep", &["--keep=15m", "--keep=1GiB"]),
+    ("ring_mib", &["--ring-mib=8"]),
+];
+
+/// Options that the agent decides on, or that make no sense in it, as clap names them.
+const REFUSED: [&str; 9] = [
+    "output", "force", "duration", "quiet", "raw", "held", "ui", "hosts", "user",
+];
+
+/// Runs `agent` and returns the exit status.
+pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
+    if args.check {
+        check(&args.config)?;
+        println!("{} is fine", args.config.display());
+        return Ok(0);
+    }
+    // Before any thread starts, so that all threads inherit the blocked signals.
+    let signals = Signals::block().map_err(Failure::recording)?;
+    let mut journal = Journal(Terminal::new(false));
+    fathom_agent::run(&args.config, &plan, signals, &mut journal)?;
+    Ok(0)
+}
+
+fn check(path: &Path) -> Result<(), Failure> {
+    let config = Config::read(path).map_err(Failure::input)?;
+    let named = |message| Failure::input(anyhow!("{}: [record]: {message}", path.display()));
+    let (options, target) = plan(&config.record).map_err(named)?;
+    options
+        .check(&target)
+        .map_err(|error| named(error.to_string()))
+}
+
+/// Options and target of the recording from table `[record]`.
+fn plan(table: &toml::Table) -> Result<(Options, Target), String> {
+    let given = settings::arguments(table)?;
+    let parse = |more: &[&str]| -> Result<(RecordArgs, Vec<String>), String> {
+        // Without a target the agent records the machine.
+        let words = ["fathom", "record"].into_iter().chain(more.iter().copied());
+        let words = words.map(OsString::from).chain(given.iter().cloned());
+        let matches = Arguments::command().try_get_matches_from(words);
+        let matches = matches.map_err(|error| first_line(&error))?;
+        let record = matches.subcommand_matches("record");
+        let set = record.into_iter().flat_map(|record| {
+            let ids = record.ids().map(|id| id.as_str().to_owned());
+            ids.filter(|id| record.try_contains_id(id).unwrap_or(false))
+                .filter(|id| record.value_source(id) == Some(ValueSource::CommandLine))
+        });
+        let set = set.collect();
+        match Arguments::from_arg_matches(&matches).map(|arguments| arguments.action) {
+            Ok(Action::Record(args)) => Ok((*args, set)),
+            _ => Err("these are not options of record".to_owned()),
+        }
+    };
+    let targets = ["pid", "tid", "comm", "uid", "cgroup", "container", "all"];
+    let has_target = table.keys().any(|key| targets.contains(&key.as_str()));
+    let mut more = Vec::new();
+    if !has_target {
+        more.push("--all");
+    }
+    let (_, set) = parse(&more)?;
+    if let Some(refused) = set.iter().find(|id| REFUSED.contains(&id.as_str())) {
+        let name = refused.replace('_', "-");
+        return Err(format!("{name} is not an option of the agent's recording"));
+    }
+    for (id, arguments) in DEFAULTS {
+        if !set.iter().any(|set| set == id) {
+            more.extend(arguments);
+        }
+    }
+    let (args, _) = parse(&more)?;
+    let (mut options, target) = record::recording(&args).map_err(|error| error.to_string())?;
+    // Old sessions are removed, so their number needs no limit.
+    if let Some(save) = &mut options.save_when
+        && !set.iter().any(|id| id == "max_saves")
+    {
+        save.max_saves = u64::MAX;
+    }
+    Ok((options, target))
+}
+
+/// What clap says, without the advice for a command line.
+fn first_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let text = text.lines().next().unwrap_or_default();
+    text.strip_prefix("error: ").unwrap_or(text).to_owned()
+}
+
+/// Standard error, as the journal of the system takes it.
+struct Journal(Terminal);
+
+impl Observer for Journal {
+    fn warning(&mut self, text: &str) {
+        self.0.warning(text);
+    }
+
+    fn note(&mut self, text: &str) {
+        self.0.warning(text);
+    }
+
+    fn saved(&mut self, save: &Save) {
+        self.0.saved(save);
+    }
+
+    fn stalled(&mut self, stall: &Stall) {
+        self.0.stalled(stall);
+    }
+
+    fn found(&mut self, finding: &Finding) {
+        self.0.found(finding);
+    }
+}
+
+impl AgentObserver for Journal {
+    fn ready(&mut self) {
+        self.0.warning("recording");
+        ready::announce();
+    }
+
+    fn recorded(&mut self, session: &Path, summary: &Summary) {
+        let count = |n: u64| units::count(i64::try_from(n).unwrap_or(i64::MAX));
+        let totals = &summary.totals;
+        self.0.warning(&format!(
+            "{} calls in {:.1} s, {} stored, {} counted, {} lost, in {}",
+            count(totals.seen),
+            summary.duration.as_secs_f64(),
+            count(totals.stored),
+            count(totals.counted),
+            count(totals.lost),
+            session.display(),
+        ));
+    }
+}
+
+impl From<AgentError> for Failure {
+    fn from(error: AgentError) -> Self {
+        match error {
+            AgentError::Record(error) => error.into(),
+            error if error.is_input() => Failure::input(error),
+            error => Failure::recording(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fathom_recorder::{KeepLimit, Rows};
+
+    use super::*;
+
+    fn of(text: &str) -> Result<(Options, Target), String> {
+        plan(&toml::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn the_machine_is_recorded_by_default() {
+        let (options, target) = of("").unwrap();
+        assert!(matches!(target, Target::Everything));
+        assert!(matches!(options.rows, Rows::Tail { .. }));
+        assert_eq!(options.keep.len(), 2);
+        assert_eq!(options.ring_mib, 8);
+    }
+
+    #[test]
+    fn options_replace_defaults() {
+        let (options, target) =
+            of("comm = ['db', 'web']\nrows = 'all'\nkeep = '1h'\nring-mib = 4\nbudget = '3%'\n\
+                save-when = 'dur_ns > 1e9'\n")
+            .unwrap();
+        assert!(matches!(target, Target::Processes { .. }));
+        assert_eq!(options.rows, Rows::All);
+        assert_eq!(options.keep, [KeepLimit::Time(Duration::from_secs(3600))]);
+        assert_eq!((options.ring_mib, options.budget), (4, Some(0.03)));
+        assert_eq!(options.save_when.unwrap().max_saves, u64::MAX);
+        let (options, _) = of("save-when = 'dur_ns > 1e9'\nmax-saves = 3\n").unwrap();
+        assert_eq!(options.save_when.unwrap().max_saves, 3);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        for (text, part) in [
+            ("output = '/x'", "output is not an option"),
+            ("quiet = true", "quiet is not an option"),
+            ("rows = 'some'", "some"),
+            ("no-such = 1", "--no-such"),
+            ("on = 'db'", "hosts is not an option"),
+            ("budget = '300%'", "300%"),
+        ] {
+            let message = of(text).unwrap_err();
+            assert!(message.contains(part), "{text}: {message}");
+            assert!(!message.contains('\n'), "{message}");
+        }
+    }
+}
