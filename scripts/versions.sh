@@ -113,6 +113,7 @@ command ab                    apache2-utils
 command curl                  curl
 command ssh                   openssh-client
 command sshd                  openssh-server
+command prometheus            prometheus
 '
 # For ./do test kernels arm64, on another machine.
 wants_arm64='

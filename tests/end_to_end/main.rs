@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod accounted;
+mod agent;
 mod aio;
 mod always_on;
 mod bounded;

@@ -34,6 +34,7 @@ pub struct Shown {
 pub struct Server {
     /// Its threads end with it.
     runtime: Runtime,
+    address: SocketAddr,
 }
 
 impl Server {
@@ -43,6 +44,7 @@ impl Server {
     /// When the address cannot be had, or no thread.
     pub fn start(shown: Shown) -> io::Result<Self> {
         let listener = TcpListener::bind(shown.listen)?;
+        let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -58,7 +60,12 @@ impl Server {
             let listener = tokio::net::TcpListener::from_std(listener)?;
             runtime.spawn(serve(listener, routes));
         }
-        Ok(Self { runtime })
+        Ok(Self { runtime, address })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Ends it; its address is free afterwards.
@@ -78,7 +85,11 @@ async fn show_metrics(State(shown): State<Arc<Shown>>, request: Request) -> Resp
             (Some(given), None) if token.is_in(given.as_bytes()) => {}
             _ => {
                 let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
-                return (StatusCode::UNAUTHORIZED, challenge, "the token is missing or wrong\n")
+                return (
+                    StatusCode::UNAUTHORIZED,
+                    challenge,
+                    "the token is missing or wrong\n",
+                )
                     .into_response();
             }
         }
@@ -109,7 +120,9 @@ fn knows_host(listen: IpAddr, headers: &HeaderMap) -> bool {
     if !listen.is_loopback() {
         return true;
     }
-    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
     let Some(host) = host else { return false };
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
@@ -131,7 +144,13 @@ mod tests {
             headers
         };
         let local = IpAddr::from([127, 0, 0, 1]);
-        for host in ["127.0.0.1:9464", "localhost:9464", "localhost", "[::1]:1", "[::1]"] {
+        for host in [
+            "127.0.0.1:9464",
+            "localhost:9464",
+            "localhost",
+            "[::1]:1",
+            "[::1]",
+        ] {
             assert!(knows_host(local, &with(host)), "{host}");
         }
         for host in ["evil.example:9464", "localhost.evil.example", "a:b"] {

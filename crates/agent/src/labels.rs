@@ -209,7 +209,11 @@ impl Labels {
             let values = labels.map(|label| match label {
                 Label::FileSystem => value(text(fs_type)),
                 Label::FileType => value(text(file_type)),
-                _ => self.devices.entry(*dev).or_insert_with(|| device(*dev)).clone(),
+                _ => self
+                    .devices
+                    .entry(*dev)
+                    .or_insert_with(|| device(*dev))
+                    .clone(),
             });
             let number = self.of_file.number(values.collect());
             self.files.insert(*file, number);
@@ -259,7 +263,9 @@ fn pod(cgroup: &[u8]) -> String {
     let Ok(cgroup) = std::str::from_utf8(cgroup) else {
         return String::new();
     };
-    let parts = cgroup.split('/').skip_while(|part| !part.starts_with("kubepods"));
+    let parts = cgroup
+        .split('/')
+        .skip_while(|part| !part.starts_with("kubepods"));
     parts
         .filter_map(|part| {
             let part = part.strip_suffix(".slice").unwrap_or(part);

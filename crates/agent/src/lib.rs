@@ -67,7 +67,9 @@ pub enum AgentError {
         source: io::Error,
     },
     /// Metrics cannot be served.
-    #[error("cannot serve metrics on {listen}: {source}; choose another address in [metrics] listen")]
+    #[error(
+        "cannot serve metrics on {listen}: {source}; choose another address in [metrics] listen"
+    )]
     Listen {
         /// The address.
         listen: std::net::SocketAddr,
@@ -149,7 +151,9 @@ fn planned(
         message,
     };
     let (options, target) = plan(&config.record).map_err(wrong)?;
-    options.check(&target).map_err(|error| wrong(error.to_string()))?;
+    options
+        .check(&target)
+        .map_err(|error| wrong(error.to_string()))?;
     Ok((options, target))
 }
 
@@ -188,8 +192,8 @@ impl Agent {
         new: &Config,
         observer: &mut dyn AgentObserver,
     ) -> Result<Self, AgentError> {
-        let relabeled = (&old.metrics.by, old.metrics.label_sets)
-            != (&new.metrics.by, new.metrics.label_sets);
+        let relabeled =
+            (&old.metrics.by, old.metrics.label_sets) != (&new.metrics.by, new.metrics.label_sets);
         if relabeled {
             self.sums = SharedSums::new(&new.metrics);
             observer.note("labels have changed: the sums begin at 0 again");
@@ -288,7 +292,7 @@ fn serve(
         listen: config.listen,
         source,
     })?;
-    observer.note(&format!("metrics: http://{}/metrics", config.listen));
+    observer.note(&format!("metrics: http://{}/metrics", server.address()));
     Ok(server)
 }
 

@@ -141,7 +141,12 @@ pub fn metrics<'a>(sums: &'a Sums, status: &'a Status) -> Vec<Metric<'a>> {
             "Bytes moved by storage calls.",
             bytes,
         ),
-        counter("fathom_call_errors", "", "Storage calls that failed.", errors),
+        counter(
+            "fathom_call_errors",
+            "",
+            "Storage calls that failed.",
+            errors,
+        ),
         histogram(
             "fathom_device_request_duration_seconds",
             "Requests to block devices that completed, by time from the file system to completion.",
@@ -171,7 +176,12 @@ pub fn metrics<'a>(sums: &'a Sums, status: &'a Status) -> Vec<Metric<'a>> {
             "Problems that the rules found.",
             findings.collect(),
         ),
-        counter("fathom_calls_seen", "", "Calls that the kernel saw.", one(status.seen)),
+        counter(
+            "fathom_calls_seen",
+            "",
+            "Calls that the kernel saw.",
+            one(status.seen),
+        ),
         counter(
             "fathom_calls_lost",
             "",
@@ -190,7 +200,12 @@ pub fn metrics<'a>(sums: &'a Sums, status: &'a Status) -> Vec<Metric<'a>> {
             "Recordings that the agent started.",
             one(status.recordings),
         ),
-        counter("fathom_saves", "", "Sessions saved from the ring.", one(status.saves)),
+        counter(
+            "fathom_saves",
+            "",
+            "Sessions saved from the ring.",
+            one(status.saves),
+        ),
         counter(
             "fathom_save_failures",
             "",
@@ -213,7 +228,10 @@ pub fn metrics<'a>(sums: &'a Sums, status: &'a Status) -> Vec<Metric<'a>> {
             "fathom_resident_bytes",
             "bytes",
             "Memory of the agent.",
-            resident_bytes().map(|n| (Vec::new(), Number::Whole(n))).into_iter().collect(),
+            resident_bytes()
+                .map(|n| (Vec::new(), Number::Whole(n)))
+                .into_iter()
+                .collect(),
         ),
         gauge(
             "fathom_ring_bytes",
@@ -245,7 +263,9 @@ pub fn metrics<'a>(sums: &'a Sums, status: &'a Status) -> Vec<Metric<'a>> {
 /// Resident memory of this process.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     kib.checked_mul(1024)
 }

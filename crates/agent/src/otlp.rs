@@ -184,7 +184,8 @@ fn message(metrics: &[Metric], resource: &Value, (from, to): (u64, u64)) -> Valu
         samples.iter().map(point).collect()
     };
     let metrics = metrics.iter().map(|metric| {
-        let mut out = json!({ "name": metric.name, "description": metric.help, "unit": unit(metric.unit) });
+        let mut out =
+            json!({ "name": metric.name, "description": metric.help, "unit": unit(metric.unit) });
         match &metric.samples {
             Samples::Counter(samples) => {
                 out["sum"] = json!({

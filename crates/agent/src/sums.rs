@@ -215,9 +215,7 @@ impl Sums {
     }
 
     /// Sums of calls by labels and purpose, without those of which there are none.
-    pub fn calls(
-        &self,
-    ) -> impl Iterator<Item = (Vec<(&'static str, &str)>, Purpose, &CallSums)> {
+    pub fn calls(&self) -> impl Iterator<Item = (Vec<(&'static str, &str)>, Purpose, &CallSums)> {
         self.calls.iter().flat_map(|(set, sums)| {
             let by_purpose = Purpose::ALL.iter().zip(sums);
             let some = by_purpose.filter(|(_, sums)| sums.durations.count > 0);

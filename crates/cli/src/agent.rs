@@ -4,8 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::anyhow;
-use clap::parser::ValueSource;
-use clap::{CommandFactory, FromArgMatches};
+use clap::Parser;
 use fathom_agent::config::Config;
 use fathom_agent::{AgentError, AgentObserver};
 use fathom_diagnose::Finding;
@@ -13,7 +12,7 @@ use fathom_model::meta::Save;
 use fathom_model::units;
 use fathom_recorder::{Observer, Options, Signals, Stall, Summary, Target};
 
-use crate::args::{Action, AgentArgs, Arguments, RecordArgs};
+use crate::args::{Action, AgentArgs, Arguments};
 use crate::exit::Failure;
 use crate::record::{self, Terminal, ready};
 use crate::settings;
@@ -22,12 +21,15 @@ use crate::settings;
 const DEFAULTS: [(&str, &[&str]); 3] = [
     ("rows", &["--rows=tail"]),
     ("keep", &["--keep=15m", "--keep=1GiB"]),
-    ("ring_mib", &["--ring-mib=8"]),
+    ("ring-mib", &["--ring-mib=8"]),
 ];
 
-/// Options that the agent decides on, or that make no sense in it, as clap names them.
+/// Without one of these the agent records the machine.
+const TARGETS: [&str; 7] = ["pid", "tid", "comm", "uid", "cgroup", "container", "all"];
+
+/// Options that the agent decides on, or that make no sense in it.
 const REFUSED: [&str; 9] = [
-    "output", "force", "duration", "quiet", "raw", "held", "ui", "hosts", "user",
+    "output", "force", "duration", "quiet", "raw", "held", "ui", "on", "user",
 ];
 
 /// Runs `agent` and returns the exit status.
@@ -55,57 +57,42 @@ fn check(path: &Path) -> Result<(), Failure> {
 
 /// Options and target of the recording from table `[record]`.
 fn plan(table: &toml::Table) -> Result<(Options, Target), String> {
-    let given = settings::arguments(table)?;
-    let parse = |more: &[&str]| -> Result<(RecordArgs, Vec<String>), String> {
-        // Without a target the agent records the machine.
-        let words = ["fathom", "record"].into_iter().chain(more.iter().copied());
-        let words = words.map(OsString::from).chain(given.iter().cloned());
-        let matches = Arguments::command().try_get_matches_from(words);
-        let matches = matches.map_err(|error| first_line(&error))?;
-        let record = matches.subcommand_matches("record");
-        let set = record.into_iter().flat_map(|record| {
-            let ids = record.ids().map(|id| id.as_str().to_owned());
-            ids.filter(|id| record.try_contains_id(id).unwrap_or(false))
-                .filter(|id| record.value_source(id) == Some(ValueSource::CommandLine))
-        });
-        let set = set.collect();
-        match Arguments::from_arg_matches(&matches).map(|arguments| arguments.action) {
-            Ok(Action::Record(args)) => Ok((*args, set)),
-            _ => Err("these are not options of record".to_owned()),
+    let has = |name: &&str| table.contains_key(*name);
+    if let Some(refused) = REFUSED.iter().find(|name| has(name)) {
+        return Err(format!(
+            "{refused} is not an option of the agent's recording"
+        ));
+    }
+    let mut arguments = settings::arguments(table)?;
+    if !TARGETS.iter().any(|name| has(&name)) {
+        arguments.push("--all".into());
+    }
+    for (name, defaults) in DEFAULTS {
+        if !has(&name) {
+            arguments.extend(defaults.iter().map(OsString::from));
         }
+    }
+    let words = ["fathom", "record"].map(OsString::from);
+    let parsed = Arguments::try_parse_from(words.into_iter().chain(arguments));
+    let Action::Record(args) = parsed.map_err(|error| reason(&error))?.action else {
+        return Err("these are not options of record".to_owned());
     };
-    let targets = ["pid", "tid", "comm", "uid", "cgroup", "container", "all"];
-    let has_target = table.keys().any(|key| targets.contains(&key.as_str()));
-    let mut more = Vec::new();
-    if !has_target {
-        more.push("--all");
-    }
-    let (_, set) = parse(&more)?;
-    if let Some(refused) = set.iter().find(|id| REFUSED.contains(&id.as_str())) {
-        let name = refused.replace('_', "-");
-        return Err(format!("{name} is not an option of the agent's recording"));
-    }
-    for (id, arguments) in DEFAULTS {
-        if !set.iter().any(|set| set == id) {
-            more.extend(arguments);
-        }
-    }
-    let (args, _) = parse(&more)?;
     let (mut options, target) = record::recording(&args).map_err(|error| error.to_string())?;
     // Old sessions are removed, so their number needs no limit.
     if let Some(save) = &mut options.save_when
-        && !set.iter().any(|id| id == "max_saves")
+        && !has(&"max-saves")
     {
         save.max_saves = u64::MAX;
     }
     Ok((options, target))
 }
 
-/// What clap says, without the advice for a command line.
-fn first_line(error: &clap::Error) -> String {
+/// What clap says, in one line, without the advice for a command line.
+fn reason(error: &clap::Error) -> String {
     let text = error.render().to_string();
-    let text = text.lines().next().unwrap_or_default();
-    text.strip_prefix("error: ").unwrap_or(text).to_owned()
+    let lines = text.lines().take_while(|line| !line.is_empty());
+    let line = lines.map(str::trim).collect::<Vec<_>>().join(" ");
+    line.strip_prefix("error: ").unwrap_or(&line).to_owned()
 }
 
 /// Standard error, as the journal of the system takes it.
@@ -187,10 +174,11 @@ mod tests {
 
     #[test]
     fn options_replace_defaults() {
-        let (options, target) =
-            of("comm = ['db', 'web']\nrows = 'all'\nkeep = '1h'\nring-mib = 4\nbudget = '3%'\n\
-                save-when = 'dur_ns > 1e9'\n")
-            .unwrap();
+        let (options, target) = of(
+            "comm = ['db', 'web']\nrows = 'all'\nkeep = '1h'\nring-mib = 4\nbudget = '3%'\n\
+                save-when = 'dur_ns > 1e9'\n",
+        )
+        .unwrap();
         assert!(matches!(target, Target::Processes { .. }));
         assert_eq!(options.rows, Rows::All);
         assert_eq!(options.keep, [KeepLimit::Time(Duration::from_secs(3600))]);
@@ -207,7 +195,8 @@ mod tests {
             ("quiet = true", "quiet is not an option"),
             ("rows = 'some'", "some"),
             ("no-such = 1", "--no-such"),
-            ("on = 'db'", "hosts is not an option"),
+            ("on = 'db'", "on is not an option"),
+            ("children = true", "--pid"),
             ("budget = '300%'", "300%"),
         ] {
             let message = of(text).unwrap_err();

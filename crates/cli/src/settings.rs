@@ -76,7 +76,14 @@ mod tests {
 
     #[test]
     fn nothing_else_becomes_an_argument() {
-        for text in ["a = { b = 1 }", "a = 2026-01-01", "'-c' = 1", "'a b' = 1", "'' = 1", "a = [[1]]"] {
+        for text in [
+            "a = { b = 1 }",
+            "a = 2026-01-01",
+            "'-c' = 1",
+            "'a b' = 1",
+            "'' = 1",
+            "a = [[1]]",
+        ] {
             assert!(of(text).is_err(), "{text}");
         }
     }

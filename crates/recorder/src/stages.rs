@@ -14,9 +14,9 @@ use fathom_model::raw::RawChunk;
 use fathom_probe::{Losses, system};
 use fathom_session::{Finished, REFRESH, SaveRequest, SessionWriter};
 
-use crate::{RecordError, RowSink};
 use crate::rules::RulesFeed;
 use crate::trigger::Trigger;
+use crate::{RecordError, RowSink};
 
 /// Rows that are handed over at once.
 const BATCH_ROWS: usize = 32 * 1024;

@@ -1,8 +1,6 @@
 //! Other hosts, reached over ssh: one process there, `fathom remote`, does what is asked on its
 //! standard input and answers with a stream of frames. So no argument passes through a shell there.
 
-mod serve;
-mod serve_record;
 mod host;
 mod lines;
 #[cfg(feature = "analysis")]
@@ -10,6 +8,8 @@ mod on;
 #[cfg(feature = "analysis")]
 mod peer;
 mod pull;
+mod serve;
+mod serve_record;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -19,10 +19,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use serve::run as serve;
 #[cfg(feature = "analysis")]
 pub use on::run as record_on;
 pub use pull::run as pull;
+pub use serve::run as serve;
 
 /// A helper that hears nothing for this long ends its recording: the connection is gone.
 const SILENCE: Duration = Duration::from_secs(60);

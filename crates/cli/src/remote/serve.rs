@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use fathom_session::{FrameWriter, send};
 
-use super::{Request, serve_record, path};
+use super::{Request, path, serve_record};
 use crate::exit::Failure;
 
 /// The longest request, bytes: the kernel limits arguments to less.
