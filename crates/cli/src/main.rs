@@ -49,6 +49,7 @@ mod why;
 #[cfg(feature = "analysis")]
 mod zoom;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -58,9 +59,24 @@ use fathom_model::escape;
 use crate::args::{Action, Arguments};
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let given: Vec<OsString> = std::env::args_os().collect();
+    let line = match settings::complete(given.clone()) {
+        Ok(line) => line,
+        Err(error) => {
+            eprintln!("fathom: {}", escape::lines(&error));
+            return ExitCode::from(2);
+        }
+    };
+    let arguments = match Arguments::try_parse_from(&line.arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
+            if let Some(path) = line
+                .from
+                .as_deref()
+                .filter(|_| settings::is_to_blame(&line, &given))
+            {
+                eprintln!("fathom: options of {} do not fit here:", path.display());
+            }
             if let Some(text) = command_without_dashes(&error) {
                 eprintln!("fathom: {text}");
                 return ExitCode::from(2);

@@ -2,7 +2,7 @@
 //!
 //! `views/NAME.sql` is a view next to fathom's own, `rules/NAME.sql` a rule (docs/how-to/write-a-rule.md).
 //! Both run where all SQL of users runs: in a process that can read its session and nothing else
-//! ([`fathom_query::worker`]). Module `files` says which files are trusted.
+//! ([`fathom_query::worker`]). Files that another user could have written are refused.
 
 mod files;
 mod rule;
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fathom_query::{Limits, UserView, is_taken, names_findings};
+use fathom_session::config_dir;
 
 use crate::files::SqlFile;
 use crate::rule::Rule;
@@ -25,7 +26,10 @@ const RULE_TIME: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 pub enum ExtensionError {
     /// A file or directory cannot be read, or is not trusted.
-    #[error("cannot use rules and views of {}: {reason}", path.display())]
+    #[error(
+        "cannot use rules and views of {}: {reason}; `--extensions none` works without them",
+        path.display()
+    )]
     Refused { path: PathBuf, reason: String },
     /// A file is not as it must be.
     #[error("{}: {reason}", path.display())]
@@ -49,19 +53,6 @@ pub struct Extensions {
     limits: Limits,
 }
 
-/// Where rules and views are if no directory is given: `$XDG_CONFIG_HOME/fathom`, or
-/// `~/.config/fathom`. A relative path is ignored, as the standard says: it would lead to the working
-/// directory, which may be a session that someone else made.
-pub fn default_dir() -> Option<PathBuf> {
-    let absolute = |name| {
-        let dir = PathBuf::from(std::env::var_os(name)?);
-        dir.is_absolute().then_some(dir)
-    };
-    let config = absolute("XDG_CONFIG_HOME");
-    let config = config.or_else(|| Some(absolute("HOME")?.join(".config")));
-    config.map(|dir| dir.join("fathom"))
-}
-
 impl Extensions {
     /// The rules and views of the default directory, if it exists.
     ///
@@ -74,7 +65,7 @@ impl Extensions {
             Ok(there) => there,
             Err(error) => error.kind() != ErrorKind::PermissionDenied,
         };
-        match default_dir().filter(there) {
+        match config_dir().filter(there) {
             Some(dir) => Self::load(&dir),
             None => Ok(Self::default()),
         }

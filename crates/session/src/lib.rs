@@ -43,6 +43,9 @@ mod writer;
 pub use disk::dir::{create_private, open_regular};
 pub use disk::new_file::NewFile;
 pub use disk::owner::{Share, is_ours};
+pub use disk::trusted::{
+    Distrust, config_dir, open_trusted_dir, open_trusted_folder, read_trusted,
+};
 pub use error::SessionError;
 pub use format::layout::{PartInfo, PartRange};
 pub use maintain::add::Addition;

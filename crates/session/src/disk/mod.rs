@@ -3,3 +3,4 @@
 pub(crate) mod dir;
 pub(crate) mod new_file;
 pub(crate) mod owner;
+pub(crate) mod trusted;
