@@ -66,6 +66,7 @@ mod running;
 mod session_list;
 mod session_names;
 mod sets;
+mod settings;
 mod sockets;
 mod spans;
 mod stacks;

@@ -91,7 +91,9 @@ fn main() -> ExitCode {
     };
     let result = match arguments.action {
         #[cfg(feature = "analysis")]
-        Action::Record(options) if !options.on.hosts.is_empty() => remote::record_on(&options),
+        Action::Record(options) if !options.on.hosts.is_empty() => {
+            remote::record_on(&options, &line.arguments)
+        }
         Action::Record(options) => record::run(*options),
         Action::Agent(options) => agent::run(&options),
         Action::Replay(options) => replay::run(&options),

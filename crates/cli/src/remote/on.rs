@@ -34,7 +34,7 @@ const HERE: [&str; 6] = [
 ];
 
 /// Records on the hosts of `args`; returns the exit status.
-pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
+pub fn run(args: &RecordArgs, line: &[OsString]) -> Result<u8, Failure> {
     let output = args.output.as_deref().unwrap_or(Path::new(""));
     let folder = output.with_extension("");
     if output.extension().is_none() || folder == output {
@@ -64,7 +64,7 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
         .collect();
     let children = children.map_err(Failure::recording)?;
     let signals = Signals::block().map_err(Failure::recording)?;
-    let arguments = arguments();
+    let arguments = arguments(line);
     let (sender, events) = mpsc::channel();
     let connections = args.on.hosts.iter().zip(children).zip(places).enumerate();
     let peers = connections.map(|(index, ((host, child), to))| {
@@ -90,10 +90,11 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
     join(recording.over, output, args)
 }
 
-/// The arguments for the hosts: options as they were given, then the command.
-fn arguments() -> Vec<Vec<u8>> {
+/// The arguments for the hosts, from the command line: options as they were given, then the
+/// command.
+fn arguments(line: &[OsString]) -> Vec<Vec<u8>> {
     let command = Arguments::command();
-    let matches = command.clone().get_matches();
+    let matches = command.clone().get_matches_from(line);
     let (Some(record), Some(matches)) = (
         command.find_subcommand("record"),
         matches.subcommand_matches("record"),
