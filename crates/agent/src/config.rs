@@ -18,14 +18,14 @@ use crate::labels::Label;
 /// The longest file, bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Options of `fathom record` by their long names.
     #[serde(default)]
     pub record: toml::Table,
-    /// Where metrics are served, and what tells them apart.
+    /// The address that serves metrics, and their labels.
     #[serde(default)]
     pub metrics: Metrics,
     /// The sessions on disk.
@@ -45,7 +45,7 @@ pub struct Metrics {
     pub token_file: Option<PathBuf>,
     /// Labels of the metrics of calls.
     pub by: Vec<Label>,
-    /// Different combinations of their values that are told apart.
+    /// Combinations of their values that have metrics of their own.
     pub label_sets: usize,
 }
 
@@ -118,6 +118,34 @@ fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     }
 }
 
+/// Where a collector takes metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint(String);
+
+impl Endpoint {
+    /// Checks an address.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let rest = text.strip_prefix("http://").ok_or_else(|| {
+            format!(
+                "otlp.endpoint {text:?}: it must begin with http://; where the way to the collector \
+                 is not private, run a collector on this host"
+            )
+        })?;
+        match rest.is_empty() || rest.starts_with('/') || rest.contains(char::is_whitespace) {
+            true => Err(format!("otlp.endpoint {text:?}: not an address")),
+            false => Ok(Self(text.to_owned())),
+        }
+    }
+
+    /// Its address.
+    pub fn url(&self) -> &str {
+        &self.0
+    }
+}
+
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -134,7 +162,7 @@ pub enum ConfigError {
     Unsafe {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         what: &'static str,
     },
     /// It is not what is expected.
@@ -197,7 +225,7 @@ impl Config {
             return Err("metrics.label-sets: there must be one at least".into());
         }
         if let Some(otlp) = &config.otlp {
-            crate::otlp::Endpoint::parse(&otlp.endpoint)?;
+            Endpoint::parse(&otlp.endpoint)?;
         }
         Ok(config)
     }
@@ -213,6 +241,16 @@ mod tests {
         assert_eq!(config.metrics, Metrics::default());
         assert_eq!(config.sessions, Sessions::default());
         assert!(config.otlp.is_none() && config.record.is_empty());
+    }
+
+    #[test]
+    fn addresses() {
+        for good in ["http://localhost:4318/v1/metrics", "http://[::1]:4318"] {
+            assert_eq!(Endpoint::parse(good).unwrap().0, good);
+        }
+        for bad in ["localhost:4318", "http://", "http:///v1", "http://a b/"] {
+            assert!(Endpoint::parse(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

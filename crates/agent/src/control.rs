@@ -1,4 +1,4 @@
-//! What is asked of a recording of the agent: by signals, and by findings.
+//! Requests to a recording of the agent: by signals, and by findings.
 
 use std::cell::RefCell;
 use std::io;
@@ -23,7 +23,7 @@ pub enum Wish {
     Reload(Box<Config>),
 }
 
-/// Reads the configuration again; says what is wrong with it.
+/// Reads the configuration again; the error is a message.
 pub type Reread<'a> = Box<dyn Fn() -> Result<Config, String> + 'a>;
 
 /// SIGHUP: from a terminal that goes away it ends the agent.
@@ -46,7 +46,7 @@ struct FindingsState {
 impl Findings {
     /// A rule found a problem.
     pub fn found(&self, finding: &Finding) {
-        self.consider(finding.severity, &finding.rule, Instant::now());
+        self.consider(finding.severity, finding.rule, Instant::now());
     }
 
     fn consider(&self, severity: Severity, rule: &str, now: Instant) {
@@ -76,7 +76,7 @@ pub struct AgentControl<'a> {
 }
 
 impl<'a> AgentControl<'a> {
-    /// Signals are those of the process; `status` gets what is to be said.
+    /// `signals` are the signals of the process; `status` gets messages for the user.
     pub fn new(signals: Signals, reread: Reread<'a>, status: Arc<Mutex<Status>>) -> Self {
         Self {
             signals,
@@ -94,7 +94,7 @@ impl<'a> AgentControl<'a> {
         state.pause = sessions.pause;
     }
 
-    /// Where findings are told.
+    /// Receives findings.
     pub fn findings(&self) -> Findings {
         self.findings.clone()
     }

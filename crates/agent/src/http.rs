@@ -18,13 +18,13 @@ use crate::openmetrics;
 use crate::status::Status;
 use crate::sums::SharedSums;
 
-/// What clients read.
+/// The data that clients read.
 pub struct Shown {
     /// The sums.
     pub sums: SharedSums,
     /// How the agent is doing.
     pub status: Arc<Mutex<Status>>,
-    /// What a client of `/metrics` must send.
+    /// The token that a client of `/metrics` must send.
     pub token: Option<Token>,
     /// Where it listens.
     pub listen: SocketAddr,

@@ -1,4 +1,4 @@
-//! What tells the metrics of calls apart: properties of the process and of the file.
+//! Labels of the metrics of calls: properties of the process and of the file.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use serde::Deserialize;
 const MAX_VALUE: usize = 120;
 /// Processes and files that are remembered.
 const MAX_REMEMBERED: usize = 1 << 18;
-/// The value of every label of what is not told apart any more.
+/// The value of every label beyond the limit.
 const OTHER: &str = "other";
 
 /// A label.
@@ -130,7 +130,7 @@ impl<K: std::hash::Hash + Eq + Copy> Recent<K> {
 pub struct LabelSet(u32, u32);
 
 impl LabelSet {
-    /// Of what is not told apart any more.
+    /// The labels of calls beyond the limit.
     pub const OTHER: LabelSet = LabelSet(OVERFLOW, OVERFLOW);
 
     /// Whether a value is missing because there are too many.
@@ -150,8 +150,7 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// Labels `by`, of which at most `limit` combinations of a process's and of a file's values
-    /// are told apart.
+    /// Labels `by`. At most `limit` combinations of values of a process and of a file are kept.
     pub fn new(by: &[Label], limit: usize) -> Self {
         let files = by.iter().filter(|label| label.is_of_files()).count();
         Self {
@@ -164,7 +163,7 @@ impl Labels {
         }
     }
 
-    /// Forgets processes and files, whose ids another recording gives anew.
+    /// Forgets processes and files, whose ids mean others in another recording.
     pub fn forget(&mut self) {
         self.processes = Recent::default();
         self.files = Recent::default();

@@ -55,7 +55,7 @@ pub enum AgentError {
     Options {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         message: String,
     },
     /// The token cannot be read.
@@ -88,7 +88,7 @@ pub enum AgentError {
 }
 
 impl AgentError {
-    /// Whether the user can mend it in the configuration.
+    /// Whether the configuration is the cause.
     pub fn is_input(&self) -> bool {
         match self {
             Self::Record(error) => error.is_input(),
@@ -101,7 +101,7 @@ impl AgentError {
 /// Makes the recording's options and target of table `[record]`; says what is wrong with it.
 pub type PlanRecording<'a> = &'a dyn Fn(&toml::Table) -> Result<(Options, Target), String>;
 
-/// Events of the agent beside those of its recordings.
+/// Events of the agent in addition to the events of its recordings.
 pub trait AgentObserver: Observer {
     /// A recording has begun.
     fn ready(&mut self);
@@ -151,13 +151,11 @@ fn planned(
         message,
     };
     let (options, target) = plan(&config.record).map_err(wrong)?;
-    options
-        .check(&target)
-        .map_err(|error| wrong(error.to_string()))?;
+    Recorder::check(&options, &target).map_err(|error| wrong(error.to_string()))?;
     Ok((options, target))
 }
 
-/// What lasts from recording to recording.
+/// The state that lasts from recording to recording.
 struct Agent {
     sums: SharedSums,
     status: Arc<Mutex<Status>>,
@@ -277,7 +275,7 @@ fn serve(
     let token = config.token_file.as_deref().map(read_token).transpose()?;
     if token.is_none() && !config.listen.ip().is_loopback() {
         observer.warning(&format!(
-            "whoever reaches {} can read the names of programs and units: add token-file to \
+            "anyone who can reach {} can read the names of programs and units: add token-file to \
              [metrics], or let only Prometheus reach it",
             config.listen
         ));

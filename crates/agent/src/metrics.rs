@@ -19,7 +19,7 @@ pub struct Metric<'a> {
     pub name: &'static str,
     /// Its unit, as OpenMetrics has it: the name ends with it.
     pub unit: &'static str,
-    /// What it is.
+    /// Its meaning.
     pub help: &'static str,
     /// Its samples.
     pub samples: Samples<'a>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use fathom_probe::realtime_ns;
 use serde_json::{Value, json};
 
-use crate::config::Otlp;
+use crate::config::{Endpoint, Otlp};
 use crate::metrics::{LabelValues, Metric, Number, Samples, metrics};
 use crate::status::Status;
 use crate::sums::SharedSums;
@@ -19,29 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Temporality of sums since the start, as the protocol has it.
 const CUMULATIVE: u32 = 2;
 
-/// Where a collector takes metrics.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint(String);
-
-impl Endpoint {
-    /// Checks an address.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let rest = text.strip_prefix("http://").ok_or_else(|| {
-            format!(
-                "otlp.endpoint {text:?}: it must begin with http://; where the way to the collector \
-                 is not private, run a collector on this host"
-            )
-        })?;
-        match rest.is_empty() || rest.starts_with('/') || rest.contains(char::is_whitespace) {
-            true => Err(format!("otlp.endpoint {text:?}: not an address")),
-            false => Ok(Self(text.to_owned())),
-        }
-    }
-}
-
 /// Pushes until it is stopped.
 pub struct Pusher {
     stop: Sender<()>,
@@ -49,7 +26,7 @@ pub struct Pusher {
 }
 
 impl Pusher {
-    /// Starts to push. Of failures one after the other the first is told.
+    /// Starts to push. The first of several failures in a row becomes a message.
     ///
     /// # Errors
     /// A wrong address, or no thread.
@@ -104,7 +81,7 @@ impl Push {
                 Err(RecvTimeoutError::Timeout)
             );
             let sent = agent
-                .post(&self.endpoint.0)
+                .post(self.endpoint.url())
                 .header("Content-Type", "application/json")
                 .send(&self.message().to_string());
             match sent {
@@ -115,7 +92,7 @@ impl Push {
                     if !failing {
                         status.say(format!(
                             "cannot send metrics to {}: {error}; trying again",
-                            self.endpoint.0
+                            self.endpoint.url()
                         ));
                     }
                     failing = true;
@@ -244,16 +221,6 @@ fn unit(unit: &str) -> &str {
 mod tests {
     use super::*;
     use crate::metrics::Histogram;
-
-    #[test]
-    fn addresses() {
-        for good in ["http://localhost:4318/v1/metrics", "http://[::1]:4318"] {
-            assert_eq!(Endpoint::parse(good).unwrap().0, good);
-        }
-        for bad in ["localhost:4318", "http://", "http:///v1", "http://a b/"] {
-            assert!(Endpoint::parse(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn messages_have_the_form_of_the_protocol() {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use fathom_recorder::Progress;
 
-/// A recording reports ten times a second: what is silent for that long hangs.
+/// A recording reports ten times per second. One that is silent for this long hangs.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// Messages that wait at most.
@@ -31,7 +31,7 @@ pub struct Status {
     pub waiting: u64,
     /// Highest share of a ring that was in use.
     pub ring_peak: f64,
-    /// What other threads have to say to the user.
+    /// Messages of other threads to the user.
     messages: Vec<String>,
     /// Calls seen and lost by the recordings before.
     before: (u64, u64),
@@ -69,7 +69,7 @@ impl Status {
         }
     }
 
-    /// What was said since the last time.
+    /// Messages since the last time.
     pub fn take_messages(&mut self) -> Vec<String> {
         std::mem::take(&mut self.messages)
     }

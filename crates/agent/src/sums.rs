@@ -152,7 +152,7 @@ impl Sums {
         &mut self.calls.entry(set).or_default()[place]
     }
 
-    /// Calls with rows of their own. Those that had not returned are counted by nobody.
+    /// Calls with rows of their own. Calls that had not returned do not count.
     fn rows(&mut self, batch: &Batch) {
         let of = Columns(batch);
         let rows = of.i32s("pid").iter().zip(of.i64s("file_id"));
@@ -214,7 +214,7 @@ impl Sums {
         }
     }
 
-    /// Sums of calls by labels and purpose, without those of which there are none.
+    /// Sums of calls by labels and purpose, without sums of no call.
     pub fn calls(&self) -> impl Iterator<Item = (Vec<(&'static str, &str)>, Purpose, &CallSums)> {
         self.calls.iter().flat_map(|(set, sums)| {
             let by_purpose = Purpose::ALL.iter().zip(sums);
@@ -229,7 +229,7 @@ impl Sums {
         all.map(|((device, op), sums)| (device.as_str(), op.as_str(), sums))
     }
 
-    /// Calls whose labels are not told apart.
+    /// Calls beyond the limit of label sets.
     pub fn overflowed(&self) -> u64 {
         self.overflowed
     }

@@ -10,14 +10,14 @@ use fathom_agent::{AgentError, AgentObserver};
 use fathom_diagnose::Finding;
 use fathom_model::meta::Save;
 use fathom_model::units;
-use fathom_recorder::{Observer, Options, Signals, Stall, Summary, Target};
+use fathom_recorder::{Observer, Options, Recorder, Signals, Stall, Summary, Target};
 
 use crate::args::{Action, AgentArgs, Arguments};
 use crate::exit::Failure;
 use crate::record::{self, Terminal, ready};
 use crate::settings;
 
-/// Options that have another default than those of `fathom record`.
+/// Options whose default differs from the default of `fathom record`.
 const DEFAULTS: [(&str, &[&str]); 3] = [
     ("rows", &["--rows=tail"]),
     ("keep", &["--keep=15m", "--keep=1GiB"]),
@@ -50,9 +50,7 @@ fn check(path: &Path) -> Result<(), Failure> {
     let config = Config::read(path).map_err(Failure::input)?;
     let named = |message| Failure::input(anyhow!("{}: [record]: {message}", path.display()));
     let (options, target) = plan(&config.record).map_err(named)?;
-    options
-        .check(&target)
-        .map_err(|error| named(error.to_string()))
+    Recorder::check(&options, &target).map_err(|error| named(error.to_string()))
 }
 
 /// Options and target of the recording from table `[record]`.
@@ -87,7 +85,7 @@ fn plan(table: &toml::Table) -> Result<(Options, Target), String> {
     Ok((options, target))
 }
 
-/// What clap says, in one line, without the advice for a command line.
+/// The message of clap in one line, without the advice for a command line.
 fn reason(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let lines = text.lines().take_while(|line| !line.is_empty());

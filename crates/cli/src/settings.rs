@@ -1,7 +1,7 @@
 //! Options from a file: a table whose keys are the long names of a command's options.
 //!
 //! `config.toml` in the user's directory of settings has a table for each command that is to have
-//! other defaults. Its options are put before those of the command line, unless these have the same.
+//! other defaults. An option on the command line replaces the one in the file.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -111,7 +111,7 @@ fn parse(text: &str) -> Result<Table, String> {
     Ok(tables)
 }
 
-/// `given` with the options of `table` behind the command's name, but for those that it has itself.
+/// `given` with the options of `table` behind the command's name, except for options that it has itself.
 fn merged(given: &[OsString], name: &str, table: &Table) -> Result<Vec<OsString>, String> {
     let program = Arguments::command();
     let command = program.find_subcommand(name);
@@ -149,7 +149,7 @@ fn has(given: &[OsString], long: &str, short: Option<char>) -> bool {
     })
 }
 
-/// Whether a user who sees an error is told of the file: without its options there is none.
+/// Whether the options of the file are the cause of an error.
 pub fn is_to_blame(line: &CommandLine, given: &[OsString]) -> bool {
     let parses = |words: &[OsString]| {
         let matches = Arguments::command().try_get_matches_from(words.iter().map(OsStr::new));
@@ -191,7 +191,7 @@ fn argument(key: &str, value: &Value) -> Result<Option<OsString>, String> {
         Value::Float(number) => number.to_string(),
         other => {
             return Err(format!(
-                "{key} is a {}; an option is a text, a number, true, false, or a list of these",
+                "{key} is a {}; an option is a text, a number, true, false, or a list",
                 other.type_str()
             ));
         }

@@ -1,5 +1,4 @@
-//! What fathom's HTTP servers, the page's and the agent's, have in common: connections and the
-//! token.
+//! Common parts of fathom's HTTP servers, the page's and the agent's: connections and the token.
 
 #![warn(missing_docs)]
 

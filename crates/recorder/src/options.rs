@@ -8,9 +8,6 @@ use std::time::Duration;
 use fathom_probe::{Content, FilterArgs};
 use fathom_session::Share;
 
-use crate::RecordError;
-use crate::plan::Plan;
-
 /// Options of a recording. Texts have the syntax of the command line (`fathom record --help`).
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -66,16 +63,6 @@ pub struct Options {
     /// The session is looked at while it is recorded, by this process: rows are written sooner,
     /// and nothing is promised of the memory of the process.
     pub watched: bool,
-}
-
-impl Options {
-    /// Whether a recording of `target` with these options makes sense.
-    ///
-    /// # Errors
-    /// What [`crate::Recorder::open`] would find wrong with them.
-    pub fn check(&self, target: &Target) -> Result<(), RecordError> {
-        Plan::of(self, target).map(drop)
-    }
 }
 
 impl Default for Options {

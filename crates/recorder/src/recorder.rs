@@ -119,6 +119,14 @@ impl Recorder {
         })
     }
 
+    /// Checks options and target without a recording.
+    ///
+    /// # Errors
+    /// The errors of [`Recorder::open`] about options that make no sense.
+    pub fn check(options: &Options, target: &Target) -> Result<(), RecordError> {
+        Plan::of(options, target).map(drop)
+    }
+
     /// Directory of the session.
     pub fn session(&self) -> &Path {
         &self.output

@@ -13,13 +13,6 @@ use crate::plan::Plan;
 use crate::stages::Decoder;
 use crate::{Options, RecordError, Stall, Target, stalls};
 
-/// Gets every row of a recording before it is stored.
-pub trait RowSink: Send {
-    /// Rows of one time, those of table counters by themselves. On the thread that stores rows:
-    /// slow code here makes records wait.
-    fn rows(&mut self, batches: &[Batch]);
-}
-
 /// The rows of tasks that run, as `fathom top` adds them up. It stays on the thread that opens it.
 pub struct RowStream {
     probe: Probe,
