@@ -196,7 +196,7 @@ DUMMIES = {
         ),
         "bpf/NAME.bpf.h": new(PROGRAM),
         "bpf/fathom.bpf.c": after(r'#include "fuse.bpf.h"\n', '#include "recipe.bpf.h"\n'),
-        "bpf/include/record.h": after(r"\tSPAN_FUSE = .*\n", "\t/* A dummy. */\n\tSPAN_RECIPE = 99,\n"),
+        "bpf/include/layer_records.h": after(r"\tSPAN_FUSE = .*\n", "\t/* A dummy. */\n\tSPAN_RECIPE = 99,\n"),
         "crates/enrich/src/layers/names.rs": all_of(
             after(r"SPAN_FUSE,", " SPAN_RECIPE,"),
             after(r"SPAN_FUSE => .*\n", '        SPAN_RECIPE => (Layer::Recipe, "recipe"),\n'),

@@ -6,6 +6,8 @@
 #define FATHOM_MAPS_H
 
 #include "compat.h"
+#include "config.h"
+#include "layer_records.h"
 #include "record.h"
 #include "state.h"
 

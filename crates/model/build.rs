@@ -1,5 +1,5 @@
 //! Generates the Rust side of the files that the kernel side is built from:
-//! `bpf/include/record.h` and `state.h` (layouts), `bpf/syscalls.def` (calls) and
+//! `bpf/include/record.h`, `layer_records.h`, `config.h` and `state.h` (layouts), `bpf/syscalls.def` (calls) and
 //! `bpf/i386.def` (their numbers in 32-bit programs),
 //! `bpf/operations.def` (operations of io_uring and AIO).
 
@@ -15,10 +15,14 @@ fn main() -> Result<()> {
     // Of structures, which those in the second file have members of.
     let mut sizes = Vec::new();
     for (from, to) in [
-        ("include/record.h", "abi.rs"),
+        ("include/record.h", "records.rs"),
+        ("include/layer_records.h", "layer_records.rs"),
+        ("include/config.h", "config.rs"),
         ("include/state.h", "state.rs"),
     ] {
-        generate(&bpf.join(from), &out.join(to), |text| abi(text, &mut sizes))?;
+        generate(&bpf.join(from), &out.join(to), |text| {
+            abi(from, text, &mut sizes)
+        })?;
     }
     let mut calls = Calls::default();
     for (file, row) in [
@@ -55,7 +59,7 @@ struct Member {
     doc: String,
 }
 
-fn abi(text: &str, sizes: &mut Vec<(String, usize)>) -> Result<String> {
+fn abi(file: &str, text: &str, sizes: &mut Vec<(String, usize)>) -> Result<String> {
     let mut out = String::new();
     let mut doc = String::new();
     let mut lines = text.lines().enumerate();
@@ -79,7 +83,7 @@ fn abi(text: &str, sizes: &mut Vec<(String, usize)>) -> Result<String> {
                         .split_once(" = ")
                         .ok_or_else(|| format!("line {}: not `NAME = value,`", n + 1))?;
                     let text = if member_doc.is_empty() {
-                        format!("`{name}` in `record.h`.")
+                        format!("`{name}` in `bpf/{file}`.")
                     } else {
                         std::mem::take(&mut member_doc)
                     };

@@ -1,6 +1,6 @@
 //! Records and configuration as they cross between kernel and user space:
-//! generated from `bpf/include/record.h`; and state of the kernel side, from
-//! `bpf/include/state.h`.
+//! generated from `bpf/include/record.h`, `layer_records.h` and `config.h`; and state of the kernel
+//! side, from `bpf/include/state.h`.
 
 #![allow(
     clippy::identity_op,
@@ -23,7 +23,9 @@ fn array<const N: usize, const S: usize>(bytes: &[u8; S], at: usize) -> [u8; N] 
     std::array::from_fn(|i| bytes[at + i])
 }
 
-include!(concat!(env!("OUT_DIR"), "/abi.rs"));
+include!(concat!(env!("OUT_DIR"), "/records.rs"));
+include!(concat!(env!("OUT_DIR"), "/layer_records.rs"));
+include!(concat!(env!("OUT_DIR"), "/config.rs"));
 include!(concat!(env!("OUT_DIR"), "/state.rs"));
 
 impl CpuStats {
