@@ -574,7 +574,7 @@ pub struct ExportArgs {
     /// The format
     #[arg(long, value_name = "FORMAT")]
     pub format: fathom_export::Format,
-    /// File to write [default: standard output]
+    /// File to write [default: standard output]; with ctf, the directory to make
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Only events that started at TIME or later
