@@ -2,8 +2,8 @@
 
     events.py TRACE
 
-One object per event: name, wall clock's nanoseconds, CPU, context, and fields. A text that is no
-UTF-8 is null, because the library cannot give it. A last object has the numbers of discarded events.
+One object per event: name, wall clock's nanoseconds, CPU, context, and fields. Bytes that are not UTF-8 are
+written as sessions have them. A last object has the number of discarded events.
 """
 
 import json
@@ -18,10 +18,11 @@ def plain(field):
     if isinstance(field, bt2._StructureFieldConst):
         return {name: plain(field[name]) for name in field}
     if isinstance(field, bt2._StringFieldConst):
+        data = str(field).encode("utf-8", "surrogateescape")
         try:
-            return str(field)
+            return data.decode()
         except UnicodeDecodeError:
-            return None
+            return data.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
     if isinstance(field, bt2._ArrayFieldConst):
         return [plain(element) for element in field]
     return int(field)

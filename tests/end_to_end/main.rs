@@ -15,6 +15,7 @@ mod command;
 mod content;
 mod counters;
 mod critical_path;
+mod ctf;
 mod damage;
 mod databases;
 mod detail;

@@ -105,6 +105,12 @@ fn lists(kind: Kind) -> [Names; 2] {
         Kind::EpollControl => [network::EPOLL_CONTROL, &[]],
         Kind::Eventfd => [network::EVENTFD, &[]],
         Kind::Timerfd => [network::TIMERFD, &[]],
+        Kind::TimerfdSet => [network::TIMERFD_SET, &[]],
+        Kind::Signalfd => [network::SIGNALFD, &[]],
+        Kind::Clock => [network::CLOCK, &[]],
+        Kind::Timer => [network::TIMER, &[]],
+        Kind::Wait => [network::WAIT, &[]],
+        Kind::IdType => [network::ID_TYPE, &[]],
         _ => [&[], &[]],
     }
 }
