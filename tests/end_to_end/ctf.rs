@@ -16,7 +16,9 @@ use serde_json::Value;
 macro_rules! need_babeltrace {
     () => {
         need_program!("babeltrace2");
-        let found = Command::new("/usr/bin/python3").args(["-c", "import bt2"]).output();
+        let found = Command::new("/usr/bin/python3")
+            .args(["-c", "import bt2"])
+            .output();
         if !found.is_ok_and(|output| output.status.success()) {
             fathom_tests::skip("python3-bt2 is not installed");
             return;
@@ -55,8 +57,8 @@ fn export(session: &Path, options: &[&str], trace: &Path) -> String {
 fn compare(recording: &Recording, trace: &Path) {
     let session = &recording.session;
     let wall = &meta(session)["clock"];
-    let wall = wall["start_realtime_ns"].as_i64().unwrap()
-        - wall["start_monotonic_ns"].as_i64().unwrap();
+    let wall =
+        wall["start_realtime_ns"].as_i64().unwrap() - wall["start_monotonic_ns"].as_i64().unwrap();
     let calls: BTreeMap<i64, Row> = query(
         session,
         "SELECT rid, ts_ns, dur_ns, syscall, ret, pid, tid, comm, cpu, fd, size, path, path_arg,
@@ -117,26 +119,38 @@ fn compare(recording: &Recording, trace: &Path) {
         assert_eq!(entry["name"], format!("syscall_entry_{call}"));
         assert_eq!(entry["ns"].as_i64(), Some(start + wall), "{entry}");
         let fields = &entry["fields"];
-        if !matches!(own, "copy_file_range" | "splice" | "tee" | "sendfile" | "dup" | "epoll_ctl") {
-            let fd = ["fd", "oldfd", "epfd", "ufd", "fildes"].iter().find_map(|f| fields[f].as_i64());
+        if !matches!(
+            own,
+            "copy_file_range" | "splice" | "tee" | "sendfile" | "dup" | "epoll_ctl"
+        ) {
+            let fd = ["fd", "oldfd", "epfd", "ufd", "fildes"]
+                .iter()
+                .find_map(|f| fields[f].as_i64());
             assert!(row.int("fd").is_none() || fd == row.int("fd"), "{entry}");
         }
         if let (Some(count), Some(size)) = (fields["count"].as_i64(), row.int("size")) {
             assert_eq!(count, size, "{entry}");
         }
-        let told = ["filename", "pathname", "oldname"].iter().find_map(|f| fields[f].as_str());
+        let told = ["filename", "pathname", "oldname"]
+            .iter()
+            .find_map(|f| fields[f].as_str());
         if let (Some(told), Some(path)) = (told, row.text("path_arg")) {
             assert_eq!(told, path);
         }
     }
     let count = |condition: &str| {
-        recording.number(&format!("SELECT count(*) FROM syscalls WHERE api = 'syscall' AND {condition}"))
+        recording.number(&format!(
+            "SELECT count(*) FROM syscalls WHERE api = 'syscall' AND {condition}"
+        ))
     };
     let began = "(op_flags IS NULL OR op_flags NOT LIKE '%STARTED_BEFORE_TRACE%')";
     assert_eq!(entries, count(began));
     assert_eq!(exits, count("ret IS NOT NULL"));
     // Calls that never returned.
-    assert_eq!(entered.len() as i64, count(&format!("ret IS NULL AND {began}")));
+    assert_eq!(
+        entered.len() as i64,
+        count(&format!("ret IS NULL AND {began}"))
+    );
     for (event, time) in [
         ("block_rq_insert", "inserted_at_ns"),
         ("block_rq_issue", "issued_at_ns"),
@@ -174,11 +188,21 @@ fn exports_are_what_babeltrace_reads() {
         (vec!["-o".as_ref(), taken], "it exists"),
         (vec![], "name the directory"),
         (
-            vec!["-o".as_ref(), other.as_os_str(), "--where".as_ref(), "nonsense".as_ref()],
+            vec![
+                "-o".as_ref(),
+                other.as_os_str(),
+                "--where".as_ref(),
+                "nonsense".as_ref(),
+            ],
             "condition",
         ),
     ] {
-        let mut args = vec!["export".as_ref(), session, "--format".as_ref(), "ctf".as_ref()];
+        let mut args = vec![
+            "export".as_ref(),
+            session,
+            "--format".as_ref(),
+            "ctf".as_ref(),
+        ];
         args.extend(options);
         let output = tools::run(args);
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -288,7 +312,10 @@ fn imports_are_what_babeltrace_reads() {
     // The directory that lttng create makes.
     let said = import(&[trace.parent().unwrap()], &session);
     assert!(said.contains("10 calls from 26 lines of ctf"), "{said}");
-    assert!(said.contains("1 other calls are not storage calls"), "{said}");
+    assert!(
+        said.contains("1 other calls are not storage calls"),
+        "{said}"
+    );
 
     let mut want: Vec<Value> = script("calls.py", &trace)
         .into_iter()
@@ -309,7 +336,12 @@ fn imports_are_what_babeltrace_reads() {
     let columns = ["syscall", "tid", "ts_ns", "dur_ns", "ret", "cpu"];
     let have: Vec<Value> = rows
         .iter()
-        .map(|row| columns.iter().map(|column| row.value(column).clone()).collect())
+        .map(|row| {
+            columns
+                .iter()
+                .map(|column| row.value(column).clone())
+                .collect()
+        })
         .collect();
     assert_eq!(have, want);
 
@@ -356,7 +388,10 @@ fn imports_are_what_babeltrace_reads() {
     let losses = query(&session, "SELECT stage, cpu, count FROM losses");
     assert_eq!(losses.len(), 1);
     assert_eq!(losses[0].text("stage"), Some("ring"));
-    assert_eq!((losses[0].int("cpu"), losses[0].int("count")), (Some(1), Some(3)));
+    assert_eq!(
+        (losses[0].int("cpu"), losses[0].int("count")),
+        (Some(1), Some(3))
+    );
 }
 
 #[test]

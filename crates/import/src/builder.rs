@@ -13,8 +13,8 @@ use fathom_model::meta::{
 };
 use fathom_model::syscalls::Syscall;
 use fathom_model::tables::{
-    FilePathRow, FilePathRows, FileRow, FileRows, ProcessRow, ProcessRows, SCHEMA_VERSION,
-    BlockRow, BlockRows, LossRow, LossRows, SyscallRow, SyscallRows,
+    BlockRow, BlockRows, FilePathRow, FilePathRows, FileRow, FileRows, LossRow, LossRows,
+    ProcessRow, ProcessRows, SCHEMA_VERSION, SyscallRow, SyscallRows,
 };
 use fathom_model::{StrId, StringTable};
 use fathom_session::SessionWriter;

@@ -208,7 +208,9 @@ fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>, ImportError> {
 
 fn detect(file: &Path) -> Result<Format, ImportError> {
     if file.is_dir() {
-        return "ctf".parse().map_err(|_| ImportError::Unknown(file.to_owned()));
+        return "ctf"
+            .parse()
+            .map_err(|_| ImportError::Unknown(file.to_owned()));
     }
     let open = File::open(file).map_err(ImportError::io("open", file))?;
     let mut head = Vec::new();

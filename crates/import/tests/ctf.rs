@@ -175,7 +175,13 @@ fn imported(dir: &Path, metadata: &[u8], stream: &[u8]) -> Result<Outcome, Impor
         ..WriterOptions::default()
     };
     let session = dir.join("s.fathom");
-    import(&[dir.to_path_buf()], None, &session, options, &mut |_, _| {})
+    import(
+        &[dir.to_path_buf()],
+        None,
+        &session,
+        options,
+        &mut |_, _| {},
+    )
 }
 
 #[test]
@@ -202,13 +208,30 @@ fn directories_without_a_trace_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let options = WriterOptions::default;
     let session = dir.path().join("s.fathom");
-    let import = |path: &Path| import(&[path.to_path_buf()], None, &session, options(), &mut |_, _| {});
+    let import = |path: &Path| {
+        import(
+            &[path.to_path_buf()],
+            None,
+            &session,
+            options(),
+            &mut |_, _| {},
+        )
+    };
     let error = import(dir.path()).unwrap_err();
     assert!(error.to_string().contains("no trace in CTF 1.8"), "{error}");
-    for text in ["trace { major = 2; };", "event {", "struct a { b c; };", "\"", "{\"type\":\"preamble\"}"] {
+    for text in [
+        "trace { major = 2; };",
+        "event {",
+        "struct a { b c; };",
+        "\"",
+        "{\"type\":\"preamble\"}",
+    ] {
         fs::write(dir.path().join("metadata"), text).unwrap();
         let error = import(dir.path()).unwrap_err();
-        assert!(matches!(error, ImportError::NotCtf { .. }), "{text}: {error}");
+        assert!(
+            matches!(error, ImportError::NotCtf { .. }),
+            "{text}: {error}"
+        );
         assert!(!session.exists());
     }
 }
@@ -219,7 +242,11 @@ fn descriptions_cannot_exhaust_memory() {
     let dir = tempfile::tempdir().unwrap();
     let mut doubled = String::from("struct s0 { integer { size = 8; } a; };");
     for n in 1..40 {
-        doubled += &format!("struct s{n} {{ struct s{} a; struct s{} b; }};", n - 1, n - 1);
+        doubled += &format!(
+            "struct s{n} {{ struct s{} a; struct s{} b; }};",
+            n - 1,
+            n - 1
+        );
     }
     let mut nested = String::from("typealias integer { size = 8; } := t0;");
     for n in 1..5000 {
@@ -227,7 +254,12 @@ fn descriptions_cannot_exhaust_memory() {
     }
     let huge = "struct s39 { integer { size = 8; } a[18446744073709551615]; };".to_owned();
     let empty = "struct e { }; struct s39 { struct e a[18446744073709551615]; };".to_owned();
-    for (text, parses) in [(doubled, true), (nested, false), (huge, true), (empty, true)] {
+    for (text, parses) in [
+        (doubled, true),
+        (nested, false),
+        (huge, true),
+        (empty, true),
+    ] {
         let tail = "trace { major = 1; }; stream { id = 0; event.header := struct { integer { size = 8; } id; }; };\
                     event { name = x; id = 0; fields := struct s39; };";
         let tail = if parses { tail } else { "" };

@@ -1,4 +1,4 @@
-//! Names that LTTng's kernel tracer has for calls and their arguments: those of the kernel's own
+//! Names that LTTng's kernel tracer has for calls and their arguments: the names of the kernel's own
 //! functions. A trace in CTF has events `syscall_entry_NAME` and `syscall_exit_NAME`.
 
 use std::collections::HashMap;
@@ -47,7 +47,10 @@ static ALL: LazyLock<All> = LazyLock::new(|| {
         all.push(TracedCall {
             call,
             event,
-            fields: fields.split(' ').filter(|field| !field.is_empty()).collect(),
+            fields: fields
+                .split(' ')
+                .filter(|field| !field.is_empty())
+                .collect(),
         });
     }
     for (event, name) in OTHER_EVENTS {
@@ -92,8 +95,16 @@ const ROWS: &[(&str, &str, &str)] = &[
     ("fdatasync", "fdatasync", "fd"),
     ("sync", "sync", ""),
     ("syncfs", "syncfs", "fd"),
-    ("sync_file_range", "sync_file_range", "fd offset nbytes flags"),
-    ("copy_file_range", "copy_file_range", "fd_in off_in fd_out off_out len flags"),
+    (
+        "sync_file_range",
+        "sync_file_range",
+        "fd offset nbytes flags",
+    ),
+    (
+        "copy_file_range",
+        "copy_file_range",
+        "fd_in off_in fd_out off_out len flags",
+    ),
     ("sendfile", "sendfile64", "out_fd in_fd offset count"),
     ("splice", "splice", "fd_in off_in fd_out off_out len flags"),
     ("tee", "tee", "fdin fdout len flags"),
@@ -111,7 +122,11 @@ const ROWS: &[(&str, &str, &str)] = &[
     ("ftruncate", "ftruncate", "fd length"),
     ("rename", "rename", "oldname newname"),
     ("renameat", "renameat", "olddfd oldname newdfd newname"),
-    ("renameat2", "renameat2", "olddfd oldname newdfd newname flags"),
+    (
+        "renameat2",
+        "renameat2",
+        "olddfd oldname newdfd newname flags",
+    ),
     ("unlink", "unlink", "pathname"),
     ("unlinkat", "unlinkat", "dfd pathname flag"),
     ("readlink", "readlink", "path buf bufsiz"),
@@ -149,23 +164,51 @@ const ROWS: &[(&str, &str, &str)] = &[
     ("flock", "flock", "fd cmd"),
     ("ioctl", "ioctl", "fd cmd"),
     ("memfd_create", "memfd_create", "uname flags"),
-    ("name_to_handle_at", "name_to_handle_at", "dfd name handle mnt_id flag"),
-    ("open_by_handle_at", "open_by_handle_at", "mountdirfd handle flags"),
-    ("file_getattr", "file_getattr", "dfd filename ufattr usize at_flags"),
-    ("file_setattr", "file_setattr", "dfd filename ufattr usize at_flags"),
+    (
+        "name_to_handle_at",
+        "name_to_handle_at",
+        "dfd name handle mnt_id flag",
+    ),
+    (
+        "open_by_handle_at",
+        "open_by_handle_at",
+        "mountdirfd handle flags",
+    ),
+    (
+        "file_getattr",
+        "file_getattr",
+        "dfd filename ufattr usize at_flags",
+    ),
+    (
+        "file_setattr",
+        "file_setattr",
+        "dfd filename ufattr usize at_flags",
+    ),
     ("cachestat", "cachestat", "fd cstat_range cstat flags"),
     ("ustat", "ustat", "dev ubuf"),
     ("umask", "umask", "mask"),
     ("mount", "mount", "dev_name dir_name type flags data"),
     ("umount2", "umount", "name flags"),
     ("open_tree", "open_tree", "dfd filename flags"),
-    ("open_tree_attr", "open_tree_attr", "dfd filename flags uattr usize"),
-    ("move_mount", "move_mount", "from_dfd from_pathname to_dfd to_pathname flags"),
+    (
+        "open_tree_attr",
+        "open_tree_attr",
+        "dfd filename flags uattr usize",
+    ),
+    (
+        "move_mount",
+        "move_mount",
+        "from_dfd from_pathname to_dfd to_pathname flags",
+    ),
     ("fsopen", "fsopen", "_fs_name flags"),
     ("fsconfig", "fsconfig", "fd cmd _key _value aux"),
     ("fsmount", "fsmount", "fs_fd flags attr_flags"),
     ("fspick", "fspick", "dfd path flags"),
-    ("mount_setattr", "mount_setattr", "dfd path flags uattr usize"),
+    (
+        "mount_setattr",
+        "mount_setattr",
+        "dfd path flags uattr usize",
+    ),
     ("statmount", "statmount", "req buf bufsize flags"),
     ("listmount", "listmount", "req mnt_ids nr_mnt_ids flags"),
     ("quotactl", "quotactl", "cmd special id addr"),
@@ -177,7 +220,11 @@ const ROWS: &[(&str, &str, &str)] = &[
     ("inotify_add_watch", "inotify_add_watch", "fd pathname mask"),
     ("inotify_rm_watch", "inotify_rm_watch", "fd wd"),
     ("fanotify_init", "fanotify_init", "flags event_f_flags"),
-    ("fanotify_mark", "fanotify_mark", "fanotify_fd flags mask dfd pathname"),
+    (
+        "fanotify_mark",
+        "fanotify_mark",
+        "fanotify_fd flags mask dfd pathname",
+    ),
     ("mkdir", "mkdir", "pathname mode"),
     ("mkdirat", "mkdirat", "dfd pathname mode"),
     ("rmdir", "rmdir", "pathname"),
@@ -201,17 +248,41 @@ const ROWS: &[(&str, &str, &str)] = &[
     ("removexattr", "removexattr", "pathname name"),
     ("lremovexattr", "lremovexattr", "pathname name"),
     ("fremovexattr", "fremovexattr", "fd name"),
-    ("setxattrat", "setxattrat", "dfd pathname at_flags name uargs usize"),
-    ("getxattrat", "getxattrat", "dfd pathname at_flags name uargs usize"),
-    ("listxattrat", "listxattrat", "dfd pathname at_flags list size"),
-    ("removexattrat", "removexattrat", "dfd pathname at_flags name"),
+    (
+        "setxattrat",
+        "setxattrat",
+        "dfd pathname at_flags name uargs usize",
+    ),
+    (
+        "getxattrat",
+        "getxattrat",
+        "dfd pathname at_flags name uargs usize",
+    ),
+    (
+        "listxattrat",
+        "listxattrat",
+        "dfd pathname at_flags list size",
+    ),
+    (
+        "removexattrat",
+        "removexattrat",
+        "dfd pathname at_flags name",
+    ),
     ("mmap", "mmap", "addr len prot flags fd off"),
     ("munmap", "munmap", "addr len"),
     ("msync", "msync", "start len flags"),
     ("madvise", "madvise", "start len_in behavior"),
     ("mremap", "mremap", "addr old_len new_len flags new_addr"),
-    ("remap_file_pages", "remap_file_pages", "start size prot pgoff flags"),
-    ("process_madvise", "process_madvise", "pidfd vec vlen behavior flags"),
+    (
+        "remap_file_pages",
+        "remap_file_pages",
+        "start size prot pgoff flags",
+    ),
+    (
+        "process_madvise",
+        "process_madvise",
+        "pidfd vec vlen behavior flags",
+    ),
     ("mprotect", "mprotect", "start len prot"),
     ("pkey_mprotect", "pkey_mprotect", "start len prot pkey"),
     ("mincore", "mincore", "start len vec"),
@@ -226,17 +297,37 @@ const ROWS: &[(&str, &str, &str)] = &[
     ("io_destroy", "io_destroy", "ctx"),
     ("io_submit", "io_submit", "ctx_id nr iocbpp"),
     ("io_cancel", "io_cancel", "ctx_id iocb result"),
-    ("io_getevents", "io_getevents", "ctx_id min_nr nr events timeout"),
-    ("io_pgetevents", "io_pgetevents", "ctx_id min_nr nr events timeout usig"),
+    (
+        "io_getevents",
+        "io_getevents",
+        "ctx_id min_nr nr events timeout",
+    ),
+    (
+        "io_pgetevents",
+        "io_pgetevents",
+        "ctx_id min_nr nr events timeout usig",
+    ),
     ("io_uring_setup", "io_uring_setup", "entries params"),
-    ("io_uring_enter", "io_uring_enter", "fd to_submit min_complete flags"),
-    ("io_uring_register", "io_uring_register", "fd opcode arg nr_args"),
+    (
+        "io_uring_enter",
+        "io_uring_enter",
+        "fd to_submit min_complete flags",
+    ),
+    (
+        "io_uring_register",
+        "io_uring_register",
+        "fd opcode arg nr_args",
+    ),
     ("socket", "socket", "family type protocol"),
     ("socketpair", "socketpair", "family type protocol usockvec"),
     ("bind", "bind", "fd umyaddr addrlen"),
     ("listen", "listen", "fd backlog"),
     ("accept", "accept", "fd upeer_sockaddr upeer_addrlen"),
-    ("accept4", "accept4", "fd upeer_sockaddr upeer_addrlen flags"),
+    (
+        "accept4",
+        "accept4",
+        "fd upeer_sockaddr upeer_addrlen flags",
+    ),
     ("connect", "connect", "fd uservaddr addrlen"),
     ("shutdown", "shutdown", "fd how"),
     ("sendto", "sendto", "fd buff len flags addr addr_len"),
@@ -259,15 +350,39 @@ const ROWS: &[(&str, &str, &str)] = &[
     ("epoll_create1", "epoll_create1", "flags"),
     ("epoll_ctl", "epoll_ctl", "epfd op fd event"),
     ("epoll_wait", "epoll_wait", "epfd events maxevents timeout"),
-    ("epoll_pwait", "epoll_pwait", "epfd events maxevents timeout sigmask sigsetsize"),
-    ("epoll_pwait2", "epoll_pwait2", "epfd events maxevents timeout sigmask sigsetsize"),
+    (
+        "epoll_pwait",
+        "epoll_pwait",
+        "epfd events maxevents timeout sigmask sigsetsize",
+    ),
+    (
+        "epoll_pwait2",
+        "epoll_pwait2",
+        "epfd events maxevents timeout sigmask sigsetsize",
+    ),
     ("futex", "futex", "uaddr op val utime uaddr2 val3"),
-    ("futex_waitv", "futex_waitv", "waiters nr_futexes flags timeout clockid"),
+    (
+        "futex_waitv",
+        "futex_waitv",
+        "waiters nr_futexes flags timeout clockid",
+    ),
     ("futex_wake", "futex_wake", "uaddr mask nr flags"),
-    ("futex_wait", "futex_wait", "uaddr val mask flags timeout clockid"),
-    ("futex_requeue", "futex_requeue", "waiters flags nr_wake nr_requeue"),
+    (
+        "futex_wait",
+        "futex_wait",
+        "uaddr val mask flags timeout clockid",
+    ),
+    (
+        "futex_requeue",
+        "futex_requeue",
+        "waiters flags nr_wake nr_requeue",
+    ),
     ("nanosleep", "nanosleep", "rqtp rmtp"),
-    ("clock_nanosleep", "clock_nanosleep", "which_clock flags rqtp rmtp"),
+    (
+        "clock_nanosleep",
+        "clock_nanosleep",
+        "which_clock flags rqtp rmtp",
+    ),
     ("wait4", "wait4", "upid stat_addr options ru"),
     ("waitid", "waitid", "which upid infop options ru"),
     ("pause", "pause", ""),
@@ -289,8 +404,15 @@ mod tests {
             assert_eq!(traced.fields.len(), traced.call.args.len(), "{name}");
             assert_eq!(by_event(traced.event).unwrap().call.name, *name);
         }
-        for call in SYSCALLS.iter().filter(|call| call.api == Api::Syscall && call.x86_64.is_some()) {
-            assert!(ROWS.iter().any(|(name, ..)| *name == call.name), "{}", call.name);
+        for call in SYSCALLS
+            .iter()
+            .filter(|call| call.api == Api::Syscall && call.x86_64.is_some())
+        {
+            assert!(
+                ROWS.iter().any(|(name, ..)| *name == call.name),
+                "{}",
+                call.name
+            );
         }
     }
 

@@ -88,7 +88,14 @@ pub(super) fn write(db: &Db, selection: &Selection, streams: &mut Streams<'_>) -
 }
 
 fn write_event(ns: i64, event: &Event, streams: &mut Streams<'_>) -> Result<()> {
-    streams.event(ns, event.cpu, Context::default(), "", event.name, &event.fields)
+    streams.event(
+        ns,
+        event.cpu,
+        Context::default(),
+        "",
+        event.name,
+        &event.fields,
+    )
 }
 
 /// The number that stands for the device.
@@ -181,7 +188,10 @@ impl<'a> Request<'a> {
         let place = vec![
             ("dev", Value::U32(dev)),
             ("sector", Value::U64(self.sector.unwrap_or(0).max(0) as u64)),
-            ("nr_sector", Value::U32(u32::try_from(sectors).unwrap_or(u32::MAX))),
+            (
+                "nr_sector",
+                Value::U32(u32::try_from(sectors).unwrap_or(u32::MAX)),
+            ),
         ];
         let rwbs = ("rwbs", Value::U32(self.rwbs()));
         let rid = self.rid.map(|rid| ("fathom_rid", Value::I64(rid)));
@@ -194,7 +204,10 @@ impl<'a> Request<'a> {
                 continue;
             };
             let mut fields = place.clone();
-            fields.push(("bytes", Value::U32(u32::try_from(bytes).unwrap_or(u32::MAX))));
+            fields.push((
+                "bytes",
+                Value::U32(u32::try_from(bytes).unwrap_or(u32::MAX)),
+            ));
             fields.push(rwbs.clone());
             fields.extend(rid.clone());
             let cpu = None;

@@ -132,7 +132,7 @@ impl Calls {
     }
 }
 
-/// What fathom found out besides the arguments, under names that LTTng does not have.
+/// Values that fathom found out besides the arguments, under names that LTTng does not have.
 fn found(row: &Row<'_>) -> Fields {
     let mut fields = Fields::new();
     let mut add = |name, value: Option<Value>| fields.extend(value.map(|value| (name, value)));

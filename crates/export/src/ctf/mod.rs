@@ -43,7 +43,7 @@ pub trait TraceFiles {
     fn append(&mut self, name: &str, bytes: &[u8]) -> std::io::Result<()>;
 }
 
-/// Writes the rows that `selection` selects as a trace into `files`. `progress` is that of
+/// Writes the rows that `selection` selects as a trace into `files`. `progress` works as for
 /// [`crate::export`].
 ///
 /// # Errors
@@ -90,7 +90,8 @@ pub fn export_ctf(
 /// Lost calls by CPU, -1 where it is not known.
 fn lost_by_cpu(db: &Db) -> Result<HashMap<i64, u64>> {
     let mut lost = HashMap::new();
-    let sql = "SELECT cpu::BIGINT, sum(count)::BIGINT FROM losses WHERE layer = 'syscall' GROUP BY 1";
+    let sql =
+        "SELECT cpu::BIGINT, sum(count)::BIGINT FROM losses WHERE layer = 'syscall' GROUP BY 1";
     integers(db, sql, |row| {
         if let [Some(cpu), Some(count)] = *row {
             lost.insert(cpu, u64::try_from(count).unwrap_or(0));

@@ -18,7 +18,7 @@ const MAX_CLASSES: usize = 1 << 16;
 /// Magic number of a packet.
 pub(super) const MAGIC: u32 = 0xc1fc_1fc1;
 
-/// What the metadata says of the whole trace.
+/// Properties of the whole trace, for the metadata.
 pub(super) struct Trace {
     pub uuid: [u8; 16],
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC.
@@ -124,7 +124,8 @@ impl<'a> Streams<'a> {
         };
         let cpu = cpu.filter(|n| !full || self.streams.contains_key(&(of(Some(*n)), *n)));
         let class = of(cpu);
-        let (Ok(ns), Some(id)) = (u64::try_from(ns), self.class(class, prefix, name, fields)) else {
+        let (Ok(ns), Some(id)) = (u64::try_from(ns), self.class(class, prefix, name, fields))
+        else {
             self.dropped += 1;
             return Ok(());
         };
@@ -166,7 +167,8 @@ impl<'a> Streams<'a> {
             self.key.push_str(part);
         }
         self.key.push('\0');
-        self.key.push(char::from_digit(stream.id(), 36).unwrap_or('?'));
+        self.key
+            .push(char::from_digit(stream.id(), 36).unwrap_or('?'));
         for (name, value) in fields {
             self.key.push('\0');
             self.key.push(value.kind().0);

@@ -34,24 +34,30 @@ impl Value {
     /// Its type in the metadata, and one letter for it.
     pub fn kind(&self) -> (char, &'static str) {
         match self {
-            Value::I32(_) => {
-                ('i', "integer { size = 32; align = 8; signed = 1; encoding = none; base = 10; }")
-            }
-            Value::U32(_) => {
-                ('u', "integer { size = 32; align = 8; signed = 0; encoding = none; base = 10; }")
-            }
-            Value::I64(_) => {
-                ('l', "integer { size = 64; align = 8; signed = 1; encoding = none; base = 10; }")
-            }
-            Value::U64(_) => {
-                ('v', "integer { size = 64; align = 8; signed = 0; encoding = none; base = 10; }")
-            }
-            Value::Hex(_) => {
-                ('x', "integer { size = 64; align = 8; signed = 0; encoding = none; base = 16; }")
-            }
-            Value::Octal(_) => {
-                ('o', "integer { size = 16; align = 8; signed = 0; encoding = none; base = 8; }")
-            }
+            Value::I32(_) => (
+                'i',
+                "integer { size = 32; align = 8; signed = 1; encoding = none; base = 10; }",
+            ),
+            Value::U32(_) => (
+                'u',
+                "integer { size = 32; align = 8; signed = 0; encoding = none; base = 10; }",
+            ),
+            Value::I64(_) => (
+                'l',
+                "integer { size = 64; align = 8; signed = 1; encoding = none; base = 10; }",
+            ),
+            Value::U64(_) => (
+                'v',
+                "integer { size = 64; align = 8; signed = 0; encoding = none; base = 10; }",
+            ),
+            Value::Hex(_) => (
+                'x',
+                "integer { size = 64; align = 8; signed = 0; encoding = none; base = 16; }",
+            ),
+            Value::Octal(_) => (
+                'o',
+                "integer { size = 16; align = 8; signed = 0; encoding = none; base = 8; }",
+            ),
             Value::Text(_) => ('s', "string"),
         }
     }

@@ -98,7 +98,8 @@ pub(super) fn row(ended: &Ended<'_>, process: &Process, builder: &mut Builder) -
     if ended.by_fathom() {
         row.path = known("fathom_path");
         row.path2 = known("fathom_path2");
-        row.offset = int(ended.exit, "fathom_offset").or_else(|| int(ended.fields, "fathom_offset"));
+        row.offset =
+            int(ended.exit, "fathom_offset").or_else(|| int(ended.fields, "fathom_offset"));
         row.file_id = None;
     }
     let finds = match call.kind {
@@ -106,7 +107,10 @@ pub(super) fn row(ended: &Ended<'_>, process: &Process, builder: &mut Builder) -
         _ => call.position(Arg::Fd).is_some(),
     };
     if let (true, None, Some(path)) = (finds, row.file_id, &row.path) {
-        let is_directory = row.flags.as_deref().is_some_and(|f| f.contains("O_DIRECTORY"));
+        let is_directory = row
+            .flags
+            .as_deref()
+            .is_some_and(|f| f.contains("O_DIRECTORY"));
         let kind = match kind_of_name(path) {
             "unknown" if is_directory && call.kind == Kind::Open => "directory",
             kind => kind,
@@ -210,13 +214,8 @@ fn directory(fd: i64, process: &Process) -> String {
     out
 }
 
-/// What a call that succeeded changes.
-pub(super) fn effects(
-    ended: &Ended<'_>,
-    row: &Call,
-    process: &mut Process,
-    builder: &mut Builder,
-) {
+/// Makes the changes of a call that succeeded.
+pub(super) fn effects(ended: &Ended<'_>, row: &Call, process: &mut Process, builder: &mut Builder) {
     let call = ended.traced.call;
     let Some(ret) = row.ret else {
         return;

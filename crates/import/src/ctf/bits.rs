@@ -62,7 +62,13 @@ impl Bits {
             return Ok(None);
         }
         let all = match little_endian {
-            true => bytes.iter().rev().fold(0u128, |n, b| n << 8 | u128::from(*b)) >> shift,
+            true => {
+                bytes
+                    .iter()
+                    .rev()
+                    .fold(0u128, |n, b| n << 8 | u128::from(*b))
+                    >> shift
+            }
             false => {
                 let all = bytes.iter().fold(0u128, |n, b| n << 8 | u128::from(*b));
                 all >> (count as u32 * 8 - shift - bits)

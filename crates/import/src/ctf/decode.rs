@@ -165,7 +165,7 @@ impl<'a> Decoder<'a> {
                     options.iter().find(|o| plain(&o.name) == plain(&label))
                 });
                 let chosen = chosen.ok_or(Failure::Damaged("a variant without that option"))?;
-                // Its fields are found like those of the struct around it.
+                // Its fields are found like the fields of the struct around it.
                 self.read(&chosen.of, outer)
             }
         }
@@ -229,7 +229,9 @@ impl<'a> Decoder<'a> {
         // `stream.event.header.id`, or a name in one of them.
         for (root, value) in self.roots.iter().rev() {
             let words = root.split('.').count();
-            let whole = path.get(..words).is_some_and(|p| p.iter().map(|w| &**w).eq(root.split('.')));
+            let whole = path
+                .get(..words)
+                .is_some_and(|p| p.iter().map(|w| &**w).eq(root.split('.')));
             if whole {
                 return answer(inside(value, path.get(words..)?)?);
             }

@@ -30,7 +30,7 @@ pub(super) struct Process {
     pub directory: Option<Vec<u8>>,
 }
 
-/// What is known between events.
+/// State that is kept between events.
 #[derive(Default)]
 pub(super) struct Events {
     threads: HashMap<i32, ThreadInfo>,
@@ -82,10 +82,7 @@ impl Events {
     /// Takes the environment of a trace.
     pub fn environment(&mut self, all: &HashMap<String, String>) {
         let text = |name: &str| all.get(name).cloned().unwrap_or_default();
-        for (to, name) in [
-            (&mut self.host, "hostname"),
-            (&mut self.machine, "machine"),
-        ] {
+        for (to, name) in [(&mut self.host, "hostname"), (&mut self.machine, "machine")] {
             if to.is_empty() {
                 *to = text(name);
             }
@@ -160,7 +157,11 @@ impl Events {
                 let path = text("filename").filter(|path| !path.is_empty());
                 if let (Some(pid), Some(fd), Some(path)) = (small("pid"), small("fd"), path) {
                     let slot = Slot::new(path, read.ns, builder);
-                    self.processes.entry(pid).or_default().slots.insert(fd, slot);
+                    self.processes
+                        .entry(pid)
+                        .or_default()
+                        .slots
+                        .insert(fd, slot);
                 }
             }
             "lttng_statedump_block_device" => {
@@ -187,7 +188,7 @@ impl Events {
         own.or_else(|| self.threads.get(&tid)?.pid)
     }
 
-    /// What became known of a thread.
+    /// Keeps a fact of a thread.
     fn thread(&mut self, tid: i32, pid: Option<i32>, comm: Option<Vec<u8>>, ns: i64) {
         let info = self.threads.entry(tid).or_insert_with(|| ThreadInfo {
             tid,
@@ -236,13 +237,13 @@ impl Events {
             return Ok(());
         };
         // An entry whose exit was lost, and an exit whose entry was.
-        let of_other = read
-            .name
-            .split_once("syscall_exit_")
-            .is_some_and(|(_, event)| match entered.traced {
-                Some(traced) => lttng::by_event(event).is_none_or(|t| t.event != traced.event),
-                None => lttng::by_event(event).is_some(),
-            });
+        let of_other =
+            read.name
+                .split_once("syscall_exit_")
+                .is_some_and(|(_, event)| match entered.traced {
+                    Some(traced) => lttng::by_event(event).is_none_or(|t| t.event != traced.event),
+                    None => lttng::by_event(event).is_some(),
+                });
         if of_other {
             self.headless += 1;
             return self.abandon(tid, &entered, read.ns, builder);

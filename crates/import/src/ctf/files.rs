@@ -49,6 +49,9 @@ pub(crate) fn size(dir: &Path) -> u64 {
 
 /// Every trace in `dir` and below.
 pub(super) fn find(dir: &Path) -> Result<Vec<Trace>, ImportError> {
+    if !dir.is_dir() {
+        return Err(not(dir, "it is no directory"));
+    }
     let mut traces = Vec::new();
     let mut streams = 0;
     let mut left = vec![(dir.to_path_buf(), 0)];
@@ -66,7 +69,10 @@ pub(super) fn find(dir: &Path) -> Result<Vec<Trace>, ImportError> {
     }
     match traces.is_empty() {
         false => Ok(traces),
-        true => Err(not(dir, "neither it nor a directory in it has a file named metadata")),
+        true => Err(not(
+            dir,
+            "neither it nor a directory in it has a file named metadata",
+        )),
     }
 }
 
@@ -107,7 +113,10 @@ fn open(dir: &Path, files: &[PathBuf], streams: &mut usize) -> Result<Trace, Imp
         }
         *streams += 1;
         if *streams > MAX_STREAMS {
-            return Err(not(dir, "it has more than 1,000 streams; import a part of them"));
+            return Err(not(
+                dir,
+                "it has more than 1,000 streams; import a part of them",
+            ));
         }
         let bits = open_regular(path).and_then(Bits::new);
         let bits = bits.map_err(ImportError::io("open", path))?;

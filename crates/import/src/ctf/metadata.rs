@@ -225,7 +225,10 @@ impl Parser {
                     p.declaration()?;
                     continue;
                 }
-                if ["struct", "variant", "enum"].iter().any(|word| p.is_name(word)) {
+                if ["struct", "variant", "enum"]
+                    .iter()
+                    .any(|word| p.is_name(word))
+                {
                     p.declaration()?;
                     continue;
                 }
@@ -312,7 +315,11 @@ impl Parser {
             }
             "clock" => {
                 let name = text("name").ok_or("a clock without a name")?;
-                let long = |name| number(name).and_then(|n| i64::try_from(n).ok()).unwrap_or(0);
+                let long = |name| {
+                    number(name)
+                        .and_then(|n| i64::try_from(n).ok())
+                        .unwrap_or(0)
+                };
                 let clock = Clock {
                     frequency: unsigned("freq").unwrap_or(1_000_000_000).max(1),
                     offset_s: long("offset_s"),
@@ -427,7 +434,7 @@ impl Parser {
             return Err(format!("an integer of {} bits", int.bits));
         }
         if int.align == 0 {
-            int.align = if int.bits % 8 == 0 { 8 } else { 1 };
+            int.align = if int.bits.is_multiple_of(8) { 8 } else { 1 };
         }
         Ok(int)
     }
@@ -449,7 +456,7 @@ impl Parser {
         if bits != 32 && bits != 64 {
             return Err(format!("a floating-point number of {bits} bits"));
         }
-        if align == 1 && bits % 8 == 0 {
+        if align == 1 && bits.is_multiple_of(8) {
             align = 8;
         }
         Ok(Rc::new(Type::Float {
@@ -687,7 +694,13 @@ fn within(nesting: u32) -> Parsed<u32> {
 }
 
 fn nesting(fields: &[Field]) -> Parsed<u32> {
-    within(fields.iter().map(|field| field.of.nesting() + 1).max().unwrap_or(1))
+    within(
+        fields
+            .iter()
+            .map(|field| field.of.nesting() + 1)
+            .max()
+            .unwrap_or(1),
+    )
 }
 
 fn alignment(bits: i128) -> Parsed<u64> {

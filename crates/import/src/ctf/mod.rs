@@ -115,7 +115,9 @@ pub(crate) fn read(
         }
         if let Some(defect) = file.defect {
             let name = shown(file.path.as_os_str().as_encoded_bytes());
-            defects.push(format!("{name}: {defect}: the rest of this stream was not read"));
+            defects.push(format!(
+                "{name}: {defect}: the rest of this stream was not read"
+            ));
         }
     }
     progress(streams.iter().map(StreamFile::done).sum());

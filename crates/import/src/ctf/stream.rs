@@ -134,7 +134,9 @@ impl StreamFile {
             None => metadata.streams.keys().min().copied().unwrap_or(0),
         };
         let class = metadata.streams.get(&stream);
-        let class = class.ok_or(Failure::Damaged("a packet of a stream without a declaration"))?;
+        let class = class.ok_or(Failure::Damaged(
+            "a packet of a stream without a declaration",
+        ))?;
         let roots = [("trace.packet.header", &header)];
         let mut decoder = Decoder::new(&mut self.bits, at, whole, little, &roots);
         let context = optional(&mut decoder, class.packet_context.as_deref())?;
@@ -204,7 +206,9 @@ impl StreamFile {
 
     fn event(&mut self, metadata: &Metadata, packet: &Packet) -> Result<Read, Failure> {
         let class = metadata.streams.get(&packet.stream);
-        let class = class.ok_or(Failure::Damaged("a packet of a stream without a declaration"))?;
+        let class = class.ok_or(Failure::Damaged(
+            "a packet of a stream without a declaration",
+        ))?;
         let before = self.at;
         let place = (packet.start, packet.content_end);
         let little = metadata.little_endian;

@@ -86,7 +86,7 @@ impl Type {
             Type::Float { align, .. } | Type::Struct { align, .. } => *align,
             Type::Text => 8,
             Type::Array { of, .. } | Type::Sequence { of, .. } => of.align(),
-            // That of the option.
+            // The option's.
             Type::Variant { .. } => 1,
         }
     }

@@ -14,7 +14,7 @@ use crate::disk::owner::{Access, Share};
 /// How many names are tried.
 const TRIES: u32 = 100;
 
-/// A directory that takes its name when it is whole. Until then it has another name beside it. It
+/// A directory that takes its name when it is whole. Until then it has a temporary name. It
 /// and its files are for their owner alone; under sudo they belong to the user who called that.
 #[derive(Debug)]
 pub struct NewDir {
