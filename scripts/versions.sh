@@ -111,6 +111,8 @@ command pg_ctlcluster         postgresql
 command nginx                 nginx-light nginx
 command ab                    apache2-utils
 command curl                  curl
+command babeltrace2           babeltrace2
+python  bt2                   python3-bt2
 command ssh                   openssh-client
 command sshd                  openssh-server
 command prometheus            prometheus

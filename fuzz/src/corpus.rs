@@ -48,6 +48,16 @@ const STRACE: &str = r#"7 1700000000.000001 openat(AT_FDCWD</>, "/a\n", O_RDWR|O
 const DIO: &str = r#"{"system_call_name":"read","call_timestamp":5,"execution_time":1,"pid":7,"tid":7,"return_value":-1,"error_message":"EBADF","cpu":1,"args":{"file_descriptor":3,"offset":4,"bytes_requested":9},"file_tag":"1|2|3","fdata":{"file_path":"/a","file_type":"Regular file"}}
 "#;
 
+/// The description of a trace in CTF.
+const CTF: &str = r#"trace { major = 1; minor = 8; byte_order = le; };
+env { hostname = "h"; };
+clock { name = c; freq = 1000000000; offset_s = 5; };
+typealias integer { size = 8; map = clock.c.value; } := time_t;
+stream { id = 0; event.header := struct { enum : integer { size = 8; } { a = 0 ... 200, b } id; time_t t; }; };
+event { name = "sys_read"; id = 32; fields := struct { integer { size = 8; } fd; string count; }; };
+event { name = "exit_syscall"; id = 10; fields := struct { integer { size = 3; align = 1; signed = 1; } ret; }; };
+"#;
+
 /// Makes the corpus in `dir` unless it is there. It appears whole or not at all.
 pub fn make(dir: &Path) {
     if dir.exists() {
@@ -67,6 +77,7 @@ pub fn make(dir: &Path) {
     fs::write(new.path().join("captures/made"), made()).expect("capture");
     fs::write(new.path().join("logs/strace"), STRACE).expect("log");
     fs::write(new.path().join("logs/dio"), DIO.repeat(3)).expect("log");
+    fs::write(new.path().join("logs/ctf"), CTF).expect("log");
     // A session that needs no privilege, from the capture that was made.
     run([
         "replay".into(),

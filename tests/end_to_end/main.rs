@@ -16,6 +16,7 @@ mod command;
 mod content;
 mod counters;
 mod critical_path;
+mod ctf;
 mod damage;
 mod databases;
 mod detail;

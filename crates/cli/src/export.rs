@@ -6,10 +6,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use fathom_export::{Format, Outcome, Selection, Text, export, parse_time};
+use fathom_export::{Format, Outcome, Selection, Text, TraceFiles, export, export_ctf, parse_time};
 use fathom_query::{Db, Limits};
 use fathom_redact::Scratch;
-use fathom_session::{NewFile, Session, is_ours};
+use fathom_session::{NewDir, NewFile, Session, is_ours};
 
 use crate::analysis;
 use crate::args::ExportArgs;
@@ -38,6 +38,15 @@ pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
         condition: args.condition.clone(),
     };
     let outcome = match &args.output {
+        path if args.format.is_directory() => {
+            let path = path.as_deref().ok_or_else(|| {
+                Failure::input(anyhow!(
+                    "--format {} is a directory of files: name the directory to make with -o",
+                    args.format.name()
+                ))
+            })?;
+            to_directory(&db, &session, &selection, path)?
+        }
         Some(path) => {
             let text = Text {
                 terminal: false,
@@ -148,6 +157,37 @@ fn to_file(
     let (new, file) = NewFile::begin(path).map_err(input)?;
     let outcome = write(db, session, format, selection, text, file).map_err(Failure::input)?;
     new.finish().map_err(input)?;
+    Ok(outcome)
+}
+
+/// The files of a trace, in a directory that takes its name once it is whole.
+struct Files(NewDir);
+
+impl TraceFiles for Files {
+    fn append(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.0.append(name, bytes)
+    }
+}
+
+fn to_directory(
+    db: &Db,
+    session: &Session,
+    selection: &Selection,
+    path: &Path,
+) -> Result<Outcome, Failure> {
+    let failed = |error: io::Error| {
+        let error = match error.kind() {
+            io::ErrorKind::AlreadyExists => anyhow!("it exists; choose another name, or remove it"),
+            _ => error.into(),
+        };
+        Failure::input(error.context(format!("cannot write {}", path.display())))
+    };
+    let mut files = Files(NewDir::begin(path).map_err(failed)?);
+    let bar = Bar::new("exporting", Unit::Rows);
+    let mut progress = |done, total| bar.set(done, total);
+    let outcome = export_ctf(db, session.meta(), selection, &mut files, &mut progress);
+    let outcome = outcome.map_err(Failure::input)?;
+    files.0.finish().map_err(failed)?;
     Ok(outcome)
 }
 

@@ -45,6 +45,7 @@ mod text;
 mod vocab;
 
 use fathom_model::batch::NULL_I64;
+use fathom_model::syscalls::Syscall;
 
 pub use calls::content::ContentCounts;
 pub use enricher::{EnrichOptions, Enricher, MAX_FILE_BYTES};
@@ -54,6 +55,17 @@ pub use spans::SpanCounts;
 /// only a number.
 pub fn fcntl_result(command: &str, value: u64) -> Option<String> {
     vocab::fcntl_result(command, value)
+}
+
+/// The number of argument `name` of `call` that a recording has as `text`; `None` if the text does not
+/// say it exactly. `kind` is the argument's ([`fathom_model::syscalls::Arg::Value`]).
+pub fn number_of(call: &Syscall, name: &str, kind: &str, text: &str) -> Option<u64> {
+    vocab::number(call, name, kind, text)
+}
+
+/// The text that a recording has for number `value` of argument `name` of `call`.
+pub fn text_of(call: &Syscall, name: &str, kind: &str, value: u64) -> Option<String> {
+    vocab::words(call, name, kind, value)
 }
 
 /// A process, thread or processor as a column holds it: the kernel's ids are

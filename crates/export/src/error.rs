@@ -29,6 +29,9 @@ pub enum ExportError {
     /// The format is the page, which its server makes.
     #[error("the page is made by its server")]
     Page,
+    /// The format is a directory of files, which [`crate::export_ctf`] writes.
+    #[error("the format is a directory of files")]
+    Directory,
     /// The output could not be written.
     #[error("cannot write the export: {0}")]
     Output(#[from] io::Error),

@@ -12,6 +12,7 @@
 
 mod args;
 mod chrome;
+mod ctf;
 mod dio;
 mod error;
 mod iolog;
@@ -34,6 +35,7 @@ use fathom_model::choice::format_named;
 use fathom_model::meta::SessionMeta;
 use fathom_query::{Db, output};
 
+pub use ctf::{TraceFiles, export_ctf};
 pub use error::{ExportError, Result};
 pub use source::Selection;
 pub use time::parse as parse_time;
@@ -59,6 +61,8 @@ enum Make {
     Spans,
     /// Sums of time by stack.
     Profile(profile::Kind),
+    /// A directory of files ([`export_ctf`]).
+    Directory,
     /// The page's server, which knows what the page asks: not this crate.
     Page,
 }
@@ -99,6 +103,12 @@ impl Format {
             what: "DIO's JSON documents, one per line",
             binary: false,
             make: Make::Exporter(|e| Ok(Box::new(dio::Dio::new(e.db, e.meta)?))),
+        },
+        Format {
+            name: "ctf",
+            what: "a directory: a trace in CTF 1.8 with the events of LTTng's kernel tracer",
+            binary: true,
+            make: Make::Directory,
         },
         Format {
             name: "iolog",
@@ -175,6 +185,11 @@ impl Format {
     /// Whether the page's server makes it (`fathom_server::shared_page`), and not [`export`].
     pub fn is_page(self) -> bool {
         matches!(self.make, Make::Page)
+    }
+
+    /// Whether the output is a directory, which [`export_ctf`] writes, and not [`export`].
+    pub fn is_directory(self) -> bool {
+        matches!(self.make, Make::Directory)
     }
 
     /// Whether the output is no text: nothing for a terminal.
@@ -262,6 +277,7 @@ pub fn export(
         Make::Spans => return otlp::write(db, meta, selection, out, progress),
         Make::Profile(kind) => return profile::write(db, meta, kind, selection, out, progress),
         Make::Page => return Err(ExportError::Page),
+        Make::Directory => return Err(ExportError::Directory),
     };
     let source = SessionRows::new(db, selection, exporter.tables())?;
     let total = source.total();

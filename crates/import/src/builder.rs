@@ -4,6 +4,7 @@ use fathom_model::layers::{Layer, LayerSet};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use fathom_model::abi::HIST_BUCKETS;
 use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::errno;
@@ -12,8 +13,8 @@ use fathom_model::meta::{
 };
 use fathom_model::syscalls::Syscall;
 use fathom_model::tables::{
-    FilePathRow, FilePathRows, FileRow, FileRows, ProcessRow, ProcessRows, SCHEMA_VERSION,
-    SyscallRow, SyscallRows,
+    BlockRow, BlockRows, FilePathRow, FilePathRows, FileRow, FileRows, LossRow, LossRows,
+    ProcessRow, ProcessRows, SCHEMA_VERSION, SyscallRow, SyscallRows,
 };
 use fathom_model::{StrId, StringTable};
 use fathom_session::SessionWriter;
@@ -55,6 +56,22 @@ pub(crate) struct Call {
     pub content_bytes: Option<i64>,
 }
 
+/// A block request of a log.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BlockRequest {
+    pub device: Vec<u8>,
+    pub sector: Option<i64>,
+    pub bytes: i64,
+    pub op: &'static str,
+    pub flags: String,
+    /// The block layer's status.
+    pub status: Option<i32>,
+    pub inserted_at_ns: Option<i64>,
+    pub issued_at_ns: Option<i64>,
+    pub completed_at_ns: Option<i64>,
+    pub cpu: Option<i32>,
+}
+
 /// Known properties of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileInfo {
@@ -94,6 +111,12 @@ pub(crate) struct Builder {
     next_file: i64,
     paths: FilePathRows,
     path_strings: StringTable,
+    blocks: BlockRows,
+    block_strings: StringTable,
+    block_id: i64,
+    losses: LossRows,
+    loss_strings: StringTable,
+    lost: u64,
 }
 
 impl Builder {
@@ -111,6 +134,12 @@ impl Builder {
             next_file: 1,
             paths: FilePathRows::default(),
             path_strings: StringTable::new(),
+            blocks: BlockRows::default(),
+            block_strings: StringTable::new(),
+            block_id: 0,
+            losses: LossRows::default(),
+            loss_strings: StringTable::new(),
+            lost: 0,
         }
     }
 
@@ -163,6 +192,77 @@ impl Builder {
         });
         if self.calls.len() >= BATCH_ROWS || self.strings.bytes() >= BATCH_BYTES {
             self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Adds a block request.
+    pub fn block(&mut self, request: &BlockRequest) -> Result<(), ImportError> {
+        self.block_id += 1;
+        let times = [
+            request.inserted_at_ns,
+            request.issued_at_ns,
+            request.completed_at_ns,
+        ];
+        let ts_ns = times.into_iter().flatten().min().unwrap_or(0);
+        let end = request.completed_at_ns;
+        self.seen(ts_ns);
+        self.seen(end.unwrap_or(ts_ns));
+        let strings = &mut self.block_strings;
+        self.blocks.push(BlockRow {
+            block_id: self.block_id,
+            ts_ns,
+            dur_ns: end.map_or(NULL_I64, |end| end.saturating_sub(ts_ns)),
+            device: strings.intern(escape_invalid_utf8(&request.device).as_bytes()),
+            sector: request.sector.unwrap_or(NULL_I64),
+            bytes: request.bytes,
+            op: strings.intern(request.op.as_bytes()),
+            flags: match request.flags.is_empty() {
+                true => StrId::NULL,
+                false => strings.intern(request.flags.as_bytes()),
+            },
+            error: request.status.filter(|_| end.is_some()).unwrap_or(NULL_I32),
+            inserted_at_ns: request.inserted_at_ns.unwrap_or(NULL_I64),
+            issued_at_ns: request.issued_at_ns.unwrap_or(NULL_I64),
+            completed_at_ns: end.unwrap_or(NULL_I64),
+            cpu: request.cpu.unwrap_or(NULL_I32),
+            ..BlockRow::default()
+        });
+        if self.blocks.len() >= BATCH_ROWS {
+            self.flush_blocks()?;
+        }
+        Ok(())
+    }
+
+    /// Whether there are block requests.
+    pub fn has_blocks(&self) -> bool {
+        self.block_id > 0
+    }
+
+    /// Adds events that the tracer had no room for.
+    pub fn lost(&mut self, count: u64, cpu: Option<i32>, first_at_ns: i64, last_at_ns: i64) {
+        self.lost = self.lost.saturating_add(count);
+        let strings = &mut self.loss_strings;
+        self.losses.push(LossRow {
+            stage: strings.intern(b"ring"),
+            cpu: cpu.unwrap_or(-1),
+            syscall: strings.intern(b"unknown"),
+            layer: strings.intern(Layer::Syscall.name().as_bytes()),
+            count: i64::try_from(count).unwrap_or(i64::MAX),
+            first_at_ns,
+            last_at_ns,
+            pid: -1,
+            file_id: -1,
+            hist: vec![0; HIST_BUCKETS as usize],
+            ..LossRow::default()
+        });
+    }
+
+    fn flush_blocks(&mut self) -> Result<(), ImportError> {
+        if !self.blocks.is_empty() {
+            let rows = std::mem::take(&mut self.blocks);
+            let strings = std::mem::take(&mut self.block_strings);
+            self.writer.append(rows.into_batch(strings))?;
         }
         Ok(())
     }
@@ -338,6 +438,12 @@ impl Builder {
     /// Closes the session; returns its calls.
     pub fn finish(mut self, mut meta: SessionMeta) -> Result<u64, ImportError> {
         self.flush()?;
+        self.flush_blocks()?;
+        if !self.losses.is_empty() {
+            let rows = std::mem::take(&mut self.losses);
+            let strings = std::mem::take(&mut self.loss_strings);
+            self.writer.append(rows.into_batch(strings))?;
+        }
         // Column ts_ns has the wall clock.
         let start = self.first_at_ns.unwrap_or(0);
         let end = self.last_at_ns.max(start);
@@ -349,7 +455,9 @@ impl Builder {
             wall_error_ns: None,
         };
         let calls = u64::try_from(self.rid).unwrap_or(0);
-        meta.totals.seen = calls;
+        meta.totals.seen = calls.saturating_add(self.lost);
+        meta.totals.lost = self.lost;
+        meta.totals.layers.block = u64::try_from(self.block_id).unwrap_or(0);
         self.writer.finish(meta)?;
         Ok(calls)
     }

@@ -66,6 +66,17 @@ pub enum ImportError {
     /// There is no call in the log.
     #[error("{} contains no call that fathom records", .0.display())]
     NoCalls(PathBuf),
+    /// A directory without a trace that can be read.
+    #[error(
+        "{} contains no trace in CTF 1.8: {reason}; give the directory of a trace, or the one that \
+         lttng create made",
+        path.display()
+    )]
+    NotCtf {
+        path: PathBuf,
+        /// The defect, escaped.
+        reason: String,
+    },
     /// The session could not be written.
     #[error(transparent)]
     Session(#[from] SessionError),

@@ -13,6 +13,7 @@
 
 mod builder;
 mod counts;
+mod ctf;
 mod dio;
 mod error;
 mod otlp;
@@ -66,6 +67,17 @@ impl Format {
             log: "JSON of DIO",
             looks_like: dio::looks_like,
             survey: |_| Ok(Box::new(dio::read)),
+        },
+        Format {
+            name: "ctf",
+            log: "a directory with a trace of LTTng's kernel tracer",
+            looks_like: |_| false,
+            survey: |files| {
+                let traces = ctf::survey(files)?;
+                Ok(Box::new(move |_, builder, meta, progress| {
+                    ctf::read(traces, builder, meta, progress)
+                }))
+            },
         },
     ];
 
@@ -135,7 +147,10 @@ pub fn import(
     let mut total = 0;
     for file in &files {
         let info = std::fs::metadata(file).map_err(ImportError::io("read", file))?;
-        total += info.len();
+        total += match info.is_dir() {
+            true => ctf::size(file),
+            false => info.len(),
+        };
     }
     let read = (format.survey)(&files)?;
     let mut meta = builder::meta(format, &files);
@@ -192,6 +207,11 @@ fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>, ImportError> {
 }
 
 fn detect(file: &Path) -> Result<Format, ImportError> {
+    if file.is_dir() {
+        return "ctf"
+            .parse()
+            .map_err(|_| ImportError::Unknown(file.to_owned()));
+    }
     let open = File::open(file).map_err(ImportError::io("open", file))?;
     let mut head = Vec::new();
     open.take(HEAD_BYTES)

@@ -26,7 +26,7 @@ fn imported(text: &[u8], format: Format) -> Option<fathom_import::Outcome> {
         &mut |_, _| {},
     ) {
         Ok(outcome) => Some(outcome),
-        Err(ImportError::NoTimes(_)) => None,
+        Err(ImportError::NoTimes(_) | ImportError::NotCtf { .. }) => None,
         Err(e) => panic!("{e}"),
     }
 }

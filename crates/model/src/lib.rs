@@ -18,6 +18,7 @@ pub mod ids;
 pub mod kind;
 pub mod layers;
 pub mod library;
+pub mod lttng;
 pub mod meta;
 pub mod perf_counters;
 pub mod protocols;

@@ -41,6 +41,7 @@ mod write;
 mod writer;
 
 pub use disk::dir::{create_private, open_regular};
+pub use disk::new_dir::NewDir;
 pub use disk::new_file::NewFile;
 pub use disk::owner::{Share, is_ours};
 pub use disk::trusted::{

@@ -1,4 +1,4 @@
-//! Logs of strace and DIO for import.
+//! Logs of strace and DIO, and descriptions of traces in CTF, for import.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::{corpus, mutate};
 /// Bytes of a log that a case starts from.
 const BYTES: usize = 16 << 10;
 
-/// Logs of both formats.
+/// Logs of all formats.
 pub struct Logs {
     seeds: Vec<(Format, Vec<u8>)>,
     input: Vec<u8>,
@@ -58,7 +58,14 @@ impl Target for Logs {
         let format = *Format::ALL.get(rng.usize(..32)).unwrap_or(&format);
         let dir = super::scratch();
         let (log, session) = (dir.path().join("log"), dir.path().join("s.fathom"));
-        fs::write(&log, &self.input).expect("the log");
+        if format.name() == "ctf" {
+            // The description and a stream that may be none.
+            fs::create_dir(&log).expect("the trace");
+            fs::write(log.join("metadata"), &self.input).expect("the trace");
+            fs::write(log.join("stream"), &self.input).expect("the trace");
+        } else {
+            fs::write(&log, &self.input).expect("the log");
+        }
         let made = match import(
             &[log],
             Some(format),
@@ -67,7 +74,9 @@ impl Target for Logs {
             &mut |_, _| {},
         ) {
             Ok(made) => made,
-            Err(ImportError::NoTimes(_) | ImportError::NoCalls(_)) => return Ok(()),
+            Err(ImportError::NoTimes(_) | ImportError::NoCalls(_) | ImportError::NotCtf { .. }) => {
+                return Ok(());
+            }
             Err(e) => return Err(format!("not imported: {e}")),
         };
         // A line is a call or two (the beginning of one and another's end), one that fathom does

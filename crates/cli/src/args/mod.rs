@@ -149,7 +149,7 @@ pub enum Action {
     /// Serve sessions to language-model clients over the Model Context Protocol (stdio), read-only
     #[cfg(feature = "analysis")]
     Mcp(McpArgs),
-    /// Make a session from a log of strace or DIO, or add spans of an application to a session
+    /// Make a session from a log of strace or DIO or a trace of LTTng, or add spans of an application to a session
     Import(ImportArgs),
     /// Show current storage I/O by file, process, thread, call, layer, or device in the terminal;
     /// store nothing
@@ -579,7 +579,7 @@ pub struct ExportArgs {
     /// The format
     #[arg(long, value_name = "FORMAT")]
     pub format: fathom_export::Format,
-    /// File to write [default: standard output]
+    /// File to write [default: standard output]; with ctf, the directory to make
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Only events that started at TIME or later
@@ -603,9 +603,10 @@ pub struct ExportArgs {
 /// Options of `import`.
 #[derive(Debug, Args)]
 #[command(after_help = "Record the log with: strace -f -ttt -T -y -o LOG COMMAND
-For logs of strace -ff -o LOG, give LOG: fathom reads LOG.PID of every thread.")]
+For logs of strace -ff -o LOG, give LOG: fathom reads LOG.PID of every thread.
+For a trace of LTTng's kernel tracer, give its directory.")]
 pub struct ImportArgs {
-    /// The log, the logs that strace -ff wrote, or the files of spans
+    /// The log, the logs that strace -ff wrote, the directory of a trace, or the files of spans
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Add the spans of OpenTelemetry (OTLP as JSON, JSON lines, or protobuf) in the files to this

@@ -6,12 +6,15 @@ mod ioctl;
 mod network;
 mod system;
 mod tables;
+mod words;
 
 use std::fmt::Write as _;
 
 use tables::Names;
 
 pub(crate) use network::{futex_waits, write_of, write_poll_events};
+
+pub(crate) use words::{number, words};
 
 pub(crate) use fcntl::{
     result as fcntl_result, signal as write_signal, write_argument as write_fcntl_argument,
