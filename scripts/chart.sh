@@ -26,7 +26,7 @@ render_chart() { helm template fathom "$chart" --namespace fathom --kube-version
 
 # check_chart: by helm, and each result against the schemas of Kubernetes.
 check_chart() {
-	local work python=.deps/python/bin/python3
+	local work
 	if ! use_helm; then
 		note "the chart is not rendered: helm is not installed, and there is no Go to build it"
 	else
@@ -48,6 +48,7 @@ check_chart() {
 }
 
 check_manifests() {
+	local python=.deps/python/bin/python3
 	if ! "$python" -c 'import kubernetes_validate' 2>/dev/null; then
 		note "manifests are not validated: ./do setup test installs the validator"
 		return

@@ -82,6 +82,28 @@ pack_all() {
 	if have rpmbuild; then make_rpm "$1/system" "$2"; else note "no RPM: rpmbuild is not installed"; fi
 }
 
+# check_packing: the part of the above that takes seconds, with programs that are there already.
+check_packing() (
+	local dist_machine version name release_time work
+	release_facts
+	mkdir -p dist
+	work=$(mktemp -d dist/.test.XXXXXX)
+	trap 'rm -rf -- "$work"' EXIT
+	mkdir -p "$work/record" "$work/out"
+	strip --strip-debug -o "$work/record/fathom" target/record-only/fathom || exit
+	licences "$work/record"
+	bill full >"$work/out/full.cdx.json" || exit
+	bill record >"$work/out/record.cdx.json" || exit
+	cp -- "$work/out/record.cdx.json" "$work/record/sbom.cdx.json"
+	make_image "$work/record" "$work/out/first.tar" || exit
+	make_image "$work/record" "$work/out/again.tar" || exit
+	cmp "$work/out/first.tar" "$work/out/again.tar" || exit
+	make_chart "$work/out"
+	check_image "$work/out/first.tar"
+	check_manifests "$manifest"
+	check_bills "$work/out"
+)
+
 # check_dist DIR: what can be checked on this machine; the rest is named.
 check_dist() {
 	local release

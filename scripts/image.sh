@@ -9,7 +9,7 @@ make_image() {
 	install -d "$work/usr/share/doc/fathom" "$work/etc/fathom" "$work/proc" "$work/sys" "$work/var/lib/fathom"
 	install -d -m 1777 "$work/tmp"
 	install -m 644 "$1"/LICENSE-* "$1/sbom.cdx.json" "$work/usr/share/doc/fathom/"
-	/usr/bin/python3 scripts/dist/oci.py "$work" "$version" "$dist_machine" "$release_time" "$2"
+	/usr/bin/python3 scripts/dist/oci.py "$work" "$version" "$dist_machine" "$release_time" "$2" || return
 	rm -rf -- "$work"
 }
 
@@ -35,7 +35,7 @@ unpack_image() {
 	if ! skopeo copy -q --insecure-policy "oci-archive:$file" "oci:$dir/layout:$version" ||
 		! skopeo inspect "oci:$dir/layout:$version" >/dev/null ||
 		! umoci unpack "$@" --image "$dir/layout:$version" "$dir/bundle" >/dev/null 2>"$dir/umoci.log"; then
-		cat "$dir/umoci.log" >&2
+		cat "$dir/umoci.log" >&2 2>/dev/null || true
 		die 1 "the container image is not valid"
 	fi
 }
@@ -44,8 +44,8 @@ unpack_image() {
 # capabilities and mounts of the Helm chart.
 run_image() {
 	local work
-	if ! is_root || ! have skopeo || ! have umoci || ! have crun; then
-		note "the container is not run: that needs root, skopeo, umoci, and crun"
+	if ! is_root || ! have skopeo || ! have umoci || ! have runc; then
+		note "the container is not run: that needs root, skopeo, umoci, and runc"
 		return
 	fi
 	work=$(mktemp -d "$PWD/dist/.run.XXXXXX")
@@ -58,7 +58,7 @@ run_image() {
 		dd if=/dev/zero of="$work/written-outside" bs=64k count=16 conv=fsync status=none
 		sleep 0.5
 	done) &
-	crun --cgroup-manager=disabled run -b "$work/bundle" "fathom-dist-$$" >"$work/log" 2>&1 </dev/null || {
+	runc run -b "$work/bundle" "fathom-dist-$$" >"$work/log" 2>&1 </dev/null || {
 		cat "$work/log" >&2
 		die 1 "the container does not record"
 	}

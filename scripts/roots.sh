@@ -29,7 +29,7 @@ use_program='
 	grep -q "dd if=/dev/zero" /tmp/report
 	fathom ui run.fathom --no-open --listen 127.0.0.1:0 >/tmp/url &
 	page=$!
-	for _ in 1 2 3 4 5 6 7 8 9 10; do [ -s /tmp/url ] || sleep 0.5; done
+	for _ in $(seq 120); do [ -s /tmp/url ] || sleep 0.5; done
 	url=$(head -n 1 /tmp/url) address=${url#http://} token=${url##*token=}
 	address=${address%%/*}
 	exec 3<>"/dev/tcp/${address%:*}/${address#*:}"

@@ -10,11 +10,19 @@ import re
 import sys
 from pathlib import Path
 
+# Numbers of capabilities in linux/capability.h.
+NUMBERS = {
+    "DAC_READ_SEARCH": 2, "SYS_PTRACE": 19, "SYS_ADMIN": 21, "SYS_RESOURCE": 24, "PERFMON": 38, "BPF": 39,
+}
+
 
 def main():
     config_path, state, values, command = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), sys.argv[4:]
     listed = re.search(r"^capabilities: \[(.*)\]$", values.read_text(encoding="utf-8"), re.M)[1]
-    capabilities = ["CAP_" + name.strip() for name in listed.split(",")]
+    # A virtual machine or container may lack some of them.
+    bounding = int(re.search(r"^CapBnd:\s*(\w+)$", Path("/proc/self/status").read_text(), re.M)[1], 16)
+    names = [name.strip() for name in listed.split(",")]
+    capabilities = ["CAP_" + name for name in names if bounding >> NUMBERS[name] & 1]
     config = json.loads(config_path.read_text(encoding="utf-8"))
     process = config["process"]
     process["terminal"] = False

@@ -41,7 +41,7 @@ fn of_sessions() -> Vec<Described> {
         Described::new(
             "get /sessions/{id}",
             "Describe a session",
-            "What the list has, and times, tables with rows, layers (whether each was recorded, and why not), losses, options, and views.",
+            "The members of the list, and times, tables with rows, layers (whether each was recorded, and why not), losses, options, and views.",
         )
         .json::<crate::api::sessions::SessionDescription>(),
         Described::new(
@@ -107,8 +107,8 @@ fn of_calls() -> Vec<Described> {
              calls: calls, or visits with by=layer\n\
              errors: calls that returned an error\n\
              bytes: bytes that were moved\n\
-             bytes_read: of these, bytes that were read; null where the pyramid answers by thread, process, or file, which knows the sum only\n\
-             bytes_written: of these, bytes that were written; null as `bytes_read`\n\
+             bytes_read: the part that was read; null where the pyramid answers by thread, process, or file, which knows the sum only\n\
+             bytes_written: the part that was written; null as `bytes_read`\n\
              time_ns: sum of the durations\n\
              max_ns: the longest duration\n\
              busy_ns: with busy=1, time of calls within the bucket\n\
@@ -163,8 +163,8 @@ fn of_calls() -> Vec<Described> {
              errors: calls that returned an error\n\
              failures: errors that are no answers to a question; null where the pyramid answers\n\
              bytes: bytes that were moved\n\
-             bytes_read: of these, bytes that were read\n\
-             bytes_written: of these, bytes that were written\n\
+             bytes_read: the part that was read\n\
+             bytes_written: the part that was written\n\
              time_ns: sum of the durations\n\
              p50_ns: median duration\n\
              p99_ns: 99th percentile of the durations\n\
@@ -244,8 +244,8 @@ fn of_single_requests() -> Vec<Described> {
         Described::new(
             "get /sessions/{id}/requests/{rid}",
             "Read one request through all layers",
-            "Its row and the rows that belong to it in the other tables, with ten calls of the thread before and after it. What was ahead in the \
-             queue is determined for at most 16 block requests.",
+            "Its row and the rows that belong to it in the other tables, with ten calls of the thread before and after it. The requests ahead in the \
+             queue are determined for at most 16 block requests.",
         )
         .json::<m::RequestAnswer>(),
         Described::new(
@@ -285,7 +285,7 @@ fn of_the_layers_below() -> Vec<Described> {
              rid: visits: id of the request\n\
              visits: sums: visits\n\
              time_ns: sums: the layer's own time, which counts where the visit began\n\
-             max_ns: sums: that of the longest visit",
+             max_ns: sums: the longest visit",
         )),
         windowed(
             "get /sessions/{id}/states",
@@ -369,7 +369,7 @@ fn of_the_layers_below() -> Vec<Described> {
         )),
         windowed(
             "get /sessions/{id}/devices/{name}/at_once",
-            "Read whose requests a device had at once",
+            "Read the requests at once in a device by thread",
             "Mean of each bucket, by the thread that submitted.",
         )
         .answer(Answer::arrow::<m::DeviceMeta>(

@@ -18,7 +18,7 @@ const ARROW: &str = "application/vnd.apache.arrow.stream";
 
 type Typed = fn(&mut SchemaGenerator) -> Schema;
 
-/// What an address answers.
+/// The answer of an address.
 enum Answer {
     Json(Typed),
     /// Rows as a stream; its metadata, and its columns: lines of `name: meaning`.
@@ -92,8 +92,8 @@ impl Described {
     }
 }
 
-/// Refuses properties that a schema does not name; where schemas are combined, also those of the
-/// others are known.
+/// Refuses properties that a schema does not name; where schemas are combined, the
+/// properties of the others are known, too.
 fn close(schema: &mut Schema) {
     transform_subschemas(&mut close, schema);
     let Some(object) = schema.as_object_mut() else {
@@ -123,7 +123,7 @@ fn settings() -> SchemaSettings {
     })
 }
 
-/// What makes the schemas of a document.
+/// The generators of a document's schemas.
 struct Document {
     /// Of answers.
     sent: SchemaGenerator,
