@@ -42,7 +42,7 @@ usage: ./do COMMAND [ARGUMENTS]
   bench page [CALLS|SESSION] [--minutes N] [--turns N]
                    how fast the page is on a session of so many calls (10 million)
   docs             build the documentation site into target/site/html
-  dist             build release archives under dist/
+  dist             build and check archives, packages, and images under dist/
   fmt              format Rust, C and TypeScript sources
   lint             formatting and lints without the tests
   setup [WHAT]     only install what is missing: run (default), test or bench
@@ -100,6 +100,7 @@ main() {
 		[ "${1:-}" = kernels ] || no_arguments "$command" "$@"
 		setup test
 		. scripts/checks.sh
+		. scripts/dist.sh
 		. scripts/docs.sh
 		. scripts/fuzz.sh
 		. scripts/kernels.sh

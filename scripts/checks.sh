@@ -163,6 +163,7 @@ all_tests() {
 	check "build of the program that only records" build_record_only
 	check "build" build_all
 	check "eBPF programs for arm64 compile" check_bpf_elsewhere
+	check "packing" check_packing
 	check "recipes of CONTRIBUTING.md" /usr/bin/python3 scripts/recipes.py "${CARGO_TARGET_DIR:-target}" "$node"
 	check "documentation site, and its links" build_site
 	build_strace_programs

@@ -37,7 +37,7 @@ setup() {
 	mkdir -p .deps
 	stamp=.deps/ready-$what
 	key=$({
-		cat ./do scripts/*.sh "$python_wanted" Cargo.toml web/package-lock.json /etc/os-release 2>/dev/null
+		cat ./do scripts/*.sh "${python_wanted[@]}" Cargo.toml web/package-lock.json /etc/os-release 2>/dev/null
 		say "${FATHOM_DUCKDB_LIB:-}" "${CLANG:-}"
 	} | sha256sum)
 	if [ -f "$stamp" ] && [ "$(<"$stamp")" = "$key" ] &&

@@ -48,6 +48,7 @@ mod mcp_faults;
 mod media;
 mod mpi;
 mod names;
+mod openapi;
 mod other_user;
 mod ownership;
 mod page;

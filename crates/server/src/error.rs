@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// The error in the body of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct Problem {
     /// The event.
     pub what: String,
@@ -20,7 +20,7 @@ pub(crate) struct Problem {
 
 /// The body of an answer that is an error.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct ErrorAnswer {
     /// The error.
     pub error: Problem,
@@ -55,7 +55,7 @@ impl ApiError {
 
     /// A parameter that makes no sense.
     pub fn parameter(name: &str, what: impl Into<String>) -> Self {
-        let next = "docs/api.md describes the parameter";
+        let next = "docs/reference/openapi.json describes the parameter";
         Self::new(StatusCode::BAD_REQUEST, what, name, next)
     }
 

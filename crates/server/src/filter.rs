@@ -14,7 +14,7 @@ const MAX_TEXT: usize = 64 << 10;
 /// Which calls are meant: all members that are there must hold, of a list any.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 #[cfg_attr(test, ts(optional_fields))]
 pub(crate) struct Filter {
     /// Processes.
@@ -60,7 +60,7 @@ pub(crate) struct Filter {
 /// Errors that a filter asks for.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) enum Errors {
     /// Any, or none.
     Some(AnyOrNone),
@@ -71,7 +71,7 @@ pub(crate) enum Errors {
 /// Whether calls failed.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) enum AnyOrNone {
     /// They failed.
     Any,

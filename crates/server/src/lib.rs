@@ -1,7 +1,7 @@
 //! The page's server: HTTP over sessions, on this machine.
 //!
 //! [`Server::start`] serves a session, or a directory of sessions: the page, which is built
-//! into the program, and below `/api` what the page asks (docs/api.md). Everything that
+//! into the program, and below `/api` what the page asks (docs/reference/openapi.json). Everything that
 //! is asked needs the token that [`Server::url`] ends with (module `guard`).
 //!
 //! Queries run in a queue in separate threads, each on a connection to the session's database that
@@ -21,6 +21,8 @@ mod folder;
 mod job;
 mod library;
 mod lock;
+#[cfg(test)]
+mod openapi;
 mod page;
 mod selection;
 mod share;
@@ -220,7 +222,7 @@ fn listen(asked: Option<SocketAddr>) -> Result<TcpListener, ServerError> {
 fn routes(app: App, guard: Arc<Auth>) -> Router {
     let answers = api::routes(Arc::new(app));
     let share = Router::new()
-        .route("/share", post(share::share))
+        .route(share::ADDRESS, post(share::share))
         .with_state(answers.clone());
     let api = answers
         .merge(share)

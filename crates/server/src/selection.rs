@@ -14,10 +14,15 @@ const MAX_PIXELS: u32 = 16_384;
 
 /// Parameters that most addresses share.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct SelectionParams {
+    /// Begin of the window, nanoseconds since the start; by default the begin of the session.
     pub from: Option<f64>,
+    /// End of the window, which is not part of it; by default the end of the session.
     pub to: Option<f64>,
+    /// Number of buckets: the answer has between this number and twice as many.
     pub pixels: Option<u32>,
+    /// The filter, as JSON.
     pub f: Option<String>,
 }
 

@@ -13,7 +13,7 @@ use crate::view::Reader;
 
 /// Description of an answer.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct CacheMeta {
     pub bucket_ns: i64,
     pub from: i64,

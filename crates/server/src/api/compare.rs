@@ -16,8 +16,11 @@ const MOST: usize = 16;
 /// Which sessions: ids, separated by commas.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Sides {
+    /// Sessions of the first side: ids, separated by commas, at most 16.
     before: String,
+    /// Sessions of the second side.
     after: String,
 }
 

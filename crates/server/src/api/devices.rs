@@ -20,7 +20,7 @@ const WHO: usize = 10;
 
 /// A device.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct Device {
     pub name: String,
     /// Requests completed in the window, of all programs on the machine; with a filter, requests
@@ -48,7 +48,7 @@ pub(crate) struct Device {
 
 /// Threads of one name that submitted requests to a device.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct DeviceUser {
     pub comm: Option<String>,
     pub requests: f64,
@@ -59,7 +59,7 @@ pub(crate) struct DeviceUser {
 
 /// Description of a device over time.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct DeviceMeta {
     pub bucket_ns: i64,
     pub from: i64,
@@ -68,7 +68,10 @@ pub(crate) struct DeviceMeta {
 
 /// Parameters besides the window and the filter.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct DeviceParams {
+    /// With `comm`, rows per name of the thread that submitted.
+    #[cfg_attr(test, schemars(extend("enum" = ["none", "comm"])))]
     by: Option<String>,
 }
 

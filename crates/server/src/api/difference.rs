@@ -21,16 +21,21 @@ const MOST_READ: f64 = 5e6;
 /// The box: calls that began from `begin` to before `end` and took from `least` to before `most`
 /// nanoseconds.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct BoxParams {
+    /// Calls of the box begin here or later, nanoseconds since the start.
     begin: f64,
+    /// Calls of the box begin before this time.
     end: f64,
+    /// They take this long or longer, nanoseconds.
     least: f64,
+    /// They take less than this.
     most: f64,
 }
 
 /// How the calls in a box differ from the rest.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct DifferenceAnswer {
     /// Calls in the box, and all others of the window.
     pub inside: BoxSide,
@@ -43,7 +48,7 @@ pub(crate) struct DifferenceAnswer {
 
 /// Calls of one side.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct BoxSide {
     pub calls: f64,
     pub time_ns: f64,
@@ -52,7 +57,7 @@ pub(crate) struct BoxSide {
 
 /// Properties that distinguish calls.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct BoxDimension {
     /// syscall, file, thread, size, error or layer.
     pub name: String,
@@ -61,7 +66,7 @@ pub(crate) struct BoxDimension {
 
 /// A value, and its share of either side: of the calls, of the time with layers.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct BoxShare {
     /// As filters take it; null for calls without one.
     pub key: Option<String>,
@@ -73,7 +78,7 @@ pub(crate) struct BoxShare {
 
 /// A call in the box.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct LongCall {
     pub rid: f64,
     pub t: f64,

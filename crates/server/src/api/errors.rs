@@ -14,7 +14,7 @@ use crate::view::Reader;
 
 /// Description of an answer.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct ErrorsMeta {
     /// The window in whole buckets.
     pub from: i64,

@@ -22,16 +22,21 @@ const MOST_SKIPPED: u64 = 1_000_000;
 
 /// Parameters besides the window and the filter.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct EventsParams {
+    /// A column of table `syscalls`, with `-` before it for descending order; `ts_ns` by default.
     sort: Option<String>,
+    /// Rows to skip; at most a million when sorted by another column than `ts_ns`.
     offset: Option<u64>,
+    /// Rows of the answer; 200 by default, at most 10,000.
     limit: Option<u64>,
+    /// Columns of the answer, separated by commas; all by default.
     columns: Option<String>,
 }
 
 /// Description of an answer.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct EventsMeta {
     /// Rows that match.
     pub total: f64,

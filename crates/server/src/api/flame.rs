@@ -27,7 +27,7 @@ const BEFORE_NS: i64 = 5_000_000_000;
 
 /// Description of an answer.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct FlameMeta {
     /// The window.
     pub from: i64,

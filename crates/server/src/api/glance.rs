@@ -20,7 +20,7 @@ const MOST_DIAGNOSED: u64 = 1 << 21;
 
 /// A session at a glance.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct Glance {
     /// Width of the buckets, nanoseconds, and the beginning of the first one.
     pub bucket_ns: i64,
@@ -40,7 +40,7 @@ pub(crate) struct Glance {
 
 /// Calls of one purpose.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct PurposeLine {
     /// read, write, sync, metadata or other.
     pub purpose: String,
@@ -55,7 +55,7 @@ pub(crate) struct PurposeLine {
 
 /// A finding.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct Worst {
     #[cfg_attr(test, ts(type = "\"low\" | \"medium\" | \"high\""))]
     pub severity: Severity,

@@ -21,15 +21,21 @@ const MOST_LAYERS: usize = 100;
 
 /// Parameters besides the window and the filter.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct LayersParams {
+    /// `windows`: time of each layer by bucket. `requests`: one row per call and layer.
+    #[cfg_attr(test, schemars(extend("enum" = ["windows", "requests"])))]
     mode: Option<String>,
+    /// Calls of mode `requests`; 500 by default, at most 5,000.
     limit: Option<usize>,
+    /// With `-dur_ns`, mode `requests` has the longest calls, still in order of time.
+    #[cfg_attr(test, schemars(extend("enum" = ["ts_ns", "-dur_ns"])))]
     sort: Option<String>,
 }
 
 /// Description of an answer.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct LayersMeta {
     /// Kinds of rows.
     pub mode: LayersMode,
@@ -45,7 +51,7 @@ pub(crate) struct LayersMeta {
 /// The kind of the rows of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) enum LayersMode {
     /// Sums over time.
     Windows,

@@ -29,7 +29,7 @@ const ALIVE: Duration = Duration::from_millis(500);
 
 /// The current totals of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct LiveState {
     /// Just behind the beginning of the last call, nanoseconds since the start: a window of
     /// everything reaches to here.

@@ -38,7 +38,7 @@ const LEVELS: [&str; 7] = [
 
 /// Description of an answer.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct MachineMeta {
     /// Width of the buckets; 0 when each row is one of the table.
     pub bucket_ns: i64,

@@ -27,7 +27,7 @@ const MOST_THREADS: usize = 8;
 
 /// The devices and threads of the machine while a request was under way.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct Meanwhile {
     /// From the start of the request to its end.
     pub from: i64,
@@ -43,7 +43,7 @@ pub(crate) struct Meanwhile {
 
 /// A device while a request was under way.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct MeanwhileDevice {
     pub name: String,
     /// By process, the one with the most requests at once first.
@@ -52,7 +52,7 @@ pub(crate) struct MeanwhileDevice {
 
 /// The requests of a process to a device.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct Owner {
     /// Name of the thread that submitted the most; null when it is not known, and of the sum of
     /// all others.
@@ -72,7 +72,7 @@ pub(crate) struct Owner {
 
 /// A thread while a request was under way.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct MeanwhileThread {
     pub tid: f64,
     pub pid: Option<f64>,

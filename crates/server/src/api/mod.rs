@@ -36,7 +36,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use serde::Serialize;
 
 use crate::diagnoses::Diagnoses;
@@ -72,49 +72,81 @@ impl App {
 
 pub(crate) type Shared = Arc<App>;
 
-/// The addresses.
+/// An address below `/api`.
+pub(crate) struct Address {
+    /// `get` or `post`.
+    #[cfg(test)]
+    pub method: &'static str,
+    /// With names in braces where a part is the caller's.
+    pub path: &'static str,
+    /// Its handler.
+    answers: fn() -> MethodRouter<Shared>,
+}
+
+macro_rules! addresses {
+    ($($method:ident $path:literal $handler:path,)*) => {
+        &[$(Address {
+            #[cfg(test)]
+            method: stringify!($method),
+            path: $path,
+            answers: || $method($handler),
+        }),*]
+    };
+}
+
+/// All addresses, except `POST /share`, which asks these. Module `openapi` describes each.
+#[rustfmt::skip]
+pub(crate) const ADDRESSES: &[Address] = addresses![
+    get "/sessions" sessions::list,
+    get "/sessions/{id}" sessions::describe,
+    get "/sessions/{id}/live" live::follow,
+    get "/sessions/{id}/tiles" tiles::tiles,
+    get "/sessions/{id}/timeline" timeline::timeline,
+    get "/sessions/{id}/visits" visits::visits,
+    get "/sessions/{id}/states" states::states,
+    get "/sessions/{id}/machine" machine::machine,
+    get "/sessions/{id}/machine/devices" machine::devices,
+    get "/sessions/{id}/threads" threads::threads,
+    get "/sessions/{id}/top" top::top,
+    get "/sessions/{id}/errors" errors::errors,
+    get "/sessions/{id}/events" events::events,
+    get "/sessions/{id}/flame" flame::flame,
+    get "/sessions/{id}/difference" difference::difference,
+    get "/sessions/{id}/glance" glance::glance,
+    get "/sessions/{id}/requests/{rid}" request::request,
+    get "/sessions/{id}/requests/{rid}/meanwhile" meanwhile::meanwhile,
+    get "/sessions/{id}/requests/{rid}/path" path::path,
+    get "/sessions/{id}/offsets" offsets::offsets,
+    get "/sessions/{id}/layers" layers::layers,
+    get "/sessions/{id}/devices" devices::devices,
+    get "/sessions/{id}/devices/{name}" devices::device,
+    get "/sessions/{id}/devices/{name}/at_once" devices::at_once,
+    get "/sessions/{id}/cache" cache::cache,
+    get "/sessions/{id}/findings" findings::findings,
+    get "/sessions/{id}/why" why::story,
+    post "/sessions/{id}/sql" sql::sql,
+    get "/sessions/{id}/schema" schema::schema,
+    get "/compare" compare::compare,
+    get "/panels" panels::panels,
+];
+
+/// The routes of all addresses.
 pub(crate) fn routes(app: Shared) -> Router {
-    let sessions = Router::new()
-        .route("/", get(sessions::describe))
-        .route("/live", get(live::follow))
-        .route("/tiles", get(tiles::tiles))
-        .route("/timeline", get(timeline::timeline))
-        .route("/visits", get(visits::visits))
-        .route("/states", get(states::states))
-        .route("/machine", get(machine::machine))
-        .route("/machine/devices", get(machine::devices))
-        .route("/threads", get(threads::threads))
-        .route("/top", get(top::top))
-        .route("/errors", get(errors::errors))
-        .route("/events", get(events::events))
-        .route("/flame", get(flame::flame))
-        .route("/difference", get(difference::difference))
-        .route("/glance", get(glance::glance))
-        .route("/requests/{rid}", get(request::request))
-        .route("/requests/{rid}/meanwhile", get(meanwhile::meanwhile))
-        .route("/requests/{rid}/path", get(path::path))
-        .route("/offsets", get(offsets::offsets))
-        .route("/layers", get(layers::layers))
-        .route("/devices", get(devices::devices))
-        .route("/devices/{name}", get(devices::device))
-        .route("/devices/{name}/at_once", get(devices::at_once))
-        .route("/cache", get(cache::cache))
-        .route("/findings", get(findings::findings))
-        .route("/why", get(why::story))
-        .route("/sql", post(sql::sql))
-        .route("/schema", get(schema::schema));
-    Router::new()
-        .route("/sessions", get(sessions::list))
-        .nest("/sessions/{id}", sessions)
-        .route("/compare", get(compare::compare))
-        .route("/panels", get(panels::panels))
+    let add =
+        |router: Router<Shared>, address: &Address| router.route(address.path, (address.answers)());
+    ADDRESSES
+        .iter()
+        .fold(Router::new(), add)
         .fallback(unknown)
         .method_not_allowed_fallback(unknown)
         .with_state(app)
 }
 
 async fn unknown() -> ApiError {
-    ApiError::not_found("this address", "docs/api.md lists the addresses")
+    ApiError::not_found(
+        "this address",
+        "docs/reference/openapi.json lists the addresses",
+    )
 }
 
 pub(crate) struct Json<T>(pub T);
@@ -138,6 +170,45 @@ pub(crate) mod types {
         meanwhile, offsets, panels, path, request, schema, sessions, sql, states, threads, tiles,
         timeline, top, visits,
     };
+
+    /// Types of answers and of bodies, for the description of the interface.
+    pub(crate) mod metas {
+        pub(crate) use super::super::{
+            cache::CacheMeta,
+            devices::{Device, DeviceMeta},
+            difference::DifferenceAnswer,
+            errors::ErrorsMeta,
+            events::EventsMeta,
+            flame::FlameMeta,
+            glance::Glance,
+            layers::LayersMeta,
+            live::LiveState,
+            machine::MachineMeta,
+            meanwhile::Meanwhile,
+            offsets::OffsetsMeta,
+            panels::PanelFile,
+            path::PathAnswer,
+            request::RequestAnswer,
+            schema::Relation,
+            sql::{SqlMeta, SqlRequest},
+            states::StatesMeta,
+            threads::Threads,
+            tiles::TilesMeta,
+            timeline::TimelineMeta,
+            top::TopMeta,
+            visits::VisitsMeta,
+        };
+    }
+
+    /// Types of parameters.
+    pub(crate) mod params {
+        pub(crate) use super::super::{
+            compare::Sides, devices::DeviceParams, difference::BoxParams, events::EventsParams,
+            layers::LayersParams, offsets::OffsetsParams, states::StatesParams,
+            threads::ThreadsParams, tiles::TilesParams, timeline::TimelineParams, top::TopParams,
+            visits::VisitsParams, why::WhyParams,
+        };
+    }
 
     pub(crate) fn declarations() -> Vec<String> {
         vec![

@@ -26,12 +26,20 @@ const INTERVALS: usize = 1 << 20;
 
 /// Parameters besides the window and the filter.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct OffsetsParams {
+    /// Ids of files, separated by commas: one file, or several that are shown together.
     file: Option<String>,
+    /// Cells of a grid across; 1,000 by default.
     width: Option<u32>,
+    /// Cells of a grid down; 400 by default.
     height: Option<u32>,
+    /// With 0 the unique bytes, which take longest, are left out.
+    #[cfg_attr(test, schemars(extend("enum" = [0, 1])))]
     unique: Option<u8>,
+    /// With `high`: leaves out what touches nothing between these offsets.
     low: Option<f64>,
+    /// The end of that part of the file.
     high: Option<f64>,
 }
 
@@ -47,7 +55,7 @@ struct Asked {
 
 /// Description of an answer.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct OffsetsMeta {
     /// Kinds of rows.
     pub mode: OffsetsMode,
@@ -85,7 +93,7 @@ pub(crate) struct OffsetsMeta {
 /// The kind of the rows of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) enum OffsetsMode {
     /// Single calls and page faults.
     Points,

@@ -17,7 +17,7 @@ const MOST_BYTES: u64 = 1 << 20;
 
 /// A file with panels and queries.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct PanelFile {
     /// Its name in the directory.
     pub name: String,

@@ -19,7 +19,7 @@ const MOST_THREADS: usize = 100;
 /// How the time of a segment passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) enum PathKind {
     /// On a CPU.
     Running,
@@ -54,7 +54,7 @@ impl PathKind {
 
 /// A piece of the path, as `fathom critical-path --format json` has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct PathSegment {
     /// When it begins, nanoseconds since the start of the recording.
     pub t: i64,
@@ -82,7 +82,7 @@ pub(crate) struct PathSegment {
 
 /// Short segments between two others, summed up.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct PathRest {
     /// When the first one begins.
     pub t: i64,
@@ -98,7 +98,7 @@ pub(crate) struct PathRest {
 
 /// The time of a kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct PathPart {
     pub kind: PathKind,
     pub dur_ns: i64,
@@ -106,7 +106,7 @@ pub(crate) struct PathPart {
 
 /// The time of a thread on the path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct PathThread {
     pub tid: i64,
     pub comm: Option<String>,
@@ -116,7 +116,7 @@ pub(crate) struct PathThread {
 /// The chain of segments that the time of a request consists of. `segments` and `rest` together add
 /// up to `dur_ns`.
 #[derive(Clone, Debug, Default, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct PathAnswer {
     /// Why there is no path, as a sentence; null when there is one.
     pub why_not: Option<String>,

@@ -29,7 +29,7 @@ const REACH_NS: [i64; 4] = [10_000_000, 1_000_000_000, 100_000_000_000, i64::MAX
 /// A request, and everything that was seen below it. Rows have the columns of their
 /// tables, with times since the start.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct RequestAnswer {
     /// The table that its row is in: syscalls, faults or writeback.
     pub table: String,
@@ -56,7 +56,7 @@ pub(crate) struct RequestAnswer {
 
 /// A request to a device.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct BlockRequest {
     /// Its row.
     #[cfg_attr(test, ts(type = "Row"))]
@@ -71,7 +71,7 @@ pub(crate) struct BlockRequest {
 
 /// Requests that a device had, or that waited for it, when another one was queued.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct Ahead {
     pub requests: f64,
     pub bytes: f64,
@@ -81,7 +81,7 @@ pub(crate) struct Ahead {
 
 /// Calls of a thread around a request.
 #[derive(Clone, Debug, Default, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct Neighbors {
     #[cfg_attr(test, ts(type = "Row[]"))]
     pub before: Vec<Row>,

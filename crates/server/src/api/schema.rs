@@ -11,7 +11,7 @@ use crate::view::Reader;
 
 /// A table or view.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct Relation {
     pub name: String,
     /// Whether it is made of others.
@@ -25,7 +25,7 @@ pub(crate) struct Relation {
 
 /// A column.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct RelationColumn {
     pub name: String,
     /// Type in SQL; empty for a view that the user wrote.

@@ -15,7 +15,7 @@ use crate::view::Reader;
 
 /// A session in the list.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct SessionSummary {
     /// Name of its folder: the ID in addresses.
     pub id: String,
@@ -53,7 +53,7 @@ pub(crate) struct SessionSummary {
 
 /// The description of a session.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct SessionDescription {
     /// As in the list.
     #[serde(flatten)]
@@ -91,7 +91,7 @@ pub(crate) struct SessionDescription {
 
 /// From a time to another, nanoseconds since the start.
 #[derive(Clone, Copy, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct Span {
     pub from: i64,
     pub to: i64,
@@ -99,7 +99,7 @@ pub(crate) struct Span {
 
 /// A table.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct TableRows {
     pub name: String,
     pub rows: u64,
@@ -107,7 +107,7 @@ pub(crate) struct TableRows {
 
 /// A layer.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct LayerState {
     pub name: String,
     /// Whether it was recorded; not whether anything of it took place.
@@ -118,7 +118,7 @@ pub(crate) struct LayerState {
 
 /// Losses of one kind.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct Loss {
     pub stage: String,
     pub layer: String,
@@ -129,7 +129,7 @@ pub(crate) struct Loss {
 
 /// Counts of calls: seen = stored + lost + expired + counted + missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct Counted {
     pub seen: u64,
     pub stored: u64,
@@ -145,7 +145,7 @@ pub(crate) struct Counted {
 
 /// Options of the recording.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct OptionsGiven {
     pub detail: String,
     pub syscalls: Vec<String>,
@@ -158,7 +158,7 @@ pub(crate) struct OptionsGiven {
 
 /// A machine.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct Machine {
     pub name: String,
     pub kernel: String,
@@ -170,7 +170,7 @@ pub(crate) struct Machine {
 
 /// A hook that is missing.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct MissingHook {
     pub name: String,
     pub note: String,
@@ -178,7 +178,7 @@ pub(crate) struct MissingHook {
 
 /// The cost of a recording.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct RecordingCost {
     pub probe_ns_per_call: Option<f64>,
     pub recorder_cpu_ns: Option<u64>,

@@ -22,7 +22,7 @@ const VERY_MANY: u64 = 20_000_000;
 
 /// A thread.
 #[derive(Clone, Debug, Default, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct ThreadRow {
     /// Process; null when an imported log does not tell.
     pub pid: Option<i32>,
@@ -45,7 +45,7 @@ pub(crate) struct ThreadRow {
 
 /// Threads with calls in a window, most time first.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct Threads {
     pub threads: Vec<ThreadRow>,
     /// How many there are, also when not all are in the answer.
@@ -57,8 +57,10 @@ pub(crate) struct Threads {
 
 /// Parameters besides the window and the filter.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct ThreadsParams {
-    /// 1: threads in a call that began before the window, too.
+    /// With 1: threads in a call that began before the window, too.
+    #[cfg_attr(test, schemars(extend("enum" = [0, 1])))]
     under_way: Option<u8>,
 }
 

@@ -20,16 +20,26 @@ const MAX_ROWS: u64 = 1 << 20;
 
 /// Parameters besides the window and the filter.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct TilesParams {
+    /// The key of the rows; `none` by default. `purpose` is the effect of a call on stored data: read, write, sync, metadata, or other.
+    /// With `layer`, `calls` counts visits and `time_ns` is their own time.
+    #[cfg_attr(test, schemars(extend("enum" = ["none", "syscall", "class", "purpose", "thread", "process", "file", "layer", "reason"])))]
     by: Option<String>,
+    /// Keys with rows of their own, those with the most time; 12 by default, at most 1,000. All others are one row, with `rest`.
     top: Option<usize>,
+    /// With 1: histograms of durations.
+    #[cfg_attr(test, schemars(extend("enum" = [0, 1])))]
     latency: Option<u8>,
+    /// With 1: `busy_ns`, the time of calls (of visits, by layer) within the bucket, including calls that started before it. Buckets in which no call starts
+    /// have rows, too. Calls shorter than a quarter of a bucket count where they begin.
+    #[cfg_attr(test, schemars(extend("enum" = [0, 1])))]
     busy: Option<u8>,
 }
 
 /// Description of an answer.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct TilesMeta {
     /// Width of the buckets.
     pub bucket_ns: i64,
@@ -50,7 +60,7 @@ pub(crate) struct TilesMeta {
 /// The sources of the sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) enum TilesSource {
     /// The pyramid alone.
     Pyramid,

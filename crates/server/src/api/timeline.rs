@@ -26,13 +26,15 @@ pub(super) const LONGER_NS: [i64; 4] = [1_000_000, 100_000_000, 10_000_000_000, 
 
 /// Parameters besides the window and the filter.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct TimelineParams {
+    /// Ids of threads, separated by commas. Without it: all threads, the 500 with the most time if there are more.
     lanes: Option<String>,
 }
 
 /// Description of an answer.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct TimelineMeta {
     /// Kinds of rows.
     pub mode: TimelineMode,
@@ -48,7 +50,7 @@ pub(crate) struct TimelineMeta {
 /// The kind of the rows of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) enum TimelineMode {
     /// Single calls: all that took place in the window, including calls that started before it.
     Events,

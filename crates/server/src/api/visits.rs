@@ -19,13 +19,15 @@ const MOST_READ: f64 = 2e6;
 
 /// Parameters besides the window and the filter.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct VisitsParams {
+    /// Ids of threads, separated by commas.
     lanes: Option<String>,
 }
 
 /// Description of an answer.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct VisitsMeta {
     /// Kinds of rows.
     pub mode: VisitsMode,
@@ -39,7 +41,7 @@ pub(crate) struct VisitsMeta {
 /// The kind of the rows of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) enum VisitsMode {
     /// Single visits: all that took place in the window, including visits that started before it.
     Visits,

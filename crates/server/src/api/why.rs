@@ -12,10 +12,12 @@ use crate::view::Reader;
 
 /// Parameters besides the window and the filter.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct WhyParams {
-    /// One request.
+    /// Explain this request alone.
     rid: Option<i64>,
-    /// Whether to wait for the diagnosis, for its advice.
+    /// With 1: waits for the diagnosis and uses its advice.
+    #[cfg_attr(test, schemars(extend("enum" = [0, 1])))]
     findings: Option<u8>,
 }
 

@@ -28,6 +28,8 @@ pub use standard::shared_page;
 
 /// Where the template has the answers.
 const MARK: &str = "<!--fathom:answers-->";
+/// The address below `/api`.
+pub(crate) const ADDRESS: &str = "/share";
 /// Questions of a file at most.
 const MOST_QUESTIONS: usize = 1000;
 /// Bytes of all answers together at most, before they are compressed: about 10 MiB of file.
@@ -38,7 +40,7 @@ const MOST_ASKED: usize = 4 << 20;
 /// The requested contents of a file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct ShareRequest {
     /// Title of the file.
     pub title: String,
@@ -53,7 +55,7 @@ pub(crate) struct ShareRequest {
 /// A question that the page asked.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 #[cfg_attr(test, ts(optional_fields))]
 pub(crate) struct Question {
     /// Below `/api`.

@@ -29,13 +29,15 @@ const MOST_CELLS: u32 = 40_000;
 
 /// Parameters besides the window.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct StatesParams {
+    /// Ids of threads, separated by commas.
     lanes: Option<String>,
 }
 
 /// Description of an answer.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct StatesMeta {
     /// Kinds of rows.
     pub mode: StatesMode,
@@ -54,7 +56,7 @@ pub(crate) struct StatesMeta {
 /// The kind of the rows of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) enum StatesMode {
     /// Single periods: all of the lives of the threads in the window.
     Periods,

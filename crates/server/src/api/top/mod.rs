@@ -30,16 +30,24 @@ const MANY: f64 = 2e6;
 
 /// Parameters besides the window and the filter.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct TopParams {
+    /// The key of the rows.
+    #[cfg_attr(test, schemars(extend("enum" = ["file", "syscall", "thread", "process", "class", "errno", "comm"])))]
     by: Option<String>,
+    /// The order, largest first; `time_ns` by default.
+    #[cfg_attr(test, schemars(extend("enum" = ["time_ns", "calls", "bytes", "errors", "p99_ns", "max_ns"])))]
     sort: Option<String>,
+    /// Rows of the answer; 20 by default, at most 1,000.
     limit: Option<usize>,
+    /// With 1 only rows answer, not the pyramid.
+    #[cfg_attr(test, schemars(extend("enum" = [0, 1])))]
     exact: Option<u8>,
 }
 
 /// Description of an answer.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct TopMeta {
     /// How many keys there are.
     pub total: usize,
