@@ -10,6 +10,7 @@
 mod accounted;
 mod aio;
 mod always_on;
+mod applications;
 mod bounded;
 mod command;
 mod content;
