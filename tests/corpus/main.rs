@@ -232,7 +232,9 @@ fn run(label: &Label, python: &str, promises: &[Promise]) -> Outcome {
     let unseen = json["not_observable"].as_array().unwrap().iter();
     let asked_for = |reason: &str| reason.contains("--spans") || reason.contains("--library");
     assert!(
-        unseen.map(|of| of["reason"].as_str().unwrap()).all(asked_for),
+        unseen
+            .map(|of| of["reason"].as_str().unwrap())
+            .all(asked_for),
         "{}: {json}",
         label.name
     );

@@ -22,7 +22,9 @@ fn diagnosis(recording: &Recording) -> Value {
 fn of_rule(diagnosis: &Value, rule: &str) -> Vec<Value> {
     let lists = ["findings", "minor"].into_iter();
     let all = lists.flat_map(|list| diagnosis[list].as_array().unwrap());
-    all.filter(|finding| finding["rule"] == rule).cloned().collect()
+    all.filter(|finding| finding["rule"] == rule)
+        .cloned()
+        .collect()
 }
 
 fn value(finding: &Value, name: &str) -> Option<f64> {
@@ -54,7 +56,11 @@ fn a_stream_without_its_buffer() {
     let recording = sed(&scratch, "stdbuf -o0");
     let found = of_rule(&diagnosis(&recording), "unbuffered-stdio");
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(value(&found[0], "system_writes"), Some(20_000.0), "{found:?}");
+    assert_eq!(
+        value(&found[0], "system_writes"),
+        Some(20_000.0),
+        "{found:?}"
+    );
     assert_eq!(value(&found[0], "bytes"), Some(200_000.0), "{found:?}");
     let query = found[0]["query"].as_str().unwrap();
     assert_eq!(recording.rows(query).len(), 20_000);
@@ -74,13 +80,21 @@ fn rules_without_their_data_say_so() {
     let unseen = found["not_observable"].as_array().unwrap();
     let reason = |rule: &str| {
         let own = unseen.iter().find(|own| own["rule"] == rule);
-        own.unwrap_or_else(|| panic!("{rule}: {found}"))["reason"].as_str().unwrap()
+        own.unwrap_or_else(|| panic!("{rule}: {found}"))["reason"]
+            .as_str()
+            .unwrap()
     };
     for rule in ["slow-request", "queries-in-a-loop"] {
-        assert_eq!(reason(rule), "recorded without --spans, and no spans were imported");
+        assert_eq!(
+            reason(rule),
+            "recorded without --spans, and no spans were imported"
+        );
     }
     for rule in ["unbuffered-stdio", "stdio-read-amplification"] {
         assert_eq!(reason(rule), "recorded without --library stdio");
     }
-    assert_eq!(reason("small-collective-io"), "recorded without --library mpi-io");
+    assert_eq!(
+        reason("small-collective-io"),
+        "recorded without --library mpi-io"
+    );
 }
