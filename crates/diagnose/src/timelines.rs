@@ -106,7 +106,7 @@ impl Parts {
 /// The part of a wait with this reason.
 fn of_wait(reason: &str) -> Part {
     match reason {
-        "cpu" => Part::Cpu,
+        "cpu" | "run queue" | "preempted" => Part::Cpu,
         "lock" | "file_lock" | "futex" | "ipc" => Part::Lock,
         "disk" | "async_io" | "swap" | "page_fault" => Part::Io,
         "page_cache" => Part::PageCache,
@@ -136,6 +136,20 @@ type Ahead = ((i32, u64), u32);
 struct Below {
     parts: Parts,
     ahead: Option<Ahead>,
+    /// Its longest wait, and what that was for: slices have the state of the thread only.
+    longest: Option<(i64, Part)>,
+}
+
+impl Below {
+    /// The parts of a request that took so long, with the rest for `own`.
+    fn settled(mut self, dur_ns: i64, own: Part) -> Parts {
+        if let Some((_, reason)) = self.longest {
+            let waited = std::mem::take(&mut self.parts.0[Part::Sleep as usize]);
+            self.parts.add(reason, waited);
+        }
+        self.parts.add(own, dur_ns - self.parts.sum());
+        self.parts
+    }
 }
 
 /// A part of a thread's time.
@@ -317,9 +331,9 @@ impl Timelines {
     }
 
     pub(crate) fn call(&mut self, call: &Call) {
-        let Below { mut parts, ahead } = self.take_below(call.rid);
+        let below = self.take_below(call.rid);
         // Without slices all of it is of the call.
-        parts.add(Part::Call, call.dur_ns - parts.sum());
+        let (parts, ahead) = (below.settled(call.dur_ns, Part::Call), below.ahead);
         self.add(
             call.tid,
             Piece {
@@ -333,8 +347,8 @@ impl Timelines {
     }
 
     pub(crate) fn fault(&mut self, fault: &Fault) {
-        let Below { mut parts, ahead } = self.take_below(fault.rid);
-        parts.add(Part::PageCache, fault.dur_ns - parts.sum());
+        let below = self.take_below(fault.rid);
+        let (parts, ahead) = (below.settled(fault.dur_ns, Part::PageCache), below.ahead);
         let until_ns = fault.ts_ns.saturating_add(fault.dur_ns);
         self.add(
             fault.tid,
@@ -346,6 +360,15 @@ impl Timelines {
                 example: None,
             },
         );
+    }
+
+    /// A wait in the course of a request.
+    pub(crate) fn wait_of(&mut self, rid: i64, dur_ns: i64, reason: &str) {
+        let part = of_wait(reason);
+        let below = self.below(rid);
+        if part != Part::Cpu && below.longest.is_none_or(|(longest, _)| longest < dur_ns) {
+            below.longest = Some((dur_ns, part));
+        }
     }
 
     pub(crate) fn wait(

@@ -33,8 +33,8 @@ pub struct Wait<'a> {
     pub pid: i32,
     pub tid: i32,
     pub comm: &'a str,
-    /// Whether it waited in the course of a request.
-    pub in_request: bool,
+    /// The request in whose course it waited.
+    pub rid: Option<i64>,
     /// CPU on which it continued.
     pub cpu: Option<i32>,
     /// As in table `waits`.
@@ -102,7 +102,7 @@ impl Layers {
                 pid: columns.i32(5, i).unwrap_or(0),
                 tid,
                 comm: columns.text(7, i).unwrap_or(""),
-                in_request: rid.is_some(),
+                rid,
                 cpu: columns.i32(8, i),
                 reason,
                 in_syscall: columns.text(10, i).unwrap_or(""),

@@ -39,9 +39,10 @@ static INFO: RuleInfo = RuleInfo {
     when: "50 or more spans of one service and name have a thread of their own that did nothing else meanwhile, and \
            10 or more of them take three times the median, and 1 ms longer. The faster half is the usual time. One \
            layer has at least half of the difference. Slow requests that cost 10 % of the time of all of the name \
-           are reported even if that is little of the recorded time. Spans that overlap others of their thread and are neither \
+           are reported even if that is little of the recorded time. The time itself is claimed by findings about its cause, so the \
+           severity is by the time of the slow requests beyond the usual time. Spans that overlap others of their thread and are neither \
            their parent nor their child are left out, as are those of which earlier calls were forgotten.",
-    cost: "time of the slow requests beyond the usual time",
+    cost: "",
     advice: "Open the slowest of these requests in view Spans of the page: it shows its calls and the layers below them.",
     not_when: "Not when requests of the same name do different amounts of work, such as a search: then their times say \
                nothing about a problem.",
@@ -146,9 +147,15 @@ impl Rule for SlowRequest {
         match row {
             Row::Span(span) => self.timelines.span(span),
             Row::Slice(slice) => self.timelines.slice(slice),
-            Row::Wait(wait) if !wait.in_request => {
+            Row::Wait(wait) => {
                 let Wait { tid, ts_ns, dur_ns, .. } = *wait;
-                self.timelines.wait(tid, ts_ns, dur_ns, wait.run_queue_ns, wait.reason);
+                match wait.rid {
+                    Some(rid) => self.timelines.wait_of(rid, dur_ns - wait.run_queue_ns, wait.reason),
+                    None => {
+                        let queued_ns = wait.run_queue_ns;
+                        self.timelines.wait(tid, ts_ns, dur_ns, queued_ns, wait.reason);
+                    }
+                }
             }
             Row::Fault(fault) => self.timelines.fault(fault),
             Row::Device(request) => self.timelines.device(request),
@@ -197,6 +204,7 @@ impl SlowRequest {
             number("slow_requests", slow_count),
             number("usual_ns", usual_ns),
             number("slow_ns", slow_ns),
+            number("all_slow_beyond_usual_ns", cost),
         ];
         for part in Part::ALL {
             let (usual_ns, slow_ns) = (mean(&usual, |t| t.parts.of(part)), mean(&slow, |t| t.parts.of(part)));
@@ -225,7 +233,8 @@ impl SlowRequest {
         };
         let general = advice.map(|own| format!("{own} {}", INFO.advice));
         Some(Found {
-            cost_ns: Some(cost),
+            // The time itself is of the findings about its cause.
+            severity: Some(Severity::by_share(cost, run.span_ns)),
             title: format!(
                 "{} of {} of {} take {} instead of {} on average; {} of the difference is {}{behind}",
                 units::count(slow_count),
