@@ -3,6 +3,7 @@
 import os
 import sys
 
+import applications  # noqa: F401
 import correctness  # noqa: F401
 import device  # noqa: F401
 import moves  # noqa: F401

@@ -11,6 +11,7 @@ mod accounted;
 mod agent;
 mod aio;
 mod always_on;
+mod applications;
 mod bounded;
 mod command;
 mod content;

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Judges the diagnosis by programs that were labeled before any of its rules was looked at.
 
-usage: run.py [--work DIR] [--keep] FATHOM [programs|real|later|latest] [NAME...]
+usage: run.py [--work DIR] [--keep] FATHOM [programs|real|later|latest|applications] [NAME...]
 
 FATHOM   the program under test
 DIR      where the programs run: on a device, 2 GB free (default /var/tmp/fathom-unseen)
 --keep   keep sessions and working directories
 
 Root. Each program is built and set up, its files named in `cold` are dropped from the page cache, and its run.sh is
-recorded with all layers. Prints per program the rules that found the labeled problems, those that did not, and findings
+recorded with all layers and the options in its file `record`. Prints per program the rules that found the labeled problems, those that did not, and findings
 that no label allows; at the end recall and precision. DIR/results.json has all findings. Programs that cannot run here
 count as errors and enter no figure.
 """
@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-KINDS = ("programs", "real", "later", "latest")
+KINDS = ("programs", "real", "later", "latest", "applications")
 # What runs beside a program may take its processors: true, but of the machine.
 OF_THE_MACHINE = {"cpu-starvation"}
 ENVIRONMENT = dict(os.environ, LC_ALL="C.UTF-8")
@@ -68,7 +68,8 @@ def judge(fathom, kind, name, wanted, allowed, directory):
         drop(work, (work / "cold").read_text().split())
     # The library path of fathom is not the program's.
     program = ["env", "-u", "LD_LIBRARY_PATH", "sh", "run.sh"]
-    status = run([fathom, "record", "-q", "--layers", "all", "-o", session, "--", *program], work, f"{work}.log")
+    more = (work / "record").read_text().split() if (work / "record").exists() else []
+    status = run([fathom, "record", "-q", "--layers", "all", *more, "-o", session, "--", *program], work, f"{work}.log")
     told = subprocess.run([fathom, "diagnose", "--format", "json", session], capture_output=True, timeout=300)
     if told.returncode not in (0, 1):
         return {"error": f"diagnose: {told.stderr.decode(errors='replace').strip()}"}

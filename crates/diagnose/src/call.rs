@@ -37,6 +37,7 @@ pub(crate) const COLUMNS: &[&str] = &[
     "api",
     "cache_misses",
     "readahead_pages",
+    "user_call",
 ];
 
 /// A file of the session (`files.file_id`).
@@ -90,6 +91,8 @@ pub struct Call<'a> {
     pub hash: Option<i64>,
     /// Other arguments, `name=value, ...`.
     pub args: &'a str,
+    /// The innermost library call that made it.
+    pub user_call: Option<i64>,
     /// The texts of its batch, and which of them are its own.
     texts: &'a TextCache,
     ids: Ids,
@@ -250,6 +253,7 @@ pub(crate) struct Calls<'a> {
     api: &'a [StrId],
     misses: &'a [i32],
     ahead: &'a [i32],
+    user_call: &'a [i64],
 }
 
 fn i64_at(column: &[i64], row: usize) -> Option<i64> {
@@ -300,6 +304,7 @@ impl<'a> Calls<'a> {
             api: columns.ids(20),
             misses: columns.i32s(21),
             ahead: columns.i32s(22),
+            user_call: columns.i64s(23),
             columns,
         }
     }
@@ -422,6 +427,7 @@ impl<'a> Calls<'a> {
             path2: self.text(ids.path2),
             hash: i64_at(self.hash, row),
             args: self.columns.text_of(id_at(self.args, row)),
+            user_call: i64_at(self.user_call, row),
             texts: &self.texts,
             ids,
         }

@@ -14,7 +14,12 @@ use crate::scope::{Files, Scope};
 
 /// Rules that name a cause of other findings. Their findings claim time before findings that cost
 /// up to [`CAUSE`] times as much: syncs are the reason why a device writes more than the program.
-const CAUSES: [&str; 1] = ["sync-storm"];
+const CAUSES: [&str; 4] = [
+    "sync-storm",
+    "unbuffered-stdio",
+    "stdio-read-amplification",
+    "small-collective-io",
+];
 /// As above.
 const CAUSE: i64 = 4;
 

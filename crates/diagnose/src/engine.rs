@@ -234,7 +234,9 @@ impl Engine {
             && let Some((rows, strings)) = ProcessRows::from_batch(batch.clone())
         {
             self.processes(&rows, &strings);
-        } else {
+        } else if Layer::only_of(batch.table)
+            .is_none_or(|layer| self.of_layer.iter().any(|(of, _)| *of == layer))
+        {
             let Self {
                 layers,
                 of_layer,

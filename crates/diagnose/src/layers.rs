@@ -1,14 +1,16 @@
 //! Rows of the layers below the calls, and what they add up to for each request.
 
+mod beside;
 mod waits;
 
 use hashbrown::HashMap;
 
 use fathom_model::Batch;
-use fathom_model::tables::{BIOS, BLOCK, FAULTS, IRQS, Table, WAITS};
+use fathom_model::tables::{BIOS, BLOCK, FAULTS, IRQS, SLICES, SPANS, Table, USER_CALLS, WAITS};
 
 use crate::call::{FileId, LARGEST};
 use crate::columns::Columns;
+pub use beside::{LibraryCall, Slice, Span};
 pub use waits::Wait;
 
 /// A kind of row below the calls that a rule may look at one by one.
@@ -21,6 +23,26 @@ pub enum Layer {
     Interrupt,
     /// Rows of `waits`.
     Wait,
+    /// Rows of `spans`.
+    Span,
+    /// Rows of `user_calls`.
+    Library,
+    /// Rows of `slices`.
+    Slice,
+}
+
+impl Layer {
+    /// The kind of the rows of a table that only some rules look at, and few sessions have.
+    pub(crate) fn only_of(table: &Table) -> Option<Self> {
+        [
+            (&SPANS, Layer::Span),
+            (&USER_CALLS, Layer::Library),
+            (&SLICES, Layer::Slice),
+        ]
+        .into_iter()
+        .find(|(known, _)| std::ptr::eq(*known, table))
+        .map(|(_, layer)| layer)
+    }
 }
 
 /// A row below the calls.
@@ -33,6 +55,9 @@ pub enum Row<'a> {
     Interrupt(Interrupt<'a>),
     /// A thread was off the CPU, in a request or outside of requests.
     Wait(Wait<'a>),
+    Span(Span<'a>),
+    Library(LibraryCall<'a>),
+    Slice(Slice<'a>),
 }
 
 impl Row<'_> {
@@ -42,6 +67,9 @@ impl Row<'_> {
             Row::Fault(_) => Layer::Fault,
             Row::Interrupt(_) => Layer::Interrupt,
             Row::Wait(_) => Layer::Wait,
+            Row::Span(_) => Layer::Span,
+            Row::Library(_) => Layer::Library,
+            Row::Slice(_) => Layer::Slice,
         }
     }
 }
@@ -237,6 +265,9 @@ pub(crate) const TABLES: &[(&Table, &[&str], &str)] = &[
         ],
         "ts_ns",
     ),
+    (&SLICES, beside::SLICE_COLUMNS, "ts_ns"),
+    (&SPANS, beside::SPAN_COLUMNS, "ts_ns"),
+    (&USER_CALLS, beside::LIBRARY_COLUMNS, "ts_ns"),
 ];
 
 /// Columns of a table of [`TABLES`].
@@ -327,6 +358,12 @@ impl Layers {
             self.pieces(&columns);
         } else if std::ptr::eq(table, &BLOCK) {
             self.requests(&columns, row);
+        } else if std::ptr::eq(table, &SLICES) {
+            beside::slices(&columns, row);
+        } else if std::ptr::eq(table, &SPANS) {
+            beside::spans(&columns, row);
+        } else if std::ptr::eq(table, &USER_CALLS) {
+            beside::library_calls(&columns, row);
         } else {
             self.faults(&columns, row);
         }

@@ -25,12 +25,14 @@ mod finding;
 mod known;
 mod layers;
 mod ledger;
+mod library;
 pub mod live;
 mod merge_findings;
 mod names;
 mod order;
 mod pages;
 mod prelude;
+mod query_text;
 mod readers;
 mod rule;
 mod rules;
@@ -46,6 +48,7 @@ mod stats;
 mod summary;
 mod text;
 mod text_key;
+mod timelines;
 mod under_way;
 mod user_rules;
 mod workers;
@@ -61,7 +64,9 @@ pub use fathom_model::kind::{Kind, Kinds};
 pub use finding::{
     Also, Confidence, Evidence, Example, Finding, Group, NotObservable, Severity, Subject,
 };
-pub use layers::{Below, Bio, Fault, Interrupt, Layer, Origin, Request, Row};
+pub use layers::{
+    Below, Bio, Fault, Interrupt, Layer, LibraryCall, Origin, Request, Row, Slice, Span,
+};
 pub use pages::pages;
 pub use rule::{Input, Rule, RuleInfo};
 pub use rules::catalog;

@@ -11,12 +11,13 @@ use std::path::Path;
 
 use fathom_model::Batch;
 use fathom_model::meta::SessionMeta;
-use fathom_model::tables::{FILES, PROCESSES, SYSCALLS, Table};
+use fathom_model::tables::{FILES, PROCESSES, SLICES, SYSCALLS, Table};
 use fathom_session::{SessionError, remove_findings, write_findings};
 
 use crate::engine::{Diagnosis, Engine};
 use crate::finding::Finding;
 use crate::layers;
+use crate::rule::Input;
 use crate::session::prepare;
 
 /// Number of consecutive checks in which a finding must hold before it is reported: an operation in
@@ -46,6 +47,7 @@ impl Live {
     pub fn new(meta: &SessionMeta) -> Self {
         let mut engine = Engine::default();
         prepare(&mut engine, meta);
+        engine.lacks(Input::Slices, "looked at when the recording has ended");
         engine.without_minor();
         Self {
             engine,
@@ -58,7 +60,8 @@ impl Live {
     pub fn wants(table: &Table) -> bool {
         let below = layers::TABLES.iter().map(|(table, ..)| table.name);
         let known = [SYSCALLS.name, FILES.name, PROCESSES.name];
-        below.chain(known).any(|name| name == table.name)
+        // There are several for each call.
+        below.chain(known).any(|name| name == table.name) && table.name != SLICES.name
     }
 
     /// Rows that were recorded in the same time, of any tables.
@@ -120,7 +123,6 @@ pub fn remove_current(session: &Path) -> Result<(), SessionError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rule::Input;
     use crate::scenario::Scenario;
 
     #[test]

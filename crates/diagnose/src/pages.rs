@@ -63,8 +63,13 @@ fn page(info: &RuleInfo) -> String {
         info.when,
     );
     if info.group == Group::Performance {
-        text.push_str(
-            "\nA finding that costs less than 1 % of the recorded time is not reported. Severity is medium from 3 % on, and high from 10 % on.\n",
+        let unless = match info.needs.contains(&Input::Spans) {
+            true => ", and less than 10 % of the time of its requests,",
+            false => "",
+        };
+        let _ = write!(
+            text,
+            "\nA finding that costs less than 1 % of the recorded time{unless} is not reported. Severity is medium from 3 % on, and high from 10 % on.\n",
         );
     }
     if !info.cost.is_empty() {
@@ -93,5 +98,9 @@ fn need(input: Input) -> &'static str {
         Input::Block => "block requests (`--layers block`)",
         Input::Waits => "waits (`--layers sched`)",
         Input::Interrupts => "interrupts (`--layers irq`)",
+        Input::Spans => "requests of applications (`--spans`, or imported spans)",
+        Input::Stdio => "calls of the C library's streams (`--library stdio`)",
+        Input::Slices => "the time of requests by layer (not while a recording is in progress)",
+        Input::MpiIo => "calls of MPI-IO (`--library mpi-io`)",
     }
 }

@@ -26,6 +26,14 @@ pub enum Input {
     /// Times off the CPU.
     Waits,
     Interrupts,
+    /// Requests of applications.
+    Spans,
+    /// Calls of the C library's streams.
+    Stdio,
+    /// Calls of MPI-IO.
+    MpiIo,
+    /// Visits of requests to layers.
+    Slices,
 }
 
 /// The texts of a rule, from which its page is generated.

@@ -7,7 +7,8 @@ use fathom_model::Batch;
 use fathom_model::layers::{Layer, Records, records};
 use fathom_model::meta::SessionMeta;
 use fathom_model::tables::{
-    BIOS, BLOCK, FAULTS, FILES, IRQS, LOSSES, PROCESSES, SYSCALLS, Table, WAITS,
+    BIOS, BLOCK, FAULTS, FILES, IRQS, LOSSES, PROCESSES, SLICES, SPANS, SYSCALLS, Table,
+    USER_CALLS, WAITS,
 };
 use fathom_session::{Batches, Session, SessionError};
 
@@ -101,6 +102,11 @@ pub(crate) fn prepare(engine: &mut Engine, meta: &SessionMeta) {
             "recorded with --detail counters, without single calls",
         );
     }
+    for (input, class) in [(Input::Stdio, "stdio"), (Input::MpiIo, "mpi-io")] {
+        if !has_library(meta, class) {
+            engine.lacks(input, &format!("recorded without --library {class}"));
+        }
+    }
     if meta.content.is_none() {
         engine.lacks(Input::Content, "recorded without --content hash");
     }
@@ -111,6 +117,31 @@ pub(crate) fn prepare(engine: &mut Engine, meta: &SessionMeta) {
                 &format!("recorded without --layers {}", layer.name()),
             );
         }
+    }
+}
+
+/// Whether calls of a class of library functions were recorded.
+fn has_library(meta: &SessionMeta, class: &str) -> bool {
+    let lists = meta.options.other.iter();
+    let mut lists = lists.filter_map(|option| option.strip_prefix("--library "));
+    lists.any(|list| list.split(',').any(|name| name == class || name == "all"))
+}
+
+fn without_spans(meta: &SessionMeta) -> &'static str {
+    match meta.spans {
+        Some(_) => "no request was found on the sockets (--spans)",
+        None => "recorded without --spans, and no spans were imported",
+    }
+}
+
+/// Whether a session has rows of a table that few sessions have.
+fn has(session: &Session, table: &Table) -> bool {
+    let rows = |table: &Table| session.rows(table.name) > 0;
+    match table.name {
+        // Only spans need them.
+        name if name == SLICES.name => rows(&SPANS) && rows(table),
+        name if name == SPANS.name || name == USER_CALLS.name => rows(table),
+        _ => true,
     }
 }
 
@@ -143,6 +174,9 @@ pub(crate) fn diagnose_with(
     let engine = |part| {
         let mut engine = Engine::new(rules::part(part, threads));
         prepare(&mut engine, session.meta());
+        if session.rows(SPANS.name) == 0 {
+            engine.lacks(Input::Spans, without_spans(session.meta()));
+        }
         if !session.problems().is_empty() {
             engine.has_gaps();
         }
@@ -191,6 +225,7 @@ fn read(
     }
     let mut streams: Vec<Stream> = TABLES
         .iter()
+        .filter(|(table, ..)| has(session, table))
         .map(|(table, columns, order)| Stream {
             table,
             batches: session.batches(table, Some(columns)),

@@ -33,6 +33,8 @@ pub struct Wait<'a> {
     pub pid: i32,
     pub tid: i32,
     pub comm: &'a str,
+    /// The request in whose course it waited.
+    pub rid: Option<i64>,
     /// CPU on which it continued.
     pub cpu: Option<i32>,
     /// As in table `waits`.
@@ -68,7 +70,8 @@ impl Layers {
                 _ => columns.i64(12, i).unwrap_or(0).clamp(0, dur),
             };
             let waker = columns.i32(4, i);
-            if let Some(rid) = columns.i64(0, i) {
+            let rid = columns.i64(0, i);
+            if let Some(rid) = rid {
                 let below = self.below(rid);
                 below.off_cpu_ns += dur;
                 below.run_queue_ns += run_queue_ns;
@@ -99,6 +102,7 @@ impl Layers {
                 pid: columns.i32(5, i).unwrap_or(0),
                 tid,
                 comm: columns.text(7, i).unwrap_or(""),
+                rid,
                 cpu: columns.i32(8, i),
                 reason,
                 in_syscall: columns.text(10, i).unwrap_or(""),

@@ -67,6 +67,11 @@ rules! {
     hole_reads::HoleReads,
     process_per_item::ProcessPerItem,
     online_discard::OnlineDiscard,
+    slow_request::SlowRequest,
+    queries_in_a_loop::QueriesInALoop,
+    unbuffered_stdio::UnbufferedStdio,
+    stdio_read_amplification::StdioReadAmplification,
+    small_collective_io::SmallCollectiveIo,
 }
 
 /// Of `parts` parts of about the same number of rules the one with that index.

@@ -1,5 +1,6 @@
 //! Made-up recordings for the tests of rules: calls as they come out of a session.
 
+mod beside;
 mod layers;
 mod listing;
 mod rings;
@@ -14,6 +15,8 @@ use fathom_model::{Batch, StrId, StringTable};
 use crate::engine::{Diagnosis, Engine};
 use crate::finding::Finding;
 use crate::rule::Input;
+use beside::BesideRows;
+pub(crate) use beside::SpanOf;
 use layers::{Device, LayerRows};
 
 /// Duration of a call, nanoseconds: a call that moves bytes takes longer.
@@ -44,6 +47,7 @@ pub(crate) struct Scenario {
     tid: Option<i32>,
     comm: &'static str,
     layers: LayerRows,
+    beside: BesideRows,
     no_layers: bool,
     /// Bytes that the next call waits for from the device, and for how long.
     missed: Option<(i64, i64, &'static str)>,
@@ -105,6 +109,7 @@ impl Scenario {
             tid: None,
             comm: "program",
             layers: LayerRows::default(),
+            beside: BesideRows::default(),
             no_layers: false,
             missed: None,
             cached: None,
@@ -584,6 +589,7 @@ impl Scenario {
         engine.feed(&self.files.into_batch(self.file_strings));
         engine.feed(&self.ended.into_batch(self.ended_strings));
         self.layers.feed(&mut engine);
+        self.beside.feed(&mut engine);
         let calls: Batch = self.rows.into_batch(self.strings);
         engine.feed(&calls);
         engine

@@ -1,0 +1,1 @@
+gawk '{print $1, NR}' in > out

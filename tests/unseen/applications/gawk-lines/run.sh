@@ -1,0 +1,1 @@
+stdbuf -oL gawk '{print $1, NR}' in > out

@@ -1,0 +1,1 @@
+stdbuf -o0 sed p in > out

@@ -1,0 +1,1 @@
+stdbuf -oL sort -r in > out
