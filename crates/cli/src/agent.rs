@@ -62,7 +62,7 @@ fn plan(table: &toml::Table) -> Result<(Options, Target), String> {
         ));
     }
     let mut arguments = settings::arguments(table)?;
-    if !TARGETS.iter().any(|name| has(name)) {
+    if !TARGETS.iter().any(&has) {
         arguments.push("--all".into());
     }
     for (name, defaults) in DEFAULTS {

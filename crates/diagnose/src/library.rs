@@ -1,6 +1,6 @@
 //! Which library call made a system call.
 //!
-//! The row of a library call is made when it returns, after those of its system calls. Rows are read
+//! The row of a library call is made when it returns, after the rows of its system calls. Rows are read
 //! in batches, so either may come first: each waits for the other.
 
 use hashbrown::HashMap;

@@ -104,9 +104,17 @@ pub(crate) fn of(span: &Span) -> Option<Query> {
     query(system, statement)
 }
 
+/// The first characters of a text, which take at most `most` bytes.
+pub(crate) fn beginning(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or(text)
+}
+
 fn query(system: &str, statement: &str) -> Option<Query> {
-    let end = statement.floor_char_boundary(MAX_LENGTH);
-    let (digest, literals) = digest(statement.get(..end)?);
+    let (digest, literals) = digest(beginning(statement, MAX_LENGTH));
     let mut words = digest
         .split(|c: char| !c.is_ascii_alphanumeric())
         .filter(|word| !word.is_empty());
@@ -188,11 +196,8 @@ pub(crate) fn shown(digest: &str, most: usize) -> String {
 /// The condition in SQL that finds the spans of a query: recorded spans have its text as their name.
 pub(crate) fn condition(digest: &str) -> String {
     // A text that was cut, and one with literals, is found by its beginning.
-    let end = digest
-        .find('?')
-        .unwrap_or(digest.len())
-        .min(digest.floor_char_boundary(200));
-    let beginning = sql::quote(digest.get(..end).unwrap_or(""));
+    let literal = digest.split('?').next().unwrap_or_default();
+    let beginning = sql::quote(beginning(literal, 200));
     format!(
         "(starts_with(name, {beginning}) OR starts_with(attributes->>'$.\"db.query.text\"', {beginning}) \
          OR starts_with(attributes->>'$.\"db.statement\"', {beginning}))"

@@ -1,4 +1,4 @@
-//! What threads did while they answered requests: the time of a span by layer.
+//! The work of threads while they answered requests: the time of a span by layer.
 //!
 //! Each thread has a timeline of its calls, its page faults and its waits outside of calls. When all
 //! calls of the time of a span have come, the pieces within it are added up by layer; the rest of its
@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use crate::call::Call;
 use crate::finding::Example;
 use crate::layers::{Fault, Request, Slice, Span};
+use crate::query_text;
 use crate::text_key::key_of;
 
 /// Pieces of all threads that are remembered, and of one thread.
@@ -42,7 +43,7 @@ macro_rules! parts {
                 }
             }
 
-            /// What the time is spent on.
+            /// Purpose of the time.
             pub(crate) fn words(self) -> &'static str {
                 match self {
                     $(Part::$part => $words,)*
@@ -265,7 +266,7 @@ impl Timelines {
             .add(of_slice(slice), slice.self_ns);
     }
 
-    /// A block request: those that the device completed since it was queued were ahead of it.
+    /// A block request: the requests that the device completed since it was queued were ahead of it.
     pub(crate) fn device(&mut self, request: &Request) {
         let bio = request.bios.first();
         let owner = bio
@@ -403,11 +404,7 @@ impl Timelines {
             return;
         }
         self.made += 1;
-        let short = |text: &str| {
-            text.get(..text.floor_char_boundary(200))
-                .unwrap_or("")
-                .to_owned()
-        };
+        let short = |text: &str| query_text::beginning(text, 200).to_owned();
         let pending = Pending {
             trace: key_of(span.trace),
             id: key_of(span.id),
@@ -444,7 +441,7 @@ impl Timelines {
         }
     }
 
-    /// Adds up those that are left.
+    /// Adds up the rest.
     pub(crate) fn rest(&self, to: &mut impl FnMut(&SpanTime)) {
         self.pending
             .values()

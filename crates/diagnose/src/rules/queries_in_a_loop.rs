@@ -115,10 +115,8 @@ impl QueriesInALoop {
     fn text(&mut self, text: &str) -> u64 {
         let key = key_of(text);
         if self.texts.len() < MAX_TEXTS {
-            self.texts.entry(key).or_insert_with(|| {
-                let end = text.floor_char_boundary(MAX_TEXT);
-                text.get(..end).unwrap_or("").to_owned()
-            });
+            let text = || query_text::beginning(text, MAX_TEXT).to_owned();
+            self.texts.entry(key).or_insert_with(text);
         }
         key
     }
@@ -246,7 +244,7 @@ impl Rule for QueriesInALoop {
         if let Some(query) = query_text::of(span) {
             self.query(span, &query);
         }
-        // The span of a request comes after those of its queries.
+        // The span of a request comes after the spans of its queries.
         if !span.id.is_empty()
             && let Some(request) = self.open.remove(&(key_of(span.trace), key_of(span.id)))
         {
@@ -367,7 +365,7 @@ mod tests {
         assert!(found.title.contains("200 times in 5 requests of GET /orders"), "{}", found.title);
         let value = |name: &str| found.evidence.iter().find(|e| e.name == name).unwrap().value;
         assert_eq!((value("spare_round_trips"), value("queries_ns")), (195.0, 200.0 * 200_000.0));
-        // The median is that of a histogram.
+        // The median is from a histogram.
         let cost = found.cost_ns.unwrap() as f64 / (5.0 * 39.0 * 200_000.0);
         assert!((0.8..1.2).contains(&cost), "{cost}");
     }

@@ -41,7 +41,7 @@ static INFO: RuleInfo = RuleInfo {
            layer has at least half of the difference. Slow requests that cost 10 % of the time of all of the name \
            are reported even if that is little of the recorded time. The time itself is claimed by findings about its cause, so the \
            severity is by the time of the slow requests beyond the usual time. Spans that overlap others of their thread and are neither \
-           their parent nor their child are left out, as are those of which earlier calls were forgotten.",
+           their parent nor their child are left out, as are spans of which earlier calls were forgotten.",
     cost: "",
     advice: "Open the slowest of these requests in view Spans of the page: it shows its calls and the layers below them.",
     not_when: "Not when requests of the same name do different amounts of work, such as a search: then their times say \
@@ -270,7 +270,7 @@ fn named(name: &Name) -> String {
     }
 }
 
-/// The process of whose requests most were ahead of those of the slow requests, and how many of each on
+/// The process of whose requests most were ahead of the slow requests, and how many of each on
 /// average; `None` if it is in the way of less than half of them.
 fn hog(slow: &[&Taken]) -> Option<(u64, i64)> {
     let mut by: HashMap<u64, (usize, i64)> = HashMap::new();

@@ -25,7 +25,7 @@ static INFO: RuleInfo = RuleInfo {
            library cannot combine more than one call of each rank: about each of them becomes a small system \
            call. A collective call (MPI_File_write_at_all) also waits for all ranks, each time for a few KiB.",
     when: "Calls of MPI-IO on a file make 100 or more reads or writes of 16 KiB or less on average, and at \
-           least one for every two calls that a rank makes. At 16 KiB a call on a parallel file system takes most of \
+           least one for every two calls that a rank makes. At 16 KiB per call on a parallel file system takes most of \
            its time for the round trip to the server.",
     cost: "the time of the calls of MPI-IO in all ranks, minus the part of it that calls of 1 MiB would need; of \
            several files each has a part by its system calls",

@@ -32,7 +32,7 @@ impl SpanOf<'_> {
     }
 }
 
-/// Rows beside the calls of a scenario.
+/// Rows next to the calls of a scenario.
 #[derive(Default)]
 pub(crate) struct BesideRows {
     spans: (SpanRows, StringTable),
