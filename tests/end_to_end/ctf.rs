@@ -134,7 +134,11 @@ fn compare(recording: &Recording, trace: &Path) {
         let told = ["filename", "pathname", "oldname"]
             .iter()
             .find_map(|f| fields[f].as_str());
-        if let (Some(told), Some(path)) = (told, row.text("path_arg")) {
+        // babeltrace2 2.0.4 shows the text of an earlier event in place of an empty one. The way back
+        // has these.
+        if let (Some(told), Some(path)) = (told, row.text("path_arg"))
+            && !path.is_empty()
+        {
             assert_eq!(told, path);
         }
     }
