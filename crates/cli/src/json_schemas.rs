@@ -3,38 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use fathom_testkit::expect_file;
+use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use schemars::transform::transform_subschemas;
-use schemars::{JsonSchema, Schema};
-use serde_json::Value;
-
-/// Refuses properties that a schema does not name.
-fn close(schema: &mut Schema) {
-    transform_subschemas(&mut close, schema);
-    let Some(object) = schema.as_object_mut() else {
-        return;
-    };
-    if !object.contains_key("properties") {
-        return;
-    }
-    // Properties that are flattened into others are in branches, which do not know the others.
-    match object.get_mut("oneOf").and_then(Value::as_array_mut) {
-        Some(branches) => {
-            let branches = branches.iter_mut().filter_map(Value::as_object_mut);
-            branches.for_each(|branch| {
-                branch.remove("additionalProperties");
-            });
-            object.insert("unevaluatedProperties".to_owned(), false.into());
-        }
-        None => {
-            object.entry("additionalProperties").or_insert(false.into());
-        }
-    }
-}
 
 fn check<T: JsonSchema>(name: &str, command: &str) {
     let settings = SchemaSettings::draft2020_12().for_serialize();
-    let settings = settings.with_transform(close);
+    let settings = settings.with_transform(fathom_testkit::schema::close);
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     schema.insert("title".to_owned(), command.into());
     let mut text = serde_json::to_string_pretty(&schema).unwrap();

@@ -10,6 +10,7 @@
 mod allocations;
 mod random;
 pub mod sample;
+pub mod schema;
 mod stored;
 pub mod waits;
 mod workload;

@@ -4,7 +4,6 @@
 mod addresses;
 
 use schemars::generate::SchemaSettings;
-use schemars::transform::transform_subschemas;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
@@ -92,30 +91,6 @@ impl Described {
     }
 }
 
-/// Refuses properties that a schema does not name; where schemas are combined, the
-/// properties of the others are known, too.
-fn close(schema: &mut Schema) {
-    transform_subschemas(&mut close, schema);
-    let Some(object) = schema.as_object_mut() else {
-        return;
-    };
-    if !object.contains_key("properties") {
-        return;
-    }
-    match object.get_mut("oneOf").and_then(Value::as_array_mut) {
-        Some(branches) => {
-            let branches = branches.iter_mut().filter_map(Value::as_object_mut);
-            branches.for_each(|branch| {
-                branch.remove("additionalProperties");
-            });
-            object.insert("unevaluatedProperties".to_owned(), false.into());
-        }
-        None => {
-            object.entry("additionalProperties").or_insert(false.into());
-        }
-    }
-}
-
 fn settings() -> SchemaSettings {
     SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
@@ -134,7 +109,9 @@ struct Document {
 impl Document {
     fn new() -> Self {
         let received = settings().for_deserialize();
-        let sent = settings().for_serialize().with_transform(close);
+        let sent = settings()
+            .for_serialize()
+            .with_transform(fathom_testkit::schema::close);
         Self {
             sent: sent.into_generator(),
             received: received.into_generator(),
