@@ -39,3 +39,27 @@ FUNCTION_SPAN(generic_perform_write, SPAN_CACHE_WRITE)
 FUNCTION_SPAN(iomap_file_buffered_write, SPAN_IOMAP_WRITE)
 FUNCTION_SPAN(filemap_fault, SPAN_CACHE_FAULT)
 FUNCTION_SPAN(submit_bio, SPAN_SUBMIT)
+
+/* Functions that --function names: user space sets where the programs are attached instead. */
+#define NAMED_FUNCTION(number)                                                                     \
+	SEC("fentry/vfs_read")                                                                     \
+	int BPF_PROG(begin_function_##number)                                                      \
+	{                                                                                          \
+		span_begins(SPAN_FUNCTION + number);                                               \
+		return 0;                                                                          \
+	}                                                                                          \
+	SEC("fexit/vfs_read")                                                                      \
+	int BPF_PROG(end_function_##number)                                                        \
+	{                                                                                          \
+		span_ends(SPAN_FUNCTION + number);                                                 \
+		return 0;                                                                          \
+	}
+
+NAMED_FUNCTION(0)
+NAMED_FUNCTION(1)
+NAMED_FUNCTION(2)
+NAMED_FUNCTION(3)
+NAMED_FUNCTION(4)
+NAMED_FUNCTION(5)
+NAMED_FUNCTION(6)
+NAMED_FUNCTION(7)

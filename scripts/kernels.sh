@@ -31,12 +31,13 @@ kernel_modules='virtio_pci virtio_blk virtio_rng 9pnet_virtio 9p ext4 loop null_
 # Tests that run there with all others: that programs load, and that calls, operations,
 # content, filters, bytes of sockets and requests to NFS servers are right.
 kernel_basics=(aio::every_storage_operation content::hashes_of_few filters::outcomes::only_slow_calls
-	filters::files::relative_paths ground_truth::every_storage_call guest_devices::nfs
+	filters::files::relative_paths functions::each_visit ground_truth::every_storage_call
+	guest_devices::nfs
 	protocols::other_connections)
 # Tests that run there when asked for: what fathom chooses, and what it sees of calls, of operations
 # of io_uring and AIO, of page faults, files and tasks, of content and of waits, and
 # what filters leave. The others are left to the host, as emulation is slow.
-kernel_filters=(kernel:: ground_truth::every_storage_call uring::every_storage_operation
+kernel_filters=(kernel:: functions:: ground_truth::every_storage_call uring::every_storage_operation
 	aio::every_storage_operation mapped::every_kind names::paths_follow
 	processes::a_daemon waiting::killed_in_a_read content::hashes_of_few
 	filters::outcomes::only_slow_calls filters::files::relative_paths guest_devices::nfs layers::waits_have library::

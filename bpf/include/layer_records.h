@@ -294,6 +294,8 @@ enum span_kind {
 	/* A request to an NFS server, and one for which no thread need wait. */
 	SPAN_NFS = 22,
 	SPAN_NFS_ASYNC = 23,
+	/* The first function that --function names; the others have the kinds behind it. */
+	SPAN_FUNCTION = 24,
 };
 
 /* The time that a request spent in a part of a file system. */
@@ -309,6 +311,17 @@ struct span_record {
 	__u64 request_ns; /* of the request */
 	__u64 sent_ns; /* of SPAN_NFS: when it was sent */
 	__u8 name[16]; /* of SPAN_NFS: the operation, cut or padded with NUL */
+};
+
+/* A function that --function names: written by user space before any of its visits. Names of its
+ * layer and of the function follow. */
+struct function_name_record {
+	__u8 kind; /* RECORD_FUNCTION_NAME */
+	__u8 span; /* SPAN_FUNCTION and above */
+	__u16 layer_len; /* bytes */
+	__u16 name_len; /* bytes */
+	__u16 reserved; /* 0 */
+	__u64 ts_ns; /* when the recording started */
 };
 
 #endif

@@ -88,7 +88,10 @@ enum limits {
 	MAX_FUNCTIONS = 1024,
 	/* Calls of such functions that a thread can be in at once, a power of two. */
 	MAX_LIBRARY_DEPTH = 8,
-	/* Arguments of such a function, as registers pass them. */
+	/* Functions of the kernel that --function names at most: SPAN_FUNCTION and the kinds behind
+	 * it. */
+	MAX_KERNEL_FUNCTIONS = 8,
+	/* Arguments of a function of a library, as registers pass them. */
 	LIBRARY_ARGS = 6,
 };
 
@@ -116,6 +119,8 @@ enum record_kind {
 	RECORD_COUNTERS = 18,
 	RECORD_LIBRARY_CALL = 19,
 	RECORD_FUNCTION = 20,
+	RECORD_CONTAINER = 21,
+	RECORD_FUNCTION_NAME = 22,
 	SLOT_LAP = 128,
 };
 
@@ -436,6 +441,21 @@ struct mount_record {
 
 enum mount_flag {
 	MOUNT_FIRST = 1,
+};
+
+/* A container of Kubernetes, as the kubelet names it: written by user space when it is first
+ * seen. Id of the container, namespace, name and UID of the pod, and name of the container
+ * follow. */
+struct container_record {
+	__u8 kind; /* RECORD_CONTAINER */
+	__u8 reserved; /* 0 */
+	__u16 id_len; /* bytes */
+	__u16 namespace_len; /* bytes */
+	__u16 pod_len; /* bytes */
+	__u64 ts_ns; /* when it was seen */
+	__u16 uid_len; /* bytes */
+	__u16 name_len; /* bytes */
+	__u32 reserved2; /* 0 */
 };
 
 enum task_event {

@@ -12,6 +12,9 @@ use serde::Deserialize;
 const MAX_VALUE: usize = 120;
 /// Processes and files that are remembered.
 const MAX_REMEMBERED: usize = 1 << 18;
+/// Containers that are remembered, and processes of one that has no name yet.
+const MAX_CONTAINERS: usize = 4096;
+const MAX_WAITING: usize = 256;
 /// The value of every label beyond the limit.
 const OTHER: &str = "other";
 
@@ -29,8 +32,14 @@ pub enum Label {
     Unit,
     /// Id of the container.
     Container,
-    /// UID of the Kubernetes pod.
+    /// Namespace of the Kubernetes pod.
+    Namespace,
+    /// Name of the pod; its UID while the kubelet has not named it.
     Pod,
+    /// UID of the pod.
+    PodUid,
+    /// Name of the container in its pod.
+    ContainerName,
     /// Type of the file system: ext4, tmpfs.
     FileSystem,
     /// regular, directory, fifo, socket.
@@ -48,11 +57,19 @@ impl Label {
             Label::Cgroup => "cgroup",
             Label::Unit => "unit",
             Label::Container => "container",
+            Label::Namespace => "namespace",
             Label::Pod => "pod",
+            Label::PodUid => "pod_uid",
+            Label::ContainerName => "container_name",
             Label::FileSystem => "file_system",
             Label::FileType => "file_type",
             Label::Device => "device",
         }
+    }
+
+    /// Whether the kubelet tells the value.
+    fn is_of_pods(self) -> bool {
+        matches!(self, Label::Namespace | Label::Pod | Label::ContainerName)
     }
 
     fn is_of_files(self) -> bool {
@@ -125,6 +142,51 @@ impl<K: std::hash::Hash + Eq + Copy> Recent<K> {
     }
 }
 
+/// How the kubelet names a container.
+#[derive(Clone, Debug, Default)]
+struct Names {
+    namespace: String,
+    pod: String,
+    name: String,
+}
+
+/// Names of containers by id, and processes in containers that have none yet: the kubelet names a
+/// container some milliseconds after it has started.
+#[derive(Default)]
+struct Containers {
+    names: HashMap<String, Names>,
+    waiting: HashMap<String, Vec<(i32, Vec<String>)>>,
+    nameless: Names,
+}
+
+impl Containers {
+    fn names(&self, id: &str) -> &Names {
+        self.names.get(id).unwrap_or(&self.nameless)
+    }
+
+    /// A process with these values is in a container without a name.
+    fn wait(&mut self, id: String, pid: i32, values: Vec<String>) {
+        // Containers of other engines never get one.
+        if self.waiting.len() >= MAX_CONTAINERS {
+            self.waiting.clear();
+        }
+        let waiting = self.waiting.entry(id).or_default();
+        if waiting.len() < MAX_WAITING {
+            waiting.push((pid, values));
+        }
+    }
+
+    /// The processes that waited for these names.
+    fn name(&mut self, id: String, names: Names) -> Vec<(i32, Vec<String>)> {
+        if self.names.len() >= MAX_CONTAINERS {
+            self.names.clear();
+        }
+        let waiting = self.waiting.remove(&id).unwrap_or_default();
+        self.names.insert(id, names);
+        waiting
+    }
+}
+
 /// A combination of values: of the process, of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LabelSet(u32, u32);
@@ -145,6 +207,7 @@ pub struct Labels {
     of_process: Values,
     of_file: Values,
     processes: Recent<i32>,
+    containers: Containers,
     files: Recent<i64>,
     devices: HashMap<i64, String>,
 }
@@ -158,6 +221,7 @@ impl Labels {
             of_process: Values::new(by.len() - files, limit),
             of_file: Values::new(files, limit),
             processes: Recent::default(),
+            containers: Containers::default(),
             files: Recent::default(),
             devices: HashMap::new(),
         }
@@ -166,6 +230,7 @@ impl Labels {
     /// Forgets processes and files, whose ids mean others in another recording.
     pub fn forget(&mut self) {
         self.processes = Recent::default();
+        self.containers = Containers::default();
         self.files = Recent::default();
     }
 
@@ -182,18 +247,65 @@ impl Labels {
             }
             let text = |id: &StrId| batch.strings.get(*id);
             let cgroup = text(cgroup);
+            let container = value(text(container));
+            let names = self.containers.names(&container);
             let labels = self.by.iter().filter(|label| !label.is_of_files());
             let values = labels.map(|label| match label {
                 Label::User if *uid == NULL_I64 => String::new(),
                 Label::User => uid.to_string(),
                 Label::Cgroup => value(cgroup),
                 Label::Unit => value(unit(cgroup)),
-                Label::Container => value(text(container)),
-                Label::Pod => pod(cgroup),
+                Label::Container => container.clone(),
+                Label::PodUid => pod_uid(cgroup),
+                Label::Pod if names.pod.is_empty() => pod_uid(cgroup),
+                Label::Pod => names.pod.clone(),
+                Label::Namespace => names.namespace.clone(),
+                Label::ContainerName => names.name.clone(),
                 _ => value(text(comm)),
             });
-            let number = self.of_process.number(values.collect());
+            let values: Vec<String> = values.collect();
+            let unnamed = !container.is_empty() && names.pod.is_empty();
+            let number = self.of_process.number(values.clone());
             self.processes.insert(*pid, number);
+            if unnamed && self.by.iter().any(|label| label.is_of_pods()) {
+                self.containers.wait(container, *pid, values);
+            }
+        }
+    }
+
+    /// Takes rows of table containers.
+    pub fn containers(&mut self, batch: &Batch) {
+        let of = Columns(batch);
+        let rows = of
+            .strings("container_id")
+            .iter()
+            .zip(of.strings("namespace"));
+        let rows = rows.zip(of.strings("pod")).zip(of.strings("name"));
+        for (((id, namespace), pod), name) in rows {
+            let text = |id: &StrId| value(batch.strings.get(*id));
+            let names = Names {
+                namespace: text(namespace),
+                pod: text(pod),
+                name: text(name),
+            };
+            for (pid, mut values) in self.containers.name(text(id), names.clone()) {
+                // The id may be another process's by now.
+                let number = self.of_process.number(values.clone());
+                if self.processes.get(pid) != Some(number) {
+                    continue;
+                }
+                let labels = self.by.iter().filter(|label| !label.is_of_files());
+                for (label, value) in labels.zip(&mut values) {
+                    match label {
+                        Label::Namespace => value.clone_from(&names.namespace),
+                        Label::Pod => value.clone_from(&names.pod),
+                        Label::ContainerName => value.clone_from(&names.name),
+                        _ => {}
+                    }
+                }
+                let number = self.of_process.number(values);
+                self.processes.insert(pid, number);
+            }
         }
     }
 
@@ -258,7 +370,7 @@ fn unit(cgroup: &[u8]) -> &[u8] {
 
 /// The UID of the pod in a control group's path, as the kubelet writes it with the drivers
 /// systemd (`kubepods-burstable-pod1a2b_...slice`) and cgroupfs (`kubepods/burstable/pod1a2b-...`).
-fn pod(cgroup: &[u8]) -> String {
+fn pod_uid(cgroup: &[u8]) -> String {
     let Ok(cgroup) = std::str::from_utf8(cgroup) else {
         return String::new();
     };
@@ -359,7 +471,7 @@ mod tests {
         );
         assert_eq!(unit("/system.slice/a.service/worker"), b"a.service");
         assert_eq!(unit("/"), b"");
-        let pod = |cgroup: &str| pod(cgroup.as_bytes());
+        let pod = |cgroup: &str| pod_uid(cgroup.as_bytes());
         let uid = "0d5d1f4c-8a1e-4a4d-9d65-1f64f6a0a7b1";
         assert_eq!(
             pod(&format!("/kubepods/burstable/pod{uid}/4f8a")),
@@ -381,6 +493,52 @@ mod tests {
         );
         assert_eq!(pod("/system.slice/podman.service"), "");
         assert_eq!(pod(&format!("/user.slice/pod{uid}")), "");
+    }
+
+    #[test]
+    fn pods_get_their_names_when_the_kubelet_tells_them() {
+        use fathom_model::StringTable;
+        use fathom_model::tables::{ContainerRow, ContainerRows, ProcessRow, ProcessRows};
+
+        let process = |pid: i32, comm: &str, id: &str| {
+            let mut strings = StringTable::new();
+            let uid = "0d5d1f4c-8a1e-4a4d-9d65-1f64f6a0a7b1";
+            let mut rows = ProcessRows::default();
+            rows.push(ProcessRow {
+                pid,
+                tid: pid,
+                comm: strings.intern(comm.as_bytes()),
+                cgroup: strings.intern(format!("/kubepods/pod{uid}/{id}").as_bytes()),
+                container_id: strings.intern(id.as_bytes()),
+                ..Default::default()
+            });
+            rows.into_batch(strings)
+        };
+        let mut labels = Labels::new(&[Label::Command, Label::Namespace, Label::Pod], 10);
+        let of = |labels: &mut Labels, pid| {
+            let set = labels.of_call(pid, NULL_I64);
+            let values = labels.get(set).map(|(_, value)| value.to_owned());
+            values.collect::<Vec<_>>().join("|")
+        };
+        labels.processes(&process(7, "postgres", "c1"));
+        labels.processes(&process(8, "sh", "c1"));
+        let early = of(&mut labels, 7);
+        assert_eq!(early, "postgres||0d5d1f4c-8a1e-4a4d-9d65-1f64f6a0a7b1");
+        // Process 8 is another one by now.
+        labels.processes(&process(8, "cron", ""));
+        let mut strings = StringTable::new();
+        let mut rows = ContainerRows::default();
+        rows.push(ContainerRow {
+            container_id: strings.intern(b"c1"),
+            namespace: strings.intern(b"shop"),
+            pod: strings.intern(b"db-0"),
+            ..Default::default()
+        });
+        labels.containers(&rows.into_batch(strings));
+        labels.processes(&process(9, "psql", "c1"));
+        assert_eq!(of(&mut labels, 7), "postgres|shop|db-0");
+        assert_eq!(of(&mut labels, 9), "psql|shop|db-0");
+        assert!(of(&mut labels, 8).starts_with("cron||"));
     }
 
     #[test]

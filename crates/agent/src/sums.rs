@@ -8,7 +8,7 @@ use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::kind::{Kind, Purpose};
 use fathom_model::strings::StrId;
 use fathom_model::syscalls::{Returns, SYSCALLS, Syscall};
-use fathom_model::tables::{BLOCK, COUNTERS, FILES, PROCESSES, SYSCALLS as CALLS};
+use fathom_model::tables::{BLOCK, CONTAINERS, COUNTERS, FILES, PROCESSES, SYSCALLS as CALLS};
 use fathom_recorder::RowSink;
 use hashbrown::HashMap;
 
@@ -122,7 +122,9 @@ impl Sums {
     pub fn add(&mut self, batches: &[Batch]) {
         // Names come first.
         for batch in batches {
-            if is_of(batch, &PROCESSES) {
+            if is_of(batch, &CONTAINERS) {
+                self.labels.containers(batch);
+            } else if is_of(batch, &PROCESSES) {
                 self.labels.processes(batch);
             } else if is_of(batch, &FILES) {
                 self.labels.files(batch);

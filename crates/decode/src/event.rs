@@ -1,10 +1,11 @@
 //! Decoded records.
 
 use fathom_model::abi::{
-    BioRecord, BlockRecord, CacheFacts, CallRecord, CountersRecord, DataCallRecord, FaultRecord,
-    FileRecord, FrameRecord, FunctionRecord, IrqRecord, LIBRARY_CALL_ABANDONED, LIBRARY_CALL_BEGUN,
-    LIBRARY_CALL_NONE, LibraryCallRecord, MountRecord, RECORD_DATA_CALL, SpanRecord, StackRecord,
-    TaskRecord, WaitRecord, WideCallRecord, WritebackRecord,
+    BioRecord, BlockRecord, CacheFacts, CallRecord, ContainerRecord, CountersRecord,
+    DataCallRecord, FaultRecord, FileRecord, FrameRecord, FunctionNameRecord, FunctionRecord,
+    IrqRecord, LIBRARY_CALL_ABANDONED, LIBRARY_CALL_BEGUN, LIBRARY_CALL_NONE, LibraryCallRecord,
+    MountRecord, RECORD_DATA_CALL, SpanRecord, StackRecord, TaskRecord, WaitRecord, WideCallRecord,
+    WritebackRecord,
 };
 use fathom_model::raw::Ring;
 use thiserror::Error;
@@ -119,6 +120,28 @@ pub enum Event<'a> {
         class: &'a [u8],
         name: &'a [u8],
     },
+    /// A function of the kernel that is a part of requests.
+    FunctionName {
+        /// The fixed part.
+        record: FunctionNameRecord,
+        layer: &'a [u8],
+        name: &'a [u8],
+    },
+    /// A container of Kubernetes.
+    Container {
+        /// The fixed part.
+        record: ContainerRecord,
+        /// Id of the container.
+        id: &'a [u8],
+        /// Namespace of the pod.
+        namespace: &'a [u8],
+        /// Name of the pod.
+        pod: &'a [u8],
+        /// UID of the pod; empty if unknown.
+        uid: &'a [u8],
+        /// Name of the container in its pod.
+        name: &'a [u8],
+    },
     /// A mount in the recorder's mount namespace.
     Mount {
         /// The fixed part.
@@ -143,6 +166,8 @@ impl Event<'_> {
             Event::File { record, .. } => record.ts_ns,
             Event::Task { record, .. } => record.ts_ns,
             Event::Mount { record, .. } => record.ts_ns,
+            Event::FunctionName { record, .. } => record.ts_ns,
+            Event::Container { record, .. } => record.ts_ns,
             Event::Stack(r) => r.ts_ns,
             Event::Frame { record, .. } => record.ts_ns,
             Event::Fault(r) => r.ts_ns.saturating_add(r.dur_ns),

@@ -1,14 +1,15 @@
 //! Bytes of one record to an event.
 
 use fathom_model::abi::{
-    BioRecord, BlockRecord, CacheFacts, CachedCallRecord, CallRecord, CountersRecord,
-    DataCallRecord, FaultRecord, FileRecord, FrameRecord, FunctionRecord, IrqRecord,
-    LibraryCallRecord, MountRecord, NO_SIZE, NO_SIZE32, OperationRecord, RECORD_BLOCK,
-    RECORD_CACHED_CALL, RECORD_CALL, RECORD_CONTENT_PART, RECORD_COUNTERS, RECORD_DATA_CALL,
-    RECORD_FAULT, RECORD_FILE, RECORD_FRAME, RECORD_FUNCTION, RECORD_IRQ, RECORD_LIBRARY_CALL,
-    RECORD_MOUNT, RECORD_OPERATION, RECORD_SPAN, RECORD_STACK, RECORD_TASK, RECORD_WAIT,
-    RECORD_WIDE_CALL, RECORD_WRITEBACK, SEGMENTS_SHIFT, SLOT_BYTES, SpanRecord, StackRecord,
-    TaskRecord, WaitRecord, WideCallRecord, WritebackRecord,
+    BioRecord, BlockRecord, CacheFacts, CachedCallRecord, CallRecord, ContainerRecord,
+    CountersRecord, DataCallRecord, FaultRecord, FileRecord, FrameRecord, FunctionNameRecord,
+    FunctionRecord, IrqRecord, LibraryCallRecord, MountRecord, NO_SIZE, NO_SIZE32, OperationRecord,
+    RECORD_BLOCK, RECORD_CACHED_CALL, RECORD_CALL, RECORD_CONTAINER, RECORD_CONTENT_PART,
+    RECORD_COUNTERS, RECORD_DATA_CALL, RECORD_FAULT, RECORD_FILE, RECORD_FRAME, RECORD_FUNCTION,
+    RECORD_FUNCTION_NAME, RECORD_IRQ, RECORD_LIBRARY_CALL, RECORD_MOUNT, RECORD_OPERATION,
+    RECORD_SPAN, RECORD_STACK, RECORD_TASK, RECORD_WAIT, RECORD_WIDE_CALL, RECORD_WRITEBACK,
+    SEGMENTS_SHIFT, SLOT_BYTES, SpanRecord, StackRecord, TaskRecord, WaitRecord, WideCallRecord,
+    WritebackRecord,
 };
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::SYSCALLS;
@@ -119,6 +120,35 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
                 record,
                 root,
                 point,
+            })
+        }
+        (RECORD_FUNCTION_NAME, Ring::Wide) => {
+            let record = FunctionNameRecord::parse(bytes)
+                .ok_or_else(|| short(FunctionNameRecord::SIZE, bytes))?;
+            let mut rest = Rest {
+                bytes,
+                at: FunctionNameRecord::SIZE,
+            };
+            Ok(Event::FunctionName {
+                record,
+                layer: rest.take(record.layer_len)?,
+                name: rest.take(record.name_len)?,
+            })
+        }
+        (RECORD_CONTAINER, Ring::Wide) => {
+            let record =
+                ContainerRecord::parse(bytes).ok_or_else(|| short(ContainerRecord::SIZE, bytes))?;
+            let mut rest = Rest {
+                bytes,
+                at: ContainerRecord::SIZE,
+            };
+            Ok(Event::Container {
+                record,
+                id: rest.take(record.id_len)?,
+                namespace: rest.take(record.namespace_len)?,
+                pod: rest.take(record.pod_len)?,
+                uid: rest.take(record.uid_len)?,
+                name: rest.take(record.name_len)?,
             })
         }
         (RECORD_STACK, Ring::Wide) => StackRecord::parse(bytes)

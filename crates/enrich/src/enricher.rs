@@ -188,6 +188,16 @@ impl Enricher {
                 root,
                 point,
             } => known.files.mount(record, root, point),
+            Event::Container {
+                record,
+                id,
+                namespace,
+                pod,
+                uid,
+                name,
+            } => known
+                .tasks
+                .container(record.ts_ns, [id, namespace, pod, uid, name]),
             Event::Task {
                 record,
                 cmdline,
@@ -208,6 +218,11 @@ impl Enricher {
             Event::Wait(record) => layers.wait(cpu, record, known),
             Event::Irq(record) => layers.irq(cpu, record, known),
             Event::Span(record) => layers.span(record),
+            Event::FunctionName {
+                record,
+                layer,
+                name,
+            } => layers.function(record, layer, name),
             Event::Stack(record) => {
                 let rid = layers
                     .requests
@@ -280,17 +295,19 @@ impl Enricher {
     }
 
     /// The rows since the last time: at most one batch each of `syscalls`, `faults`,
-    /// `user_calls`, `writeback`, `files`, `file_paths` and `processes`, none that is empty. The last two
+    /// `user_calls`, `writeback`, `files`, `file_paths`, `containers` and `processes`, none that is empty. The last three
     /// and `files` have the rows that are new or changed.
     pub fn take(&mut self) -> Vec<Batch> {
         let ((files, file_strings), (file_paths, path_strings)) = self.known.files.take();
         let (processes, process_strings) = self.known.tasks.take();
+        let containers = self.known.tasks.take_containers();
         let [faults, writeback] = self.faults.take();
         // Rows that requests refer to come first: if the recorder is killed, written rows refer
         // only to written rows.
         let mut batches = vec![
             files.into_batch(file_strings),
             file_paths.into_batch(path_strings),
+            containers,
             processes.into_batch(process_strings),
             self.calls.take_flows(),
             self.calls.library.take(),

@@ -41,6 +41,7 @@ mod strings;
 mod files;
 mod tasks;
 
+mod containers;
 mod text;
 mod vocab;
 

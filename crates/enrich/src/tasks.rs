@@ -7,7 +7,7 @@ use fathom_decode::absolute_path;
 use fathom_model::abi::{
     TASK_COMM, TASK_DESCRIBED, TASK_EXEC, TASK_EXIT, TASK_FORK, TASK_SEEN, TaskRecord,
 };
-use fathom_model::batch::{NULL_I32, NULL_I64};
+use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
 use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::container;
 use fathom_model::escape::shell_words;
@@ -15,6 +15,7 @@ use fathom_model::tables::{ProcessRow, ProcessRows};
 use fathom_model::{StrId, StringTable};
 use hashbrown::HashMap;
 
+use crate::containers::Containers;
 use crate::text;
 
 /// The properties that the threads of a process share.
@@ -57,6 +58,7 @@ pub(crate) struct Tasks {
     epoch: u32,
     rows: ProcessRows,
     strings: StringTable,
+    containers: Containers,
 }
 
 impl Tasks {
@@ -70,6 +72,7 @@ impl Tasks {
             epoch: 0,
             rows: ProcessRows::default(),
             strings: StringTable::new(),
+            containers: Containers::default(),
         }
     }
 
@@ -95,6 +98,17 @@ impl Tasks {
             }
         }
         self.threads.get(&tid).map(|t| &*t.comm)
+    }
+
+    /// Takes the names of a container: its id, then namespace, name and UID of its pod, and its own
+    /// name.
+    pub(crate) fn container(&mut self, now_ns: u64, names: [&[u8]; 5]) {
+        self.containers.named(now_ns, names);
+    }
+
+    /// The rows of table `containers` since the last time.
+    pub(crate) fn take_containers(&mut self) -> Batch {
+        self.containers.take()
     }
 
     /// Takes note of what happened to a thread.
@@ -240,6 +254,8 @@ impl Tasks {
             strings,
             rows,
             epoch,
+            containers,
+            refresh_ns,
             ..
         } = self;
         let Some(thread) = threads.get_mut(&tid) else {
@@ -251,6 +267,9 @@ impl Tasks {
         };
         thread.written_ns = thread.written_ns.max(now_ns);
         let program = thread.program.as_deref();
+        if let (Some(age), Some(id)) = (*refresh_ns, program.and_then(|p| p.container.as_deref())) {
+            containers.used(id, now_ns, age);
+        }
         let comm = intern(Some(&thread.comm));
         let exe = intern(program.map(|p| p.exe.as_str()));
         let cmdline = intern(program.map(|p| p.cmdline.as_str()));

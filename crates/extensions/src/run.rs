@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use fathom_diagnose::{Diagnosis, Evidence, Example, Subject, UserFinding};
 use fathom_model::units::duration;
 use fathom_query::QueryError;
-use fathom_query::output::Format;
 use fathom_query::worker::{Form, Program, Statement, Worker};
 use fathom_session::Session;
 use serde_json::{Map, Value};
@@ -118,13 +117,7 @@ impl From<QueryError> for Failed {
 fn rows(worker: &mut Worker, sql: String) -> Result<Vec<Row>, QueryError> {
     let statement = Statement {
         sql,
-        form: Form::Output {
-            format: Format::Ndjson,
-            width: None,
-            color: false,
-            terminal: false,
-            exact: false,
-        },
+        form: Form::LINES,
         findings: None,
         refresh: false,
     };

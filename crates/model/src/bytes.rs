@@ -107,6 +107,13 @@ fn escape_like_strace(bytes: &[u8], numbers: &[u8], out: &mut String) {
     }
 }
 
+/// Bytes of a program as text, without characters that control terminals.
+pub fn printable(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let replace = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    text.chars().map(replace).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

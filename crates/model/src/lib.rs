@@ -24,6 +24,7 @@ pub mod perf_counters;
 pub mod protocols;
 pub mod raw;
 pub mod set;
+pub mod statement;
 pub mod strings;
 pub mod syscalls;
 mod table;

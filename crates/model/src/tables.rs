@@ -732,6 +732,22 @@ tables! {
         exit_status: I32 null,
     }
 
+    /// One row per container of Kubernetes that ran on the host during the recording, as the kubelet
+    /// names it in `/var/log/containers`; processes.container_id has its id. If a row was written
+    /// more than once, the rows are equal.
+    CONTAINERS containers ContainerRows ContainerRow key ["container_id"] {
+        /// Id of the container.
+        container_id: Str(Host) set,
+        /// Namespace of its pod.
+        namespace: Str(Host) set,
+        /// Name of its pod.
+        pod: Str(Host) set,
+        /// UID of its pod; null if the kubelet's link does not contain it.
+        pod_uid: Str(Host) null,
+        /// Name of the container in its pod.
+        name: Str(Host) set,
+    }
+
     /// One row per span of an application: an operation, such as an HTTP request or a statement to a
     /// database. `record --spans` finds requests in the bytes on sockets; `fathom import --into` adds
     /// spans that an application traced itself to a closed session. View span_calls has the calls in

@@ -29,6 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         counters: false,
         tail: false,
         stacks: false,
+        functions: Default::default(),
         library: Default::default(),
         perf_counters: Default::default(),
     })?;

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::kernel_functions::KernelFunctionError;
 use crate::wanted_functions::LibraryError;
 
 /// An error of the kernel side. Each says what happened and what to do next.
@@ -10,6 +11,9 @@ pub enum ProbeError {
     /// A function of a library that is not there.
     #[error(transparent)]
     Library(#[from] LibraryError),
+    /// A function of the kernel that is not there.
+    #[error(transparent)]
+    Function(#[from] KernelFunctionError),
     /// The kernel has no description of its own types.
     #[error(
         "this kernel has no BTF (/sys/kernel/btf/vmlinux): fathom needs a kernel built with \

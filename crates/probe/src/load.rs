@@ -324,6 +324,9 @@ fn wanted(options: &ProbeOptions) -> Vec<Feature> {
     if options.stacks {
         wanted.push(Feature::Stacks);
     }
+    if !options.functions.is_empty() {
+        wanted.push(Feature::Functions);
+    }
     if !options.library.is_empty() {
         wanted.push(Feature::Library);
     }
@@ -366,7 +369,7 @@ fn try_variant(
     if options.spans > 0 && !variant.takes_content {
         return Err(ProbeError::NoSpans.into());
     }
-    let mut hooks = Hooks::choose(&mut open, features, wanted)?;
+    let mut hooks = Hooks::choose(&mut open, features, wanted, &options.functions)?;
     hooks.list.insert(0, programs(variant));
     configure(&mut open, options, room, &hooks, features)?;
     // Kernels before 5.10 want inner maps of the size of the first.

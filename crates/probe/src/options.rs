@@ -3,6 +3,7 @@
 use fathom_model::layers::LayerSet;
 
 use crate::filter::Filters;
+use crate::kernel_functions::KernelFunctions;
 use crate::perf_counters::PerfCounters;
 use crate::selection::Selection;
 use crate::wanted_functions::Wanted;
@@ -39,6 +40,8 @@ pub struct ProbeOptions {
     pub tail: bool,
     /// From where in its program each call was made.
     pub stacks: bool,
+    /// Functions of the kernel that are parts of requests.
+    pub functions: KernelFunctions,
     /// Functions of libraries whose calls are recorded.
     pub library: Wanted,
     /// Counters of perf that are read of each request.

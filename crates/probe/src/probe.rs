@@ -11,8 +11,9 @@ use fathom_model::raw::RawChunk;
 use libbpf_rs::{IterOpts, Link, MapCore, MapFlags, MapIterOpts, MapType, Object};
 
 use crate::call_counters::CallCounters;
+use crate::containers::Containers;
 use crate::error::ProbeError;
-use crate::hooks::{Feature, Hooks, NO_COUNTERS, NO_LIBRARY, NO_STACKS};
+use crate::hooks::{FUNCTION, Feature, Hooks, NO_COUNTERS, NO_LIBRARY, NO_STACKS};
 use crate::in_flight::InFlight;
 use crate::library::Libraries;
 use crate::load::{self, Loaded, Room};
@@ -43,6 +44,9 @@ pub struct Probe {
     paths: bool,
     spare: Vec<Vec<u8>>,
     mounts: Option<Mounts>,
+    containers: Containers,
+    /// Names of functions of the kernel, until they are drained: they come before all visits.
+    function_names: Option<RawChunk>,
     counted: CallCounters,
     stacks: Option<Stacks>,
     libraries: Option<Libraries>,
@@ -94,6 +98,8 @@ impl Probe {
             spare: Vec::new(),
             // Without /proc files in other namespaces have no path here.
             mounts: Mounts::open().ok(),
+            containers: Containers::default(),
+            function_names: options.functions.names(crate::monotonic_ns()),
             counted: CallCounters::default(),
             stacks: options.stacks.then(Stacks::new),
             libraries: library.then(|| Libraries::new(options.library.clone(), of_system, multi)),
@@ -153,6 +159,12 @@ impl Probe {
     pub fn missing_libraries(&self) -> Option<&Hook> {
         let mut missing = self.hooks.list.iter().filter(|hook| !hook.attached);
         missing.find(|hook| hook.note.starts_with(NO_LIBRARY))
+    }
+
+    /// Functions of the kernel that the options name and that are not recorded.
+    pub fn missing_functions(&self) -> impl Iterator<Item = &Hook> {
+        let missing = self.hooks.list.iter().filter(|hook| !hook.attached);
+        missing.filter(|hook| hook.name.starts_with(FUNCTION) || hook.name == "functions")
     }
 
     /// The counters of perf that the options ask for, and what became of each.
@@ -274,6 +286,8 @@ impl Probe {
     /// Takes what the programs have written so far.
     pub fn drain(&mut self, out: &mut Vec<RawChunk>) {
         out.extend(self.mounts.as_mut().and_then(Mounts::changed));
+        out.extend(self.containers.changed(self.stopped));
+        out.extend(self.function_names.take());
         let spare = &mut self.spare;
         self.slots.drain(out, |bytes| match spare.pop() {
             Some(mut buffer) => {

@@ -38,10 +38,13 @@ pub enum RecordError {
 impl RecordError {
     /// Whether another choice of options or target would help.
     pub fn is_input(&self) -> bool {
-        use ProbeError::{Itself, Library, NoFilter, NoProcess};
+        use ProbeError::{Function, Itself, Library, NoFilter, NoProcess};
         matches!(
             self,
-            Self::Input(_) | Self::Probe(NoFilter(_) | NoProcess { .. } | Itself(_) | Library(_))
+            Self::Input(_)
+                | Self::Probe(
+                    NoFilter(_) | NoProcess { .. } | Itself(_) | Library(_) | Function(_)
+                )
         )
     }
 

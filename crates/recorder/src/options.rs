@@ -42,6 +42,8 @@ pub struct Options {
     pub stacks: bool,
     /// Functions of libraries whose calls are recorded: classes, and `LIBRARY:FUNCTION`.
     pub library: Vec<String>,
+    /// Functions of the kernel that become parts of requests: NAME or NAME:LAYER.
+    pub functions: Vec<String>,
     /// Counters of perf that are read of each call.
     pub perf_counters: Vec<String>,
     /// Which tasks, files and calls are recorded.
@@ -83,6 +85,7 @@ impl Default for Options {
             spans: Vec::new(),
             stacks: false,
             library: Vec::new(),
+            functions: Vec::new(),
             perf_counters: Vec::new(),
             filters: FilterArgs::default(),
             duration: None,

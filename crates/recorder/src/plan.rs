@@ -5,8 +5,8 @@ use fathom_model::layers::{Layer, LayerSet};
 use fathom_model::meta::Keep;
 use fathom_model::protocols::{Protocol, Protocols};
 use fathom_probe::{
-    self as probe, Content, FilterArgs, Filters, PerfCounters, ProbeOptions, Selection, User,
-    Wanted, usual_layers,
+    self as probe, Content, FilterArgs, Filters, KernelFunctions, PerfCounters, ProbeOptions,
+    Selection, User, Wanted, usual_layers,
 };
 
 use crate::stalls::{self, Stalls};
@@ -80,6 +80,13 @@ impl Plan {
                  --library",
             );
         }
+        let functions = KernelFunctions::parse(&options.functions).map_err(RecordError::input)?;
+        if counters && !functions.is_empty() {
+            return refuse(
+                "--detail counters records no single calls: it cannot be combined with \
+                 --function",
+            );
+        }
         let perf_counters =
             PerfCounters::parse(&options.perf_counters).map_err(RecordError::input)?;
         if counters && !perf_counters.is_empty() {
@@ -103,6 +110,14 @@ impl Plan {
             [] => usual_layers(&selection),
             _ => given_layers,
         };
+        let unrecorded = functions.iter().find(|f| !layers.has(f.layer));
+        if let Some(function) = unrecorded {
+            return refuse(&format!(
+                "--function {}: layer {1} is not recorded; add {1} to --layers, or name another layer",
+                function.name,
+                function.layer.name()
+            ));
+        }
         let content_max = content_max(options)?;
         let (given, filters) = filters(options, target, &selection)?;
         let command = matches!(target, Target::Command { .. });
@@ -147,6 +162,7 @@ impl Plan {
                 counters,
                 tail,
                 stacks: options.stacks,
+                functions,
                 library,
                 perf_counters,
             },

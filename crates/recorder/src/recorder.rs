@@ -244,6 +244,8 @@ fn warnings(options: &Options, plan: &Plan, probe: &Probe) -> Vec<String> {
     if let (false, Some(hook)) = (options.library.is_empty(), probe.missing_libraries()) {
         warnings.push(format!("--library: {}", hook.note));
     }
+    let missing = probe.missing_functions();
+    warnings.extend(missing.map(|hook| format!("--function: {}: {}", hook.name, hook.note)));
     warnings.extend(refused_counters(probe.perf_counters()));
     if !options.layers.is_empty() {
         for hook in probe.hooks().iter().filter(|hook| !hook.attached) {

@@ -11,11 +11,12 @@ use crate::secrets;
 use crate::text::Redactor;
 
 /// Filters and options whose values are numbers or words of fathom.
-const PLAIN: [&str; 16] = [
+const PLAIN: [&str; 17] = [
     "--budget",
     "--counters",
     "--duration",
     "--file-type",
+    "--function",
     "--keep",
     "--layers",
     "--min-duration",

@@ -312,8 +312,34 @@ fn span(db: &Db, meta: &SessionMeta, scope: &Scope) -> Result<(i64, i64), QueryE
         |row| row.int("ended"),
     )?;
     let end = end.first().copied().unwrap_or(start).max(start);
+    let run = match scope.has_window() {
+        true => None,
+        false => run(db, meta)?,
+    };
+    let (start, end) = match run {
+        Some((first, last)) if first < last => (first.max(start), last.min(end).max(start)),
+        _ => (start, end),
+    };
     let from = scope.from_ns.unwrap_or(start).max(start);
     Ok((from, scope.until_ns.unwrap_or(end).min(end).max(from)))
+}
+
+/// From the first call of a recorded command to the end of its last process: the recorder starts
+/// before and ends later. `None` if not all calls have rows, or no command was recorded.
+fn run(db: &Db, meta: &SessionMeta) -> Result<Option<(i64, i64)>, QueryError> {
+    let whole = meta.options.tail.is_none() && meta.history.keep.is_none();
+    if meta.command.is_empty() || !whole {
+        return Ok(None);
+    }
+    let run = rows(
+        db,
+        "SELECT coalesce(min(ts_ns), 0)::BIGINT AS first,
+             greatest(coalesce(max(ts_ns + coalesce(dur_ns, 0)), 0),
+                 coalesce((SELECT max(ended_at_ns) FROM processes), 0))::BIGINT AS last
+         FROM syscalls",
+        |row| Ok((row.int("first")?, row.int("last")?)),
+    )?;
+    Ok(run.first().copied().filter(|(first, _)| *first > 0))
 }
 
 fn groups(db: &Db, selected: &str) -> Result<Vec<Group>, QueryError> {

@@ -262,6 +262,10 @@ pub struct RecordArgs {
     /// Calls of libraries to record.
     #[arg(long, value_name = "LIST", value_delimiter = ',', help = help::library())]
     pub library: Vec<String>,
+    /// Functions of the kernel whose time is a part of each call: NAME (of layer fs) or NAME:LAYER,
+    /// up to 8
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub function: Vec<String>,
     /// perf counters to read per call.
     #[arg(long, value_name = "LIST", help = help::counters())]
     pub counters: Vec<String>,

@@ -9,7 +9,6 @@ use anyhow::{Error, anyhow, bail};
 use fathom_diagnose::{CachedDiagnosis, Diagnosis, Finding};
 use fathom_extensions::ExtensionError;
 use fathom_model::escape;
-use fathom_query::output::Format;
 use fathom_query::worker::{Form, Program, Statement, Worker};
 use fathom_query::{Db, Limits, QueryError, UserView};
 use fathom_session::{Session, on_latest};
@@ -441,13 +440,7 @@ fn query(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error> {
     worker.open(&dir, server.extensions().views())?;
     let statement = Statement {
         sql,
-        form: Form::Output {
-            format: Format::Ndjson,
-            width: None,
-            color: false,
-            terminal: false,
-            exact: false,
-        },
+        form: Form::LINES,
         findings: findings.map(|rows| vec![rows]),
         refresh: false,
     };

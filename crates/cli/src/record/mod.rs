@@ -122,6 +122,7 @@ pub fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
         spans: args.spans.clone(),
         stacks: args.stacks,
         library: args.library.clone(),
+        functions: args.function.clone(),
         perf_counters: args.counters.clone(),
         filters,
         duration: args.duration,

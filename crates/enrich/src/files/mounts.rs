@@ -42,18 +42,20 @@ impl Mounts {
         mnt_ns == self.mnt_ns
     }
 
-    /// The recorder's path of `path` inside the file system on device `fs_dev`: through the mount
-    /// that shows most of the file system, the earliest if there are several.
+    /// The recorder's path of `path` inside the file system on device `fs_dev`: through a volume of
+    /// Kubernetes, whose mount point tells its name; otherwise through the mount that shows most of
+    /// the file system, the earliest if there are several.
     pub(crate) fn path(&self, fs_dev: u32, path: &[u8]) -> Option<Arc<[u8]>> {
-        let mut best: Option<(&[u8], &[u8], usize)> = None;
-        for (root, point) in self.by_device.get(&fs_dev)? {
-            if let Some(below) = below(path, root)
-                && best.is_none_or(|(_, _, shortest)| root.len() < shortest)
-            {
-                best = Some((point, below, root.len()));
-            }
-        }
-        let (point, below, _) = best?;
+        let mounts = self.by_device.get(&fs_dev)?.iter();
+        let mounts = mounts.filter_map(|(root, point)| {
+            Some((
+                !is_volume(point),
+                root.len(),
+                &point[..],
+                below(path, root)?,
+            ))
+        });
+        let (_, _, point, below) = mounts.min_by_key(|(other, length, ..)| (*other, *length))?;
         let point = if point == b"/" { b"" } else { point };
         let whole = [point, below].concat();
         Some(if whole.is_empty() {
@@ -62,6 +64,15 @@ impl Mounts {
             whole.into()
         })
     }
+}
+
+/// Whether a mount point is that of a volume: `/var/lib/kubelet/pods/UID/volumes/PLUGIN/NAME`, with
+/// or without a directory in it.
+fn is_volume(point: &[u8]) -> bool {
+    let parts = point
+        .strip_prefix(b"/var/lib/kubelet/pods/")
+        .map(|rest| rest.split(|byte| *byte == b'/'));
+    parts.is_some_and(|mut parts| parts.nth(1) == Some(b"volumes") && parts.count() >= 2)
 }
 
 /// The rest of `path` below `root`, with its slash; `None` if `path` is not below it.
@@ -115,6 +126,38 @@ mod tests {
         assert_eq!(path(3, "/x"), None);
         assert!(mounts.is_own(9) && !mounts.is_own(8));
         assert!(mounts.take_changed() && !mounts.take_changed());
+    }
+
+    #[test]
+    fn volumes_tell_their_names() {
+        let volume = "/var/lib/kubelet/pods/u-1/volumes/kubernetes.io~csi/pvc-7/mount";
+        let mounts = mounts(&[
+            (
+                1,
+                "/",
+                "/var/lib/kubelet/plugins/kubernetes.io/csi/x/globalmount",
+            ),
+            (1, "/", volume),
+            (2, "/", "/"),
+            (
+                2,
+                "/disks/a",
+                "/var/lib/kubelet/pods/u-1/volumes/kubernetes.io~local-volume/a",
+            ),
+            (
+                2,
+                "/disks",
+                "/var/lib/kubelet/pods/u-1/volume-subpaths/a/db/0",
+            ),
+        ]);
+        let path = |dev, path: &str| {
+            let path = mounts.path(dev, path.as_bytes()).unwrap();
+            String::from_utf8(path.to_vec()).unwrap()
+        };
+        assert_eq!(path(1, "/db/x"), format!("{volume}/db/x"));
+        let local = "/var/lib/kubelet/pods/u-1/volumes/kubernetes.io~local-volume/a/x";
+        assert_eq!(path(2, "/disks/a/x"), local);
+        assert_eq!(path(2, "/disks/b/x"), "/disks/b/x");
     }
 
     #[test]

@@ -10,7 +10,8 @@ mod slices;
 pub(crate) mod stacks;
 mod waits;
 
-use fathom_model::abi::{BlockRecord, IrqRecord, SpanRecord, WaitRecord};
+use fathom_model::abi::MAX_KERNEL_FUNCTIONS;
+use fathom_model::abi::{BlockRecord, FunctionNameRecord, IrqRecord, SpanRecord, WaitRecord};
 use fathom_model::batch::{Batch, NULL_I64};
 use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::layers::Layer;
@@ -21,7 +22,7 @@ use crate::strings::{Known, Name, Strings};
 use crate::{id, signed};
 use block::Blocks;
 use requests::{Key, Kind, Requests};
-use slices::{Label, Parts, Slicer, Whole};
+use slices::{Function, Label, Parts, Slicer, Whole};
 use waits::{During, Wait};
 
 /// Rows that were not taken yet, and what they wait for.
@@ -33,6 +34,7 @@ pub(crate) struct Layers {
     irqs: (IrqRows, Strings),
     slices: (SliceRows, Strings),
     slicer: Slicer,
+    functions: Vec<Function>,
     faults_left_out: bool,
 }
 
@@ -90,6 +92,20 @@ impl Layers {
     pub(crate) fn span(&mut self, record: &SpanRecord) {
         if let Ok(parts) = self.in_call(record.tid, record.request_ns) {
             parts.spans.push(*record);
+        }
+    }
+
+    /// A function of the kernel whose visits have kind `record.span`.
+    pub(crate) fn function(&mut self, record: &FunctionNameRecord, layer: &[u8], name: &[u8]) {
+        let layer = std::str::from_utf8(layer).ok().and_then(Layer::named);
+        if let Some(layer) = layer
+            && self.functions.len() < MAX_KERNEL_FUNCTIONS as usize
+        {
+            self.functions.push(Function {
+                span: record.span,
+                layer,
+                name: escape_invalid_utf8(name).into(),
+            });
         }
     }
 
@@ -162,7 +178,7 @@ impl Layers {
         };
         let (rows, strings) = &mut self.slices;
         let devices = self.blocks.devices();
-        for slice in self.slicer.slices(&whole, parts, devices) {
+        for slice in self.slicer.slices(&whole, parts, devices, &self.functions) {
             rows.push(SliceRow {
                 rid,
                 layer: strings.word(slice.layer.name()),
@@ -171,6 +187,13 @@ impl Layers {
                     Label::Device(number) => match devices.get(usize::from(number)) {
                         Some(name) => {
                             strings.name(Name::new(DEVICE | u64::from(number), &[0; 16]), || name)
+                        }
+                        None => StrId::NULL,
+                    },
+                    Label::Function(number) => match self.functions.get(number) {
+                        Some(function) => {
+                            let name = Name::new(FUNCTION | number as u64, &[0; 16]);
+                            strings.name(name, || &function.name)
                         }
                         None => StrId::NULL,
                     },
@@ -233,8 +256,9 @@ impl Layers {
     }
 }
 
-/// Kind of the names of devices; the kinds of interrupts are smaller.
+/// Kinds of the names of devices and of functions; the kinds of interrupts are smaller.
 const DEVICE: u64 = 1 << 32;
+const FUNCTION: u64 = 2 << 32;
 
 /// Id and path of the file behind a handle.
 fn file(handle: u32, now_ns: u64, known: &mut Known, strings: &mut StringTable) -> (i64, StrId) {

@@ -86,6 +86,17 @@ pub(crate) enum Label {
     Device(u16),
     /// The place of an interrupt in [`Parts::irqs`].
     Irq(usize),
+    /// The place of a function in the list of those that the recording names.
+    Function(usize),
+}
+
+/// A function of the kernel that the recording names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Function {
+    /// Kind of its visits.
+    pub(crate) span: u8,
+    pub(crate) layer: Layer,
+    pub(crate) name: Box<str>,
 }
 
 /// One visit of a layer.
@@ -141,6 +152,7 @@ impl Slicer {
         whole: &Whole,
         parts: &Parts,
         devices: &[Arc<str>],
+        functions: &[Function],
     ) -> &[Slice] {
         if self.visits.slices.capacity() > MAX_ROOM || self.times.capacity() > MAX_ROOM {
             *self = Self::default();
@@ -150,7 +162,7 @@ impl Slicer {
         let name = Label::Word(whole.name);
         visits.add((whole.begin, whole.end), whole.layer, name, WHOLE);
         for span in &parts.spans {
-            visits.add_span(span, whole.kind);
+            visits.add_span(span, whole.kind, functions);
         }
         self.blocked.clear();
         for (_, wait) in &parts.waits {
@@ -294,8 +306,13 @@ impl Visits {
     }
 
     /// Adds a part of a file system, or a request to a server.
-    fn add_span(&mut self, span: &SpanRecord, of: Kind) {
+    fn add_span(&mut self, span: &SpanRecord, of: Kind, functions: &[Function]) {
         let (begin, end) = (span.ts_ns, span.ts_ns.saturating_add(span.dur_ns));
+        if let Some(at) = functions.iter().position(|f| f.span == span.span)
+            && let Some(function) = functions.get(at)
+        {
+            return self.add((begin, end), function.layer, Label::Function(at), SPAN);
+        }
         let (layer, name) = names::span(span);
         let added = self.slices.len();
         match layer {
@@ -375,7 +392,7 @@ impl Visits {
 mod tests {
     use super::*;
     use fathom_model::abi::{
-        IRQ_SOFT, RECORD_IRQ, RECORD_WAIT, SPAN_DIRECT, SPAN_FUSE, SPAN_NFS, WAIT_IO,
+        IRQ_SOFT, RECORD_IRQ, RECORD_WAIT, SPAN_DIRECT, SPAN_FUNCTION, SPAN_FUSE, SPAN_NFS, WAIT_IO,
     };
 
     fn whole(kind: Kind) -> Whole {
@@ -425,7 +442,13 @@ mod tests {
 
     fn slices(whole: &Whole, parts: &Parts) -> Vec<Slice> {
         let devices = [Arc::from("sda")];
-        Slicer::default().slices(whole, parts, &devices).to_vec()
+        let functions = [Function {
+            span: SPAN_FUNCTION as u8 + 2,
+            layer: Layer::Block,
+            name: "blk_mq_submit_bio".into(),
+        }];
+        let mut slicer = Slicer::default();
+        slicer.slices(whole, parts, &devices, &functions).to_vec()
     }
 
     fn own(slices: &[Slice]) -> Vec<(&'static str, &'static str, u64, u64, i32)> {
@@ -436,6 +459,8 @@ mod tests {
                     Label::Word(word) => word,
                     Label::Device(_) => "sda",
                     Label::Irq(_) => "softirq:BLOCK",
+                    Label::Function(0) => "blk_mq_submit_bio",
+                    Label::Function(_) => "?",
                 };
                 (s.layer.name(), name, s.end - s.begin, s.own_ns, s.depth)
             })
@@ -467,6 +492,28 @@ mod tests {
         };
         assert_eq!(unseen(1800), 600);
         assert_eq!(unseen(0), 0);
+    }
+
+    #[test]
+    fn a_function_that_the_recording_names_is_of_its_layer() {
+        let parts = Parts {
+            spans: vec![
+                span(SPAN_DIRECT, 1050, 0, 1800),
+                span(SPAN_FUNCTION + 2, 1100, 0, 1400),
+                span(SPAN_FUNCTION, 1500, 0, 1600),
+            ],
+            ..Parts::default()
+        };
+        let slices = slices(&whole(Kind::Call), &parts);
+        assert_eq!(
+            own(&slices),
+            [
+                ("block", "blk_mq_submit_bio", 300, 300, 2),
+                ("fs", "iomap_dio_rw", 750, 350, 1),
+                ("fs", "other", 100, 100, 2),
+                ("syscall", "pread64", 1000, 250, 0),
+            ]
+        );
     }
 
     #[test]

@@ -200,10 +200,3 @@ pub(super) fn shorten(text: &mut String, most: usize) {
         text.shrink_to_fit();
     }
 }
-
-/// Bytes of a program as text, without characters that control terminals.
-pub(super) fn printable(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let replace = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    text.chars().map(replace).collect()
-}

@@ -1,6 +1,8 @@
 //! HTTP/1.0 and HTTP/1.1.
 
-use super::exchange::{Exchanges, Origin, Request, Value, printable};
+use fathom_model::bytes::printable;
+
+use super::exchange::{Exchanges, Origin, Request, Value};
 use super::step::{Input, MOST_BYTES, Step};
 
 /// Requests whose responses have other ends.

@@ -7,7 +7,6 @@
 //! give no span. Where bytes are missing, a connection goes on with the next request that follows a
 //! response.
 
-mod digest;
 mod exchange;
 mod flow;
 mod http;

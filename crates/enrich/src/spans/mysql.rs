@@ -3,10 +3,11 @@
 //! A client sends its next command when it has read the whole response to the one before. So a
 //! response ends with the last bytes before the next command.
 
+use fathom_model::bytes::printable;
+use fathom_model::statement::{Dialect, digest};
 use hashbrown::HashMap;
 
-use super::digest::{Dialect, digest};
-use super::exchange::{Exchanges, Request, Value, printable, shorten};
+use super::exchange::{Exchanges, Request, Value, shorten};
 use super::step::{Input, Step};
 
 /// Bytes of a packet that are read.

@@ -1,9 +1,10 @@
 //! The frontend/backend protocol of PostgreSQL, version 3.
 
+use fathom_model::bytes::printable;
+use fathom_model::statement::{Dialect, digest};
 use hashbrown::HashMap;
 
-use super::digest::{Dialect, digest};
-use super::exchange::{Exchanges, Moment, Request, Value, printable};
+use super::exchange::{Exchanges, Moment, Request, Value};
 use super::step::{Input, Step};
 
 /// Bytes of a message that are read.

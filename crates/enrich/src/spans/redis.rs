@@ -1,6 +1,8 @@
 //! Redis: RESP2 and RESP3.
 
-use super::exchange::{Exchanges, Request, Value, printable};
+use fathom_model::bytes::printable;
+
+use super::exchange::{Exchanges, Request, Value};
 use super::step::{Input, Step};
 
 /// Bytes of a line: of a length, or of a simple reply.

@@ -14,6 +14,7 @@ use libbpf_rs::{Link, Object, OpenObject};
 
 use crate::error::ProbeError;
 use crate::features::Features;
+use crate::kernel_functions::{KernelFunctionError, KernelFunctions};
 use rows::{At, ROWS, Row};
 
 pub(crate) use perf::open_event;
@@ -23,6 +24,9 @@ pub(crate) use layers::layer_config;
 
 /// The consequence of missing stacks.
 pub(crate) const NO_STACKS: &str = "call stacks are not recorded";
+
+/// The consequence of a missing program for a function of the kernel.
+pub(crate) const NO_FUNCTION: &str = "its time is not a separate slice";
 
 /// The consequence of missing programs for libraries.
 pub(crate) const NO_LIBRARY: &str = "calls of libraries are not recorded";
@@ -46,6 +50,8 @@ pub(crate) enum Feature {
     Cache,
     /// Functions of VFS, file systems, the page cache and the block layer.
     Vfs,
+    /// Functions of the kernel that the user names.
+    Functions,
     /// Parts of file systems.
     Fs,
     /// Requests to FUSE servers.
@@ -85,7 +91,7 @@ impl Feature {
 
     /// Optional features. If the kernel refuses one, fathom loads the programs again without it.
     /// With each: its name and the data that is missing without it.
-    pub(crate) const OPTIONAL: [(Feature, &str, &str); 12] = [
+    pub(crate) const OPTIONAL: [(Feature, &str, &str); 13] = [
         (
             Feature::Faults,
             "page faults",
@@ -97,6 +103,7 @@ impl Feature {
             "hits and misses of the page cache are not recorded",
         ),
         (Feature::Vfs, LAYER_VFS, NO_FUNCTIONS),
+        (Feature::Functions, "functions", NO_FUNCTION),
         (
             Feature::Fs,
             "layer fs",
@@ -131,6 +138,8 @@ impl Feature {
     ];
 }
 
+/// Beginning of the names of the hooks of functions of the kernel.
+pub const FUNCTION: &str = "function ";
 /// Beginning of the names of the hooks of libraries.
 pub const LIBRARY: &str = "library ";
 /// Name for all hooks of functions.
@@ -143,6 +152,8 @@ struct Chosen {
     program: &'static str,
     at: At,
     row: &'static Row,
+    /// The function of the kernel, if the user names it.
+    function: Option<String>,
 }
 
 /// The hooks of one recording.
@@ -175,6 +186,7 @@ impl Hooks {
         open: &mut OpenObject,
         features: &Features,
         wanted: &[Feature],
+        named: &KernelFunctions,
     ) -> Result<Self, ProbeError> {
         let built: Vec<Built> = open
             .progs()
@@ -194,8 +206,11 @@ impl Hooks {
             let why = "this kernel does not allow programs to attach to functions";
             hooks.miss(LAYER_VFS, NO_FUNCTIONS, why);
         }
-        let is_wanted = |row: &&Row| {
-            wanted.contains(&row.feature) && (functions || row.feature != Feature::Vfs)
+        let is_wanted = |row: &&Row| match row.feature {
+            Feature::Vfs => functions && wanted.contains(&Feature::Vfs),
+            // See choose_functions().
+            Feature::Functions => false,
+            feature => wanted.contains(&feature),
         };
         for row in ROWS.iter().filter(is_wanted) {
             // If this build of the programs lacks calls or a feature, the note of the build
@@ -215,6 +230,7 @@ impl Hooks {
                     program: form.program,
                     at: form.at,
                     row,
+                    function: None,
                 }),
                 None => {
                     let usual = |form: &&rows::Form| {
@@ -238,6 +254,9 @@ impl Hooks {
             }
         }
         hooks.drop_useless_faults();
+        if wanted.contains(&Feature::Functions) {
+            hooks.choose_functions(open, features, named)?;
+        }
         for mut program in open.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             let mut listed = ROWS.iter().flat_map(|row| row.forms);
@@ -246,6 +265,56 @@ impl Hooks {
             }
         }
         Ok(hooks)
+    }
+
+    /// Chooses the programs for functions that the user names, and sets where they attach.
+    ///
+    /// # Errors
+    /// When there is no such function.
+    fn choose_functions(
+        &mut self,
+        open: &mut OpenObject,
+        features: &Features,
+        named: &KernelFunctions,
+    ) -> Result<(), ProbeError> {
+        if !features.hooks_functions() {
+            for function in named.iter() {
+                let why = "this kernel does not allow programs to attach to functions";
+                self.miss(&format!("{FUNCTION}{}", function.name), NO_FUNCTION, why);
+            }
+            return Ok(());
+        }
+        for row in ROWS.iter().filter(|row| row.feature == Feature::Functions) {
+            let Some(form) = row.forms.first() else {
+                continue;
+            };
+            let Some(function) = named.of_program(form.program) else {
+                continue;
+            };
+            let name = function.name.clone();
+            let mut programs = open.progs_mut();
+            let program = programs.find(|program| program.name() == form.program);
+            let Some(mut program) = program else {
+                let why = "the programs for this kernel have no layers";
+                self.miss(&format!("{FUNCTION}{name}"), NO_FUNCTION, why);
+                continue;
+            };
+            if !features.has_place_in(&name) {
+                return Err(KernelFunctionError::Missing(name).into());
+            }
+            let set = program.set_attach_target(0, Some(name.clone()));
+            set.map_err(|source| ProbeError::Refused {
+                what: format!("function {name}"),
+                source,
+            })?;
+            self.chosen.push(Chosen {
+                program: form.program,
+                at: form.at,
+                row,
+                function: Some(name),
+            });
+        }
+        Ok(())
     }
 
     /// Whether `program` was chosen.
@@ -291,7 +360,7 @@ impl Hooks {
                 .progs_mut()
                 .find(|program| program.name() == chosen.program)
                 .ok_or(ProbeError::Object("program"))?;
-            let name = place(chosen.at, &program.section().to_string_lossy());
+            let name = chosen.name(&program.section().to_string_lossy());
             let attached = match chosen.at {
                 At::Perf { config, .. } => perf::attach(&program, config, cpus, &mut links),
                 _ => program.attach().map(|link| links.push(link)),
@@ -328,6 +397,15 @@ impl Hooks {
 }
 
 impl Chosen {
+    /// Name of the attach point: from the section of its program, or the function that the user
+    /// names.
+    fn name(&self, section: &str) -> String {
+        match &self.function {
+            Some(function) => format!("{FUNCTION}{function}"),
+            None => place(self.at, section),
+        }
+    }
+
     fn note(&self) -> String {
         match (self.at, self.row.forms.last()) {
             (At::Classic, Some(usual)) => format!(

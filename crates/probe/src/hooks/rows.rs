@@ -1,7 +1,7 @@
 //! All attach points, in the order of attaching: what is missing without each, and what it needs
 //! from the kernel.
 
-use super::{Feature, NO_COUNTERS, NO_LIBRARY, NO_STACKS};
+use super::{Feature, NO_COUNTERS, NO_FUNCTION, NO_LIBRARY, NO_STACKS};
 
 const NO_LOCKS: &str = "waits for locks of the kernel have the reason other";
 
@@ -150,6 +150,13 @@ macro_rules! direct {
 macro_rules! function {
     ($($program:literal),+ => $what:literal) => {
         either!(Vfs, concat!($what, " is not a separate slice"), $($program),+)
+    };
+}
+
+/// Beginning or end of a function that `--function` names.
+macro_rules! named_function {
+    ($program:literal) => {
+        either!(Functions, NO_FUNCTION, $program)
     };
 }
 
@@ -460,6 +467,22 @@ pub(super) const ROWS: &[Row] = &[
     function!("end_filemap_fault" => "a fault in the page cache"),
     function!("begin_submit_bio" => "submitting to the block layer"),
     function!("end_submit_bio" => "submitting to the block layer"),
+    named_function!("begin_function_0"),
+    named_function!("end_function_0"),
+    named_function!("begin_function_1"),
+    named_function!("end_function_1"),
+    named_function!("begin_function_2"),
+    named_function!("end_function_2"),
+    named_function!("begin_function_3"),
+    named_function!("end_function_3"),
+    named_function!("begin_function_4"),
+    named_function!("end_function_4"),
+    named_function!("begin_function_5"),
+    named_function!("end_function_5"),
+    named_function!("begin_function_6"),
+    named_function!("end_function_6"),
+    named_function!("begin_function_7"),
+    named_function!("end_function_7"),
     // Behind the program that records the call.
     tracepoint!(Stacks, "call_stack", NO_STACKS),
     tracepoint!(Counters, "counters_switch", NO_COUNTERS),

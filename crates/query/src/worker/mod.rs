@@ -80,6 +80,17 @@ pub enum Form {
     Page { max_rows: usize },
 }
 
+impl Form {
+    /// A JSON object per line, for programs.
+    pub const LINES: Form = Form::Output {
+        format: Format::Ndjson,
+        width: None,
+        color: false,
+        terminal: false,
+        exact: false,
+    };
+}
+
 /// How a query ended that gave all its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {

@@ -77,7 +77,7 @@ fn head(out: &mut String, report: &Report, what: &str) {
     };
     let _ = write!(
         out,
-        "<header>\n<h1>{}</h1>\n<p class=\"dim\">{} · {} · {} · {}</p>\n\
+        "<header>\n<h1>{}</h1>\n<p class=\"dim\">{} · recorded for {} · {} · {}</p>\n\
          <p class=\"dim\">{} · Linux {} {} · {} CPUs · {} · {}</p>\n</header>\n",
         esc(what),
         esc(&wall_time_of(&session.start_time)),

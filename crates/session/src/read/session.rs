@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use fathom_model::meta::{SessionMeta, State};
-use fathom_model::tables::{SPANS, SYSCALLS, TABLES, Table};
+use fathom_model::tables::{CONTAINERS, SPANS, SYSCALLS, TABLES, Table};
 use rustix::fs::FileType;
 
 use crate::disk::dir::Dir;
@@ -240,8 +240,9 @@ impl Session {
         let missing: Vec<&str> = TABLES
             .iter()
             .map(|table| table.name)
-            // Sessions that are older than the table contain no rows of it, and lack none.
-            .filter(|name| *name != SPANS.name && matches!(folder.kind(name), Ok(None)))
+            // Sessions that are older than these tables contain no rows of them, and lack none.
+            .filter(|name| ![SPANS.name, CONTAINERS.name].contains(name))
+            .filter(|name| matches!(folder.kind(name), Ok(None)))
             .collect();
         if missing.is_empty() {
             return;

@@ -1,13 +1,15 @@
 //! The text of a statement without its literals.
 
-use super::exchange::printable;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::bytes::printable;
 
 /// Bytes of a statement that are read.
 const MOST: usize = 2048;
 
 /// How strings are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dialect {
+pub enum Dialect {
     /// `"x"` is a name; `$1` a parameter, `$x$` begins a string.
     Postgresql,
     /// `"x"` is a string, `\` quotes the next character, `#` begins a comment.
@@ -16,7 +18,28 @@ pub(super) enum Dialect {
 
 /// The statement with `?` for each literal and parameter, without comments, with one space between
 /// words. `cut`: its end is missing.
-pub(super) fn digest(text: &[u8], dialect: Dialect, cut: bool) -> String {
+pub fn digest(text: &[u8], dialect: Dialect, cut: bool) -> String {
+    scanned(text, dialect, cut, None).0
+}
+
+/// The same, and a number of the literals; `None` if there are none.
+pub fn digest_and_literals(text: &[u8], dialect: Dialect) -> (String, Option<u64>) {
+    scanned(text, dialect, false, Some(Literals::default()))
+}
+
+/// Literals, one after the other.
+#[derive(Default)]
+struct Literals {
+    hasher: DefaultHasher,
+    any: bool,
+}
+
+fn scanned(
+    text: &[u8],
+    dialect: Dialect,
+    cut: bool,
+    literals: Option<Literals>,
+) -> (String, Option<u64>) {
     let cut = cut || text.len() > MOST;
     let text = text.get(..MOST).unwrap_or(text);
     let mut scan = Scan {
@@ -24,10 +47,13 @@ pub(super) fn digest(text: &[u8], dialect: Dialect, cut: bool) -> String {
         at: 0,
         out: Vec::with_capacity(text.len()),
         dialect,
+        literals,
     };
     while let Some(byte) = scan.peek(0) {
         scan.token(byte);
     }
+    let literals = scan.literals.filter(|literals| literals.any);
+    let literals = literals.map(|literals| literals.hasher.finish());
     let mut out = scan.out;
     while matches!(out.last(), Some(b' ' | b';')) {
         out.pop();
@@ -36,7 +62,7 @@ pub(super) fn digest(text: &[u8], dialect: Dialect, cut: bool) -> String {
     if cut {
         text.push('…');
     }
-    text
+    (text, literals)
 }
 
 struct Scan<'a> {
@@ -44,6 +70,8 @@ struct Scan<'a> {
     at: usize,
     out: Vec<u8>,
     dialect: Dialect,
+    /// `None` when nobody wants to know them.
+    literals: Option<Literals>,
 }
 
 fn is_word(byte: u8) -> bool {
@@ -79,7 +107,7 @@ impl Scan<'_> {
             b'$' if !mysql => self.dollar(),
             b'?' => {
                 self.at += 1;
-                self.literal();
+                self.place_holder();
             }
             b'0'..=b'9' => self.number(),
             b'.' if next.is_some_and(|b| b.is_ascii_digit()) && !self.after_word() => self.number(),
@@ -120,8 +148,18 @@ impl Scan<'_> {
         true
     }
 
-    /// Puts the sign of a literal: its own sign goes, and a list of literals becomes one.
-    fn literal(&mut self) {
+    /// A literal that began at `from` ends here.
+    fn literal(&mut self, from: usize) {
+        let text = self.text.get(from..self.at).unwrap_or_default();
+        if let Some(literals) = &mut self.literals {
+            literals.any = true;
+            text.hash(&mut literals.hasher);
+        }
+        self.place_holder();
+    }
+
+    /// Puts `?` for a literal or a parameter: its own sign goes, and a list of them becomes one.
+    fn place_holder(&mut self) {
         while self.out.last() == Some(&b'?') {
             self.out.pop();
         }
@@ -205,6 +243,7 @@ impl Scan<'_> {
 
     /// A string in quotes, to which strings right behind it belong.
     fn string(&mut self, quote: u8, escapes: bool) {
+        let from = self.at;
         self.at += 1;
         while let Some(byte) = self.peek(0) {
             self.at += 1;
@@ -217,7 +256,7 @@ impl Scan<'_> {
                 self.at += 1;
             }
         }
-        self.literal();
+        self.literal(from);
     }
 
     /// A name in quotes, as it is.
@@ -239,7 +278,7 @@ impl Scan<'_> {
         let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
         if digits > 0 {
             self.at += 1 + digits;
-            self.literal();
+            self.place_holder();
             return;
         }
         let tag = rest.iter().take_while(|b| is_word(**b)).count();
@@ -248,6 +287,7 @@ impl Scan<'_> {
             self.at += 1;
             return;
         }
+        let from = self.at;
         let tag = self
             .text
             .get(self.at..self.at + tag + 2)
@@ -258,10 +298,11 @@ impl Scan<'_> {
             Some(end) => self.at + end + 2 * tag.len(),
             None => self.text.len(),
         };
-        self.literal();
+        self.literal(from);
     }
 
     fn number(&mut self) {
+        let from = self.at;
         while let Some(byte) = self.peek(0) {
             let sign = matches!(byte, b'+' | b'-')
                 && self.at > 0
@@ -271,7 +312,7 @@ impl Scan<'_> {
             }
             self.at += 1;
         }
-        self.literal();
+        self.literal(from);
     }
 }
 
@@ -314,6 +355,19 @@ mod tests {
             "SELECT `x 1` FROM t WHERE a=?"
         );
         assert_eq!(digest(b"SELECT 'secr", Dialect::Mysql, true), "SELECT ?…");
+    }
+
+    #[test]
+    fn literals_have_a_number() {
+        let of = |text: &str| digest_and_literals(text.as_bytes(), Dialect::Postgresql);
+        let (one, other) = (
+            of("SELECT a WHERE b = 12 AND c = 'x'"),
+            of("SELECT a WHERE b = 1 AND c = '2x'"),
+        );
+        assert_eq!(one.0, other.0);
+        assert!(one.1.is_some() && one.1 != other.1);
+        assert_eq!(one, of("SELECT a /* 5 */ WHERE b = 12 AND c = 'x'"));
+        assert_eq!(of("SELECT a WHERE b = $1 AND c = ?").1, None);
     }
 
     /// No byte of a literal gets into the digest, wherever the text is cut.
