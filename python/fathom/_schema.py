@@ -329,6 +329,16 @@ TABLES: dict[str, tuple[list[tuple[str, str, str, bool]], list[str]]] = {
         ],
         ["tid", "started_at_ns"],
     ),
+    "containers": (
+        [
+            ("container_id", "VARCHAR", "container_id", False),
+            ("namespace", "VARCHAR", "namespace", False),
+            ("pod", "VARCHAR", "pod", False),
+            ("pod_uid", "VARCHAR", "pod_uid", False),
+            ("name", "VARCHAR", "name", False),
+        ],
+        ["container_id"],
+    ),
     "spans": (
         [
             ("trace_id", "VARCHAR", "trace_id", False),
@@ -412,6 +422,7 @@ TABLES: dict[str, tuple[list[tuple[str, str, str, bool]], list[str]]] = {
 VIEWS: list[str] = [
     "session",
     "findings",
+    "by_cgroup",
     "by_class",
     "by_device",
     "by_error",
@@ -419,11 +430,14 @@ VIEWS: list[str] = [
     "by_interrupt",
     "by_mapped_file",
     "by_perf_counters",
+    "by_pod",
     "by_process",
     "by_second",
     "by_syscall",
     "by_thread",
+    "by_unit",
     "by_user_call",
+    "by_volume",
     "by_wait",
     "device_queue",
     "latency_histogram",

@@ -733,9 +733,9 @@ tables! {
     }
 
     /// One row per container of Kubernetes that ran on the host during the recording, as the kubelet
-    /// names it in `/var/log/containers`; processes.container_id has its id. If a row was written
-    /// more than once, the rows are equal.
-    CONTAINERS containers ContainerRows ContainerRow key ["container_id"] {
+    /// names it in `/var/log/containers`; processes.container_id has its id. A recording that keeps
+    /// its latest rows only writes a row again from time to time: use DISTINCT.
+    CONTAINERS containers ContainerRows ContainerRow key [] {
         /// Id of the container.
         container_id: Str(Host) set,
         /// Namespace of its pod.

@@ -82,5 +82,6 @@ FROM (
     GROUP BY cgroup
 )
 LEFT JOIN of_cgroup USING (cgroup)
-LEFT JOIN containers USING (container_id)
+LEFT JOIN (SELECT DISTINCT container_id, namespace, pod, name FROM containers) AS containers
+    USING (container_id)
 ORDER BY total_ns DESC, cgroup

@@ -27,6 +27,6 @@ SELECT
     bounded(sum(total_ns)) AS total_ns,
     max(max_ns) AS max_ns
 FROM by_cgroup
-LEFT JOIN (SELECT container_id, pod_uid FROM containers) USING (container_id)
+LEFT JOIN (SELECT DISTINCT container_id, pod_uid FROM containers) USING (container_id)
 GROUP BY namespace, pod, pod_uid
 ORDER BY total_ns DESC, namespace, pod

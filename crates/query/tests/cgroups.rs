@@ -37,13 +37,16 @@ fn processes() -> Batch {
 fn containers() -> Batch {
     let mut strings = StringTable::new();
     let mut rows = ContainerRows::default();
-    rows.push(ContainerRow {
-        container_id: strings.intern(b"c2"),
-        namespace: strings.intern(b"shop"),
-        pod: strings.intern(b"db-0"),
-        pod_uid: StrId::NULL,
-        name: strings.intern(b"postgres"),
-    });
+    // A recording may write a row again.
+    for _ in 0..2 {
+        rows.push(ContainerRow {
+            container_id: strings.intern(b"c2"),
+            namespace: strings.intern(b"shop"),
+            pod: strings.intern(b"db-0"),
+            pod_uid: StrId::NULL,
+            name: strings.intern(b"postgres"),
+        });
+    }
     rows.into_batch(strings)
 }
 
