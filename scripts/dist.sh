@@ -154,7 +154,7 @@ with_flags() {
 # The full program finds DuckDB's library next to itself, or as installed. zig links it with the symbols of an
 # old C library; everything is compiled as usual.
 build_full() {
-	local library linker=$root/target/dist/link lib=$root/target/dist/lib
+	local library linker=$root/target/dist/zig-cc lib=$root/target/dist/lib
 	note "building the full program for the C library $dist_glibc"
 	mkdir -p "$lib"
 	for library in libelf.so libz.so; do
@@ -163,7 +163,8 @@ build_full() {
 	printf '#!/bin/sh\nexec cargo-zigbuild zig cc -- -g -target %s-linux-gnu.%s -Wl,--allow-shlib-undefined "$@"\n' \
 		"$dist_machine" "$dist_glibc" >"$linker"
 	chmod 755 "$linker"
-	LIBBPF_SYS_LIBRARY_PATH=$lib with_flags "-Clinker=$linker" \
+	# Of a linker that it does not know, rustc guesses from its name how to pass options.
+	LIBBPF_SYS_LIBRARY_PATH=$lib with_flags "-Clinker=$linker" -Clinker-flavor=gcc \
 		"-Clink-arg=-Wl,-rpath,\$ORIGIN:\$ORIGIN/../lib" \
 		-- cargo build --release --locked --target "$dist_machine-unknown-linux-gnu" \
 		--target-dir target/dist --workspace --bin fathom

@@ -46,11 +46,31 @@ with_apt='
 	# minbase leaves out the pages themselves.
 	dpkg -L fathom | grep -q /man1/fathom-record.1.gz
 '
+# shellcheck disable=SC2016
+upgraded='
+	# As one does who has the package: a file that the new version lacks goes.
+	[ -e /usr/share/zsh/site-functions/_fathom ]
+	apt-get -qq install -y --no-install-recommends /tmp/newer.deb >/tmp/apt.log 2>&1 || { cat /tmp/apt.log; exit 1; }
+	[ "$(dpkg-query -W -f "\${Version}" fathom)" = "$VERSION+next" ]
+	[ ! -e /usr/share/zsh/site-functions/_fathom ]
+'
+# shellcheck disable=SC2016
 without_apt='
 	apt-get -qq purge -y fathom >/dev/null 2>&1
-	[ ! -e /usr/bin/fathom ] && [ ! -e /usr/lib/fathom ]
+	[ -z "$(find /usr /etc /var/lib/fathom -xdev -name "*fathom*" 2>/dev/null)" ]
 	echo removed
 '
+
+# newer_deb FROM TO: the same package as a later version, which lacks a file.
+newer_deb() {
+	local work
+	work=$(mktemp -d "${2%/*}/.newer.XXXXXX")
+	dpkg-deb -R "$1" "$work/tree"
+	sed -i 's/^Version: .*/&+next/' "$work/tree/DEBIAN/control"
+	rm "$work/tree/usr/share/zsh/site-functions/_fathom"
+	dpkg-deb --root-owner-group -Zgzip -z1 -b "$work/tree" "$2" >/dev/null
+	rm -rf -- "$work"
+}
 
 # check_packages DIR RELEASE: both packages and both archives, in a clean Debian.
 check_packages() {
@@ -63,9 +83,10 @@ check_packages() {
 		return
 	fi
 	cp -- "$deb" "$tree/tmp/fathom.deb"
+	newer_deb "$deb" "$tree/tmp/newer.deb"
 	must_log "$log" removed "the package does not work in a clean Debian ($2)" \
-		in_root "$tree" "$with_apt$use_program$without_apt"
-	note "the Debian package was installed, used, and removed on Debian $2"
+		in_root "$tree" "$with_apt$use_program$upgraded$use_program$without_apt"
+	note "the Debian package was installed, used, upgraded, and removed on Debian $2"
 	if [ -f "$rpm" ]; then
 		must_log "$log" removed "the RPM does not work in a clean root" check_rpm "$rpm" "$tree"
 		note "the RPM was installed, used, and removed with the libraries of Debian $2"
@@ -94,6 +115,9 @@ check_rpm() {
 	rpm -qp --requires "$1"
 	! rpm -qp --provides "$1" | grep duckdb || return
 	rpm --root "$(readlink -f -- "$2")" --dbpath /var/lib/rpm -i --nodeps "$1" || return
+	in_root "$2" "$use_program" || return
+	# An upgrade, to the same version.
+	rpm --root "$(readlink -f -- "$2")" --dbpath /var/lib/rpm -U --nodeps --force "$1" || return
 	in_root "$2" "$use_program" || return
 	rpm --root "$(readlink -f -- "$2")" --dbpath /var/lib/rpm -e --nodeps fathom || return
 	[ ! -e "$2/usr/bin/fathom" ] && [ ! -e "$2/usr/lib/fathom" ] && echo removed

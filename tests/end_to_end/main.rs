@@ -52,6 +52,7 @@ mod mpi;
 mod names;
 mod openapi;
 mod other_user;
+mod own_analyses;
 mod ownership;
 mod page;
 mod papers;

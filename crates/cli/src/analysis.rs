@@ -28,21 +28,23 @@ pub const DEFAULT_WIDTH: usize = 100;
 
 /// Runs `query` and returns the exit status.
 pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
+    let redacted = redact::temporary(&args.session, &args.redact)?;
+    let session_dir = redacted.as_ref().map_or(&*args.session, Scratch::session);
     let interrupt = Interrupt::new()?;
     let extensions = args.extensions.load()?;
-    let set = match SessionSet::is_set(&args.session) {
-        true => Some(set::open(&args.session)?),
+    let set = match SessionSet::is_set(session_dir) {
+        true => Some(set::open(session_dir)?),
         false => None,
     };
     let mut sessions = match &set {
         Some(set) => set.members().map(|(_, session)| session.clone()).collect(),
-        None => vec![open(&args.session)?],
+        None => vec![open(session_dir)?],
     };
     let options = output_options(args.format, args.exact)?;
     let sql = match (&args.sql, args.finding, &mut sessions[..]) {
         (Some(sql), ..) => sql.clone(),
         (None, number, [session]) => {
-            query_of(&args.session, session, &extensions, number.unwrap_or(0))?
+            query_of(session_dir, session, &extensions, number.unwrap_or(0))?
         }
         (None, ..) => {
             return Err(Failure::input(anyhow::anyhow!(
@@ -73,7 +75,7 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
         }
         false => None,
     };
-    let opened = worker.open(&args.session, extensions.views());
+    let opened = worker.open(session_dir, extensions.views());
     opened.map_err(failed)?;
     let statement = Statement {
         sql,

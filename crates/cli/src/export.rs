@@ -92,7 +92,9 @@ fn page(args: &ExportArgs, session: &Path) -> Result<u8, Failure> {
             "--format page is not for a terminal: name a file with -o"
         )));
     }
-    let html = fathom_server::shared_page(session, PAGE_MEMORY).map_err(Failure::input)?;
+    let extensions = args.extensions.load()?;
+    let html = fathom_server::shared_page(session, PAGE_MEMORY, extensions);
+    let html = html.map_err(Failure::input)?;
     match &args.output {
         Some(path) => {
             let failed = |error: io::Error| {

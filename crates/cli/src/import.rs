@@ -13,6 +13,16 @@ use crate::progress::{Bar, Unit};
 /// Runs `import` and returns the exit status.
 pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
     if let Some(session) = &args.into {
+        #[cfg(feature = "analysis")]
+        if let Some(name) = &args.table {
+            return crate::own_table::import(&args.files, session, name, args.force);
+        }
+        if args.force {
+            return Err(Failure::input(anyhow::anyhow!(
+                "--force replaces a session, or your table with --table; spans of one id are \
+                 always replaced: leave it out"
+            )));
+        }
         return spans(&args.files, session);
     }
     let output = match &args.output {
@@ -117,6 +127,6 @@ fn spans(files: &[PathBuf], session: &Path) -> Result<u8, Failure> {
 }
 
 /// A count of things, with separators.
-fn count(n: u64) -> String {
+pub fn count(n: u64) -> String {
     units::count(i64::try_from(n).unwrap_or(i64::MAX))
 }

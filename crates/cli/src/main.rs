@@ -34,6 +34,8 @@ mod json_schemas;
 mod mcp;
 #[cfg(feature = "analysis")]
 mod output;
+#[cfg(feature = "analysis")]
+mod own_table;
 #[cfg(all(test, feature = "analysis"))]
 mod reference;
 #[cfg(feature = "analysis")]

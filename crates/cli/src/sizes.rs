@@ -15,7 +15,7 @@ use crate::exit::Failure;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Size {
     /// Its table.
-    table: &'static str,
+    table: String,
     /// Its name; null for the rest of the files of the table.
     column: Option<&'static str>,
     /// Rows of the table.
@@ -47,7 +47,7 @@ pub fn print(session: &Session, format: ReportFormat) -> Result<u8, Failure> {
 
 fn json(sizes: &[ColumnSize]) -> Result<String, Failure> {
     let rows = sizes.iter().map(|s| Size {
-        table: s.table,
+        table: s.table.clone().into_owned(),
         column: (!s.column.is_empty()).then_some(s.column),
         rows: s.rows,
         bytes: s.bytes,
@@ -77,7 +77,7 @@ fn text(session: &Session, sizes: &[ColumnSize]) -> String {
     let mut table = "";
     for size in sizes {
         if size.table != table {
-            table = size.table;
+            table = &size.table;
             let of_table = sizes.iter().filter(|s| s.table == table);
             line(table, of_table.map(|s| s.bytes).sum(), size.rows);
         }

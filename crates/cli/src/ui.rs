@@ -11,14 +11,20 @@ use fathom_server::{Options, Server};
 use crate::analysis;
 use crate::args::UiArgs;
 use crate::exit::Failure;
+use crate::redact::Copies;
 
 /// Runs `ui` and returns the exit status.
 pub fn run(args: &UiArgs) -> Result<u8, Failure> {
     analysis::no_set(&args.root)?;
     let at = args.at.as_deref().map(link).transpose();
     let at = at.map_err(Failure::input)?.unwrap_or_default();
+    let redacted = Copies::make(&args.root, &args.redact)?;
+    let root = match &redacted {
+        Some(copies) => copies.folder().to_owned(),
+        None => args.root.clone(),
+    };
     let server = Server::start(&Options {
-        root: args.root.clone(),
+        root,
         listen: args.listen,
         memory_bytes: args.memory << 20,
         nice: None,

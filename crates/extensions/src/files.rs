@@ -40,12 +40,14 @@ impl From<Distrust> for ExtensionError {
     }
 }
 
-/// The files of `views/` and of `rules/` in `dir`, by name. A folder that does not exist has none.
-pub(crate) fn read(dir: &Path) -> Result<[Vec<SqlFile>; 2], ExtensionError> {
+/// The files of `views/`, `rules/`, and `panels/` in `dir`, by name. A folder that does not exist has
+/// none.
+pub(crate) fn read(dir: &Path) -> Result<[Vec<SqlFile>; 3], ExtensionError> {
     let (root, resolved) = open_trusted_dir(dir)?;
     Ok([
         folder(&root, "views", &resolved)?,
         folder(&root, "rules", &resolved)?,
+        folder(&root, "panels", &resolved)?,
     ])
 }
 

@@ -1,10 +1,12 @@
-//! Rules and views that a user wrote, as files of SQL in a directory of the user's.
+//! Rules, views, and panels that a user wrote, as files of SQL in a directory of the user's.
 //!
-//! `views/NAME.sql` is a view next to fathom's own, `rules/NAME.sql` a rule (docs/how-to/write-a-rule.md).
-//! Both run where all SQL of users runs: in a process that can read its session and nothing else
+//! `views/NAME.sql` is a view next to fathom's own, `rules/NAME.sql` a rule, `panels/NAME.sql` a panel of
+//! the page (docs/how-to/write-a-rule.md). All run where all SQL of users runs: in a process that can read its session and nothing else
 //! ([`fathom_query::worker`]). Files that another user could have written are refused.
 
 mod files;
+mod head;
+mod panel;
 mod rule;
 mod run;
 mod template;
@@ -19,15 +21,17 @@ use fathom_session::config_dir;
 use crate::files::SqlFile;
 use crate::rule::Rule;
 
+pub use crate::panel::UserPanel;
+
 /// Longest time of the SQL of one rule.
 const RULE_TIME: Duration = Duration::from_secs(60);
 
-/// Why rules and views cannot be used.
+/// Why rules, views, and panels cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtensionError {
     /// A file or directory cannot be read, or is not trusted.
     #[error(
-        "cannot use rules and views of {}: {reason}; `--extensions none` works without them",
+        "cannot use rules, views, and panels of {}: {reason}; `--extensions none` works without them",
         path.display()
     )]
     Refused { path: PathBuf, reason: String },
@@ -42,7 +46,7 @@ pub enum ExtensionError {
     Diagnose(#[from] fathom_diagnose::DiagnoseError),
 }
 
-/// Rules and views of a user.
+/// Rules, views, and panels of a user.
 #[derive(Clone, Debug, Default)]
 pub struct Extensions {
     /// Each uses earlier ones only.
@@ -50,11 +54,14 @@ pub struct Extensions {
     /// Names of the views that read table `findings`.
     of_findings: Vec<String>,
     rules: Vec<Rule>,
+    panels: Vec<UserPanel>,
+    /// The directory that they are from.
+    dir: PathBuf,
     limits: Limits,
 }
 
 impl Extensions {
-    /// The rules and views of the default directory, if it exists.
+    /// The rules, views, and panels of the default directory, if it exists.
     ///
     /// # Errors
     /// The errors of [`Extensions::load`].
@@ -71,13 +78,19 @@ impl Extensions {
         }
     }
 
-    /// The rules and views in `dir`.
+    /// The rules, views, and panels in `dir`.
     ///
     /// # Errors
     /// [`ExtensionError::Refused`], [`ExtensionError::Wrong`].
     pub fn load(dir: &Path) -> Result<Self, ExtensionError> {
-        let [views, rules] = files::read(dir)?;
-        Self::of(views, rules)
+        let [views, rules, panels] = files::read(dir)?;
+        let panels = panels.iter().map(UserPanel::parse);
+        let panels = panels.collect::<Result<_, _>>()?;
+        Ok(Self {
+            panels,
+            dir: dir.to_owned(),
+            ..Self::of(views, rules)?
+        })
     }
 
     fn of(views: Vec<SqlFile>, rules: Vec<SqlFile>) -> Result<Self, ExtensionError> {
@@ -112,6 +125,8 @@ impl Extensions {
                 })
                 .collect(),
             of_findings,
+            panels: Vec::new(),
+            dir: PathBuf::new(),
             limits: Limits {
                 time: Some(RULE_TIME),
                 ..Limits::default()
@@ -122,6 +137,21 @@ impl Extensions {
     /// The views, each after the ones that it uses.
     pub fn views(&self) -> &[UserView] {
         &self.views
+    }
+
+    /// Whether there are any rules.
+    pub fn has_rules(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
+    /// The panels of the page, by the names of their files.
+    pub fn panels(&self) -> &[UserPanel] {
+        &self.panels
+    }
+
+    /// The directory that all are from; empty if there is none.
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Whether a statement may read table `findings`, by itself or through a view.

@@ -1,10 +1,10 @@
 //! A rule: the comments at the head of its file, and its SQL.
 
 use fathom_diagnose::{Group, Severity, UserRule, is_rule};
-use fathom_query::parse_doc;
 
 use crate::ExtensionError;
 use crate::files::SqlFile;
+use crate::head::{Head, sql_of};
 use crate::template::Template;
 
 /// The names that the head of a rule may have.
@@ -37,30 +37,9 @@ impl Rule {
                 "rule {id} has the name of fathom's own rule {id}; rename the file"
             )));
         }
-        let doc = parse_doc(&file.text);
-        for (i, (key, _)) in doc.columns.iter().enumerate() {
-            if !KEYS.contains(&key.as_str()) {
-                let keys = KEYS.join(", ");
-                return Err(file.wrong(format!("{key} is not known; its head may have {keys}")));
-            }
-            if doc
-                .columns
-                .iter()
-                .take(i)
-                .any(|(earlier, _)| earlier == key)
-            {
-                return Err(file.wrong(format!("its head has {key} twice")));
-            }
-        }
-        let value = |key: &str| {
-            let found = doc.columns.iter().find(|(name, _)| name == key);
-            found.map(|(_, text)| text.as_str())
-        };
-        let needed = |key: &str| {
-            value(key).ok_or_else(|| {
-                file.wrong(format!("its head has no {key}; add a line `-- {key}: ...`"))
-            })
-        };
+        let head = Head::parse(file, &KEYS)?;
+        let value = |key: &str| head.value(key);
+        let needed = |key: &str| head.needed(file, key);
         let template = |text: &str| Template::parse(text).map_err(|why| file.wrong(why));
         let advice = needed("advice")?;
         let severity = value("severity").map(|name| {
@@ -79,15 +58,10 @@ impl Rule {
                 )));
             }
         };
-        let head = |line: &&str| line.starts_with("--") || line.trim().is_empty();
-        let sql: Vec<&str> = file.text.lines().skip_while(head).collect();
-        let sql = sql.join("\n").trim().trim_end_matches(';').to_owned();
-        if sql.is_empty() {
-            return Err(file.wrong("it has no SQL; add a SELECT that returns one row per finding"));
-        }
+        let sql = sql_of(file, "a SELECT that returns one row per finding")?;
         Ok(Self {
             title: template(needed("title")?)?,
-            advice: template(format!("{advice} {}", doc.row).trim_end())?,
+            advice: template(format!("{advice} {}", head.text()).trim_end())?,
             severity: severity.transpose()?,
             rule: UserRule {
                 // Ids of rules live as long as the program. Rules are loaded once.

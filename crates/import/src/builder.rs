@@ -505,6 +505,7 @@ pub(crate) fn meta(format: Format, files: &[PathBuf]) -> SessionMeta {
         content: None,
         spans: None,
         perf_counters: Vec::new(),
+        own_tables: Default::default(),
         history: Default::default(),
         source: Some(ImportSource {
             format: format.name().into(),

@@ -74,9 +74,26 @@ pub struct SessionMeta {
     /// The log that the session was made of; null when it was recorded.
     #[serde(default)]
     pub source: Option<ImportSource>,
+    /// Tables that the user added (`fathom import --table`), by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub own_tables: BTreeMap<String, OwnTable>,
     /// Changes to the session other than recording.
     #[serde(default)]
     pub history: History,
+}
+
+/// A table that the user added: file `own/NAME-CHECKSUM.parquet` of the session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnTable {
+    /// Rows.
+    pub rows: u64,
+    /// Size of the file.
+    pub bytes: u64,
+    /// XXH64 (seed 0) of the file, 16 hexadecimal digits.
+    pub xxh64: String,
+    /// The imported file, as it was given; empty if it is not known.
+    #[serde(default)]
+    pub source: String,
 }
 
 /// The source of an imported session.

@@ -16,12 +16,12 @@ use crate::findings::FindingRow;
 use crate::limits::Limits;
 use crate::place::Place;
 use crate::rows::Rows;
-use crate::source::{Source, wall_ns};
+use crate::source::{Source, own_of, wall_ns};
 use crate::sql_policy::Checked;
 use crate::watchdog::Watchdog;
 use crate::{
-    PathCall, PathRow, QueryError, findings, members, paths, percentiles, relations, session_row,
-    sql_policy, tables,
+    PathCall, PathRow, QueryError, findings, members, own_tables, paths, percentiles, relations,
+    session_row, sql_policy, tables,
 };
 
 /// Number of stored calls up to which percentiles of the views are exact: the database keeps about
@@ -87,6 +87,7 @@ impl Db {
             meta: &meta,
             parts: &|table| session.parts(table),
             place: &place,
+            own: own_of(session),
             clock: &ClockMap::default(),
             wall_ns: wall_ns(&meta),
         };
@@ -109,6 +110,7 @@ impl Db {
             meta,
             parts: &parts,
             place: &Place::default(),
+            own: Vec::new(),
             clock: &ClockMap::default(),
             wall_ns: wall_ns(meta),
         };
@@ -180,6 +182,7 @@ impl Db {
                 meta,
                 parts,
                 place,
+                own: own_of(session),
                 clock: &member.clock.map,
                 wall_ns,
             });
@@ -219,12 +222,15 @@ impl Db {
             for table in TABLES {
                 allowed.extend(source.place.literals(&(source.parts)(table.name))?);
             }
+            let own: Vec<_> = source.own.iter().map(|(_, file)| file.clone()).collect();
+            allowed.extend(source.place.literals(&own)?);
         }
         let (exact_percentiles, place) = match (sources, hosts) {
             ([source], []) => {
                 let stored = relations::create_tables(&connection, source)?;
                 let exact = stored <= limits.exact_percentiles();
                 relations::create_views(&connection, exact)?;
+                own_tables::create(&connection, source)?;
                 (exact, source.place.clone())
             }
             _ => {
@@ -274,6 +280,8 @@ impl Db {
                     meta: session.meta(),
                     parts: &|table| session.parts(table),
                     place: &self.place,
+                    // A recording has none.
+                    own: Vec::new(),
                     clock: &ClockMap::default(),
                     wall_ns: wall_ns(session.meta()),
                 };
@@ -464,7 +472,7 @@ impl Interrupter {
     }
 }
 
-fn config(limits: &Limits) -> duckdb::Result<Config> {
+pub(crate) fn config(limits: &Limits) -> duckdb::Result<Config> {
     let config = Config::default()
         .max_memory(&format!("{}KiB", limits.memory_bytes >> 10))?
         .enable_autoload_extension(false)?
@@ -515,6 +523,13 @@ impl Db {
     }
 }
 
+impl Db {
+    /// Tables that the user added to the session; in a set, to a session of it.
+    pub fn own_tables(&self) -> Result<Vec<String>, QueryError> {
+        own_tables::names(&self.connection).map_err(|e| QueryError::Sql(message(&e)))
+    }
+}
+
 /// A database over a session without rows: what describes the views.
 pub(crate) fn empty() -> Result<Db, QueryError> {
     let meta = SessionMeta {
@@ -538,6 +553,7 @@ pub(crate) fn empty() -> Result<Db, QueryError> {
         spans: None,
         source: None,
         perf_counters: Vec::new(),
+        own_tables: Default::default(),
         history: Default::default(),
     };
     Db::open_parts(&meta, |_| Vec::new(), Limits::default())

@@ -63,6 +63,9 @@ pub enum QueryError {
         /// The reason, or the message of the database.
         detail: String,
     },
+    /// A file cannot become a table of the user's.
+    #[error("{0}")]
+    OwnTable(String),
     /// The files of a table do not hold its columns.
     #[error(
         "table {table} cannot be read: {detail}; the session is damaged or was not written by fathom"

@@ -10,7 +10,7 @@ use crate::error::message;
 use crate::escape::{sql_name, sql_string};
 use crate::source::Source;
 use crate::views::view_names;
-use crate::{QueryError, percentiles, relations};
+use crate::{QueryError, own_tables, percentiles, relations};
 
 /// Name of the schema of a member.
 pub(crate) fn schema(member: usize) -> String {
@@ -145,6 +145,10 @@ pub(crate) fn create(
         run(&format!("USE {}", schema(member)))?;
         relations::create_views(connection, exact)?;
     }
+    for (member, source) in sources.iter().enumerate() {
+        run(&format!("USE {}", schema(member)))?;
+        own_tables::create(connection, source)?;
+    }
     run("USE main")?;
     let wall_ns = sources.first().map_or(0, |source| source.wall_ns);
     run(&relations::macros(wall_ns))?;
@@ -172,5 +176,6 @@ pub(crate) fn create(
             rows.join(" UNION ALL ")
         ))?;
     }
+    own_tables::join(connection, sources, hosts)?;
     Ok(exact)
 }

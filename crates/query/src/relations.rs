@@ -92,6 +92,7 @@ pub(crate) fn macros(offset: i64) -> String {
         // file took three times as long. The digits of a number in base 2 tell its power
         // exactly, and in half the time of a logarithm.
         "CREATE MACRO wall_time(ts_ns) AS make_timestamp_ns(ts_ns::BIGINT + {offset});\n\
+         CREATE MACRO time_ns(wall) AS (epoch_ns(wall::TIMESTAMP_NS) - ({offset}))::BIGINT;\n\
          CREATE MACRO bounded(n) AS coalesce(try_cast(n AS BIGINT), \
              CASE WHEN n > 0 THEN 9223372036854775807 \
              WHEN n < 0 THEN -9223372036854775807 END);\n\

@@ -69,6 +69,16 @@ pub fn relations(db: &crate::Db) -> Result<Vec<Relation>, QueryError> {
     for (name, doc) in own.into_iter().chain(views) {
         all.push(view_relation(db, name, doc)?);
     }
+    for name in db.own_tables()? {
+        let doc = Doc {
+            row: "A table that a user added with fathom import --table.".to_owned(),
+            columns: Vec::new(),
+        };
+        all.push(Relation {
+            view: false,
+            ..view_relation(db, &name, doc)?
+        });
+    }
     Ok(all)
 }
 
@@ -109,6 +119,7 @@ pub fn schema_markdown() -> Result<String, QueryError> {
          The tables are stored as Parquet files in the session's directory, one folder per table; any \
          program that reads Parquet can read them. Views exist in `fathom query` only.\n\n\
          Times are nanoseconds of CLOCK_MONOTONIC; `wall_time(ts_ns)` gives the time of day, UTC. \
+         `time_ns(wall)` is the opposite: the `ts_ns` of a time of day, for tables of your own. \
          `hash_hex(hash)` prints a hash as 16 digits, like xxh64sum. \
          `duration_bucket(ns)` is the exponent of the largest power of two that is at most the duration. \
          `call_reads(syscall)` and `call_writes(syscall)` are true for calls that move bytes out of or into a file. \

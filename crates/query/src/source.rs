@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use fathom_model::meta::SessionMeta;
 use fathom_model::set::ClockMap;
 
+use fathom_session::Session;
+
+use crate::is_taken;
 use crate::place::Place;
 
 /// A session that a database opens.
@@ -15,10 +18,21 @@ pub(crate) struct Source<'a> {
     pub parts: &'a dyn Fn(&str) -> Vec<PathBuf>,
     /// Where they are.
     pub place: &'a Place,
+    /// Tables that the user added: name, and file.
+    pub own: Vec<(String, PathBuf)>,
     /// How its times are shown.
     pub clock: &'a ClockMap,
     /// Nanoseconds from a time, as shown, to the wall clock.
     pub wall_ns: i64,
+}
+
+/// The tables that the user added to a session: name, and file.
+pub(crate) fn own_of(session: &Session) -> Vec<(String, PathBuf)> {
+    let tables = session.own_tables().iter();
+    let tables = tables.filter(|own| !is_taken(&own.name));
+    tables
+        .map(|own| (own.name.clone(), session.dir().join(&own.file)))
+        .collect()
 }
 
 /// From times of a session to its wall clock, nanoseconds.

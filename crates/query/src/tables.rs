@@ -43,7 +43,7 @@ fn is_time(column: &Column) -> bool {
 }
 
 /// A time on the clock that `clock` leads to, as [`ClockMap::apply`] computes it.
-fn on_clock(clock: &ClockMap, time: &str) -> String {
+pub(crate) fn on_clock(clock: &ClockMap, time: &str) -> String {
     let line = |s: &Segment| {
         // Of more bits than the column: a time that cannot be must not fail the query.
         let since = format!("({time}::HUGEINT - {})", s.from_ns);

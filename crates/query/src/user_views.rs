@@ -76,7 +76,8 @@ impl Db {
             )));
         }
         let name = sql_name(&view.name);
-        let create = format!("CREATE VIEW {name} AS\n{}", checked.sql);
+        // A table that the user added to the session has no say over a view of the user's.
+        let create = format!("CREATE OR REPLACE VIEW {name} AS\n{}", checked.sql);
         if self.hosts().is_empty() {
             return run(&create);
         }
@@ -90,7 +91,7 @@ impl Db {
             rows.push(format!("SELECT {host} AS host, * FROM {schema}.{name}"));
         }
         let rows = rows.join(" UNION ALL ");
-        run(&format!("CREATE VIEW {name} AS {rows}"))
+        run(&format!("CREATE OR REPLACE VIEW {name} AS {rows}"))
     }
 }
 

@@ -77,6 +77,7 @@ pub(crate) fn describe(options: &Options, target: &Target, plan: &Plan) -> Sessi
         }),
         source: None,
         perf_counters: Vec::new(),
+        own_tables: Default::default(),
         history: meta::History {
             keep: plan.keep.clone(),
             ..Default::default()

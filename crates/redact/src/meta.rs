@@ -64,6 +64,8 @@ impl Redactor {
             spans,
             perf_counters,
             source,
+            // Their columns are the user's: no rule says what they hold.
+            own_tables: _,
             history,
         } = meta.clone();
         let options = self.options(options);
@@ -106,6 +108,7 @@ impl Redactor {
             spans,
             perf_counters: perf_counters.into_iter().map(|c| self.counter(c)).collect(),
             source: source.map(|source| self.source(source)),
+            own_tables: Default::default(),
             history: self.history(history),
         }
     }

@@ -83,7 +83,8 @@ impl Folder {
 /// The name of a table or file of the session in `dir` that is a symbolic link: what a link leads
 /// to is not served.
 pub fn link_in(dir: &Path) -> Option<&'static str> {
-    let mut names = TABLES.iter().map(|t| t.name).chain(files());
+    let own = std::iter::once("own");
+    let mut names = TABLES.iter().map(|t| t.name).chain(files()).chain(own);
     names.find(|name| fs::symlink_metadata(dir.join(name)).is_ok_and(|m| m.is_symlink()))
 }
 

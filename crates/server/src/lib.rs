@@ -51,6 +51,7 @@ use crate::job::AT_ONCE;
 use crate::library::Library;
 use fathom_http::Token;
 
+pub use crate::api::rows_of;
 pub use crate::folder::{Folder, id_of, is_session, link_in};
 pub use crate::share::shared_page;
 

@@ -41,6 +41,26 @@ pub enum SessionError {
         reason: &'static str,
     },
 
+    /// The session has a table of this name that the user added.
+    #[error("{} has a table {name} already; choose another name, or replace the table with --force", path.display())]
+    OwnTableExists {
+        /// Directory of the session.
+        path: PathBuf,
+        /// Name of the table.
+        name: String,
+    },
+
+    /// The table is too large.
+    #[error(
+        "table {name} takes {bytes} bytes as Parquet, and at most 1 GiB is kept; import fewer rows or columns"
+    )]
+    LargeOwnTable {
+        /// Name of the table.
+        name: String,
+        /// Size of its file.
+        bytes: u64,
+    },
+
     /// The path does not lead to a session.
     #[error("{} is not a session: {reason}; pass a directory written by `fathom record`", path.display())]
     NotASession {

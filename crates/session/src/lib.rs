@@ -8,6 +8,7 @@
 //! syscalls/part-00000065.parquet
 //! files/...
 //! syscalls.pyramid, slices.pyramid, ...      sums over time, for zooming
+//! own/NAME-CHECKSUM.parquet                  tables that the user added
 //! findings.json                              cached findings, in some sessions
 //! .lock                                      locked while a recorder runs
 //! ```
@@ -48,14 +49,16 @@ pub use disk::trusted::{
     Distrust, config_dir, open_trusted_dir, open_trusted_folder, read_trusted,
 };
 pub use error::SessionError;
-pub use format::layout::{PartInfo, PartRange};
+pub use format::layout::{PartInfo, PartRange, is_own_name};
 pub use maintain::add::Addition;
 pub use maintain::findings::{read_findings, remove_findings, write_findings};
+pub use maintain::own::{MOST_OWN_BYTES, MOST_OWN_TABLES, OwnAddition};
 pub use maintain::relocate::move_session;
 pub use maintain::repair::{Repair, repair};
 pub use maintain::retention::REFRESH;
 pub use read::batches::Batches;
 pub use read::latest::on_latest;
+pub use read::own::Own;
 pub use read::session::Session;
 pub use read::set::{SessionSet, dirs_of, write_set};
 pub use read::sizes::ColumnSize;

@@ -49,6 +49,7 @@ pub fn meta() -> SessionMeta {
         spans: None,
         source: None,
         perf_counters: Vec::new(),
+        own_tables: Default::default(),
         history: Default::default(),
     }
 }

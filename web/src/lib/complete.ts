@@ -25,6 +25,7 @@ export interface Names {
 /** Functions of fathom's own, and the most used ones of the database. */
 const FUNCTIONS: readonly (readonly [string, string])[] = [
 	["wall_time", "time of day of a ts_ns, UTC"],
+	["time_ns", "the ts_ns of a time of day: time_ns(wall)"],
 	["hash_hex", "a hash in 16 digits"],
 	["duration_bucket", "the power of two of a duration"],
 	["count", "number of rows"],

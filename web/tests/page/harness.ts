@@ -80,8 +80,8 @@ export interface Server {
 }
 
 /** Starts `fathom ui`; on a port that was used before, for a server that returns. */
-export async function serve(dir: string, port = 0): Promise<Server> {
-	const child = spawn(FATHOM, ["ui", "--no-open", "--listen", `127.0.0.1:${port}`, dir], {
+export async function serve(dir: string, port = 0, options: readonly string[] = []): Promise<Server> {
+	const child = spawn(FATHOM, ["ui", "--no-open", "--listen", `127.0.0.1:${port}`, ...options, dir], {
 		stdio: ["ignore", "pipe", "inherit"],
 	});
 	const url = await new Promise<string>((done, fail) => {

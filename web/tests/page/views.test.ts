@@ -1,11 +1,11 @@
 // The views about files, threads, layers, devices, SQL and comparisons, in a browser over sessions that were recorded.
 
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
-import { ask, FATHOM, jumps, open, openTab, recording, settled } from "./harness.ts";
+import { ask, FATHOM, jumps, open, openTab, recording, serve, settled } from "./harness.ts";
 import { rowsOf } from "./sql.ts";
 import { browser, dir, HOSTILE, onStage, server, tab, text } from "./stage.ts";
 
@@ -693,6 +693,35 @@ onStage(
 				await tab.page.locator('input[type="file"]').setInputFiles(kept);
 				await expect.poll(text).toContain("1 queries from panels.json");
 				await expect.poll(text).toContain(`Calls ${HOSTILE}`);
+			});
+			it("shows the panels that the user keeps as files of SQL, over a table of the user's", async () => {
+				const rows = join(dir, "shops.csv");
+				writeFileSync(rows, "shop,orders\nnorth,3\nsouth,4\n");
+				execFileSync(FATHOM, ["import", rows, "--into", join(dir, "work.fathom"), "--table", "shops"], {
+					stdio: "ignore",
+				});
+				const mine = join(dir, "mine");
+				for (const folder of [mine, join(mine, "panels")]) mkdirSync(folder, { mode: 0o755 });
+				const head = `-- title: Orders ${HOSTILE}\n-- draw: bar\n-- x: shop\n-- y: orders\n`;
+				writeFileSync(join(mine, "panels", "orders.sql"), `${head}FROM shops`, { mode: 0o644 });
+				writeFileSync(join(mine, "panels", "rows.sql"), "-- title: Rows\nFROM shops ORDER BY shop", { mode: 0o644 });
+				const own = await serve(dir, 0, ["--extensions", mine]);
+				const page = await openTab(browser, own);
+				try {
+					await open(page, own, { ...session, view: "panels" });
+					const team = page.page.locator(".panels-team");
+					await expect.poll(() => team.locator(".panel").count()).toBe(2);
+					await expect.poll(() => team.innerText()).toContain(`Orders ${HOSTILE}`);
+					await expect.poll(() => team.locator(".panels-table").innerText()).toMatch(/north\s+3\s+south\s+4/);
+					await expect.poll(() => team.locator(".result-plot canvas").count()).toBeGreaterThan(0);
+					expect(await page.page.locator('img[src=x], [role="alert"]').count()).toBe(0);
+					await team.getByRole("button", { name: "Copy to my panels" }).click();
+					await expect.poll(() => page.page.locator(".panels").first().locator(".panel").count()).toBe(2);
+					expect(page.faults).toEqual([]);
+				} finally {
+					await page.close();
+					await own.stop();
+				}
 			});
 			it("names a keyword that stands for a column", async () => {
 				await open(tab, server, { ...session, view: "sql", sql: "SELECT rid, offset FROM syscalls" });

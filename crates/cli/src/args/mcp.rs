@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::ExtensionsOption;
+use super::{ExtensionsOption, RedactOptions};
 
 /// Options of `mcp`.
 #[derive(Debug, Args)]
@@ -19,4 +19,7 @@ pub struct McpArgs {
     /// Rules and views of the user.
     #[command(flatten)]
     pub extensions: ExtensionsOption,
+    /// Redaction: what is served are copies, made at the start.
+    #[command(flatten)]
+    pub redact: RedactOptions,
 }

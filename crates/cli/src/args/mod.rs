@@ -315,6 +315,10 @@ pub struct RecordArgs {
     #[cfg(feature = "analysis")]
     #[command(flatten)]
     pub on: OnOptions,
+    /// The user's own rules, for the findings at the end, and panels of the page.
+    #[cfg(feature = "analysis")]
+    #[command(flatten)]
+    pub extensions: ExtensionsOption,
     /// Which tasks, files, and calls. Last, because its heading applies to every option after it.
     #[command(flatten)]
     pub filter: FilterOptions,
@@ -489,6 +493,9 @@ pub struct QueryArgs {
     /// Rules and views of the user.
     #[command(flatten)]
     pub extensions: ExtensionsOption,
+    /// Redaction.
+    #[command(flatten)]
+    pub redact: RedactOptions,
 }
 
 /// The key of the sums.
@@ -602,6 +609,9 @@ pub struct ExportArgs {
     /// Redaction.
     #[command(flatten)]
     pub redact: RedactOptions,
+    /// The user's own rules and views, for --format page.
+    #[command(flatten)]
+    pub extensions: ExtensionsOption,
 }
 
 /// Options of `import`.
@@ -615,15 +625,20 @@ pub struct ImportArgs {
     pub files: Vec<PathBuf>,
     /// Add the spans of OpenTelemetry (OTLP as JSON, JSON lines, or protobuf) in the files to this
     /// closed session, table spans; spans that it has already are replaced
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["output", "format", "force", "with"])]
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["output", "format", "with"])]
     pub into: Option<PathBuf>,
+    /// With --into: add the rows of one file (CSV with a line of names, Parquet, or JSON lines) as a table
+    /// of this name; columns ts_ns, pid, tid, and rid can be joined with fathom's tables
+    #[cfg(feature = "analysis")]
+    #[arg(long, value_name = "NAME", requires = "into")]
+    pub table: Option<String>,
     /// Directory of the session [default: FILE.fathom]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Format of the log.
     #[arg(long, help = help::import_formats())]
     pub format: Option<fathom_import::Format>,
-    /// Replace a session that is there
+    /// Replace a session that is there; with --table, replace your table of this name
     #[arg(long)]
     pub force: bool,
     /// Read access to the session.

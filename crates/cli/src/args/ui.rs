@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::ExtensionsOption;
+use super::{ExtensionsOption, RedactOptions};
 
 /// Options of `record` for the page.
 #[derive(Debug, Args)]
@@ -50,4 +50,7 @@ pub struct UiArgs {
     /// Rules and views of the user.
     #[command(flatten)]
     pub extensions: ExtensionsOption,
+    /// Redaction: what is served are copies, made at the start.
+    #[command(flatten)]
+    pub redact: RedactOptions,
 }

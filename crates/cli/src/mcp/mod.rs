@@ -27,6 +27,7 @@ use serde_json::Value;
 
 use crate::args::McpArgs;
 use crate::exit::Failure;
+use crate::redact::Copies;
 use protocol::{Call, Reply, Step};
 use server::Server;
 
@@ -37,7 +38,9 @@ const WAITING: usize = 64;
 
 /// Runs `mcp` until the client closes its end, and returns the exit status.
 pub fn run(args: &McpArgs) -> Result<u8, Failure> {
-    let folder = Folder::new(&args.dir).map_err(|e| {
+    let redacted = Copies::make(&args.dir, &args.redact)?;
+    let dir = redacted.as_ref().map_or(&*args.dir, Copies::folder);
+    let folder = Folder::new(dir).map_err(|e| {
         let dir = escape::text(&args.dir.to_string_lossy()).into_owned();
         Failure::input(anyhow!(
             "cannot open the sessions in {dir}: {e}; give a directory that contains sessions"

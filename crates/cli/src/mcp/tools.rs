@@ -11,6 +11,7 @@ use fathom_extensions::ExtensionError;
 use fathom_model::escape;
 use fathom_query::worker::{Form, Program, Statement, Worker};
 use fathom_query::{Db, Limits, QueryError, UserView};
+use fathom_server::rows_of;
 use fathom_session::{Session, on_latest};
 use serde_json::{Map, Value, json};
 
@@ -487,8 +488,9 @@ fn describe(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error>
     })?;
     let views = server.extensions().views();
     relations.extend(views.iter().map(UserView::relation));
-    let rows =
-        |relation: &fathom_query::Relation| (!relation.view).then(|| session.rows(&relation.name));
+    let rows = |relation: &fathom_query::Relation| {
+        (!relation.view).then(|| rows_of(&session, &relation.name))
+    };
     let Some(name) = arguments.text("relation") else {
         let all = relations.iter().map(|relation| {
             let doc = relation.doc.split_inclusive(". ").next();

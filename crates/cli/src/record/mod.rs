@@ -18,13 +18,15 @@ pub use terminal::Terminal;
 /// Runs `record` and returns the exit status.
 pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     let (options, target) = recording(&args)?;
+    #[cfg(feature = "analysis")]
+    let extensions = args.extensions.load_to_record()?;
     // Before any thread starts, so that all threads inherit the blocked signals.
     let mut signals = Signals::block().map_err(Failure::recording)?;
     let mut terminal = Terminal::new(args.quiet);
     let recorder = Recorder::open(&options, target, &signals, &mut terminal)?;
     let session = recorder.session().to_owned();
     #[cfg(feature = "analysis")]
-    let page = page::Page::start(&args.page, &recorder)?;
+    let page = page::Page::start(&args.page, &extensions, &recorder)?;
     if args.held && !held::wait().map_err(Failure::recording)? {
         return Ok(125);
     }
@@ -35,7 +37,14 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     }
     let mut ended = recording.run(&mut signals, &mut terminal);
     match ended.summary {
-        Ok(summary) => terminal.print_summary(&session, args.output.is_some(), &summary),
+        #[cfg_attr(not(feature = "analysis"), allow(unused_mut))]
+        Ok(mut summary) => {
+            #[cfg(feature = "analysis")]
+            if let Some(found) = &mut summary.found {
+                terminal.run_rules(&session, &extensions, found);
+            }
+            terminal.print_summary(&session, args.output.is_some(), &summary);
+        }
         Err(error) => {
             // A failure of the recorder must not end the recorded program.
             let status = ended.target.wait(&mut signals);

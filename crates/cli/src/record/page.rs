@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use fathom_extensions::Extensions;
-use fathom_model::escape;
 use fathom_probe::{Command, Conditions};
 use fathom_recorder::{Recorder, RunningTarget, Signals};
 use fathom_server::{Options, Server};
@@ -25,7 +24,11 @@ pub struct Page(Server);
 
 impl Page {
     /// Serves the session of `recorder` and prints the address, if `--ui` is given.
-    pub fn start(options: &RecordUiOptions, recorder: &Recorder) -> Result<Option<Self>, Failure> {
+    pub fn start(
+        options: &RecordUiOptions,
+        extensions: &Extensions,
+        recorder: &Recorder,
+    ) -> Result<Option<Self>, Failure> {
         if !options.ui {
             return Ok(None);
         }
@@ -36,11 +39,7 @@ impl Page {
             memory_bytes: MEMORY_BYTES,
             nice: Some((conditions.nice + NICER).min(19)),
             panels: None,
-            extensions: Extensions::load_default().unwrap_or_else(|error| {
-                // No reason not to record.
-                eprintln!("fathom: {}", escape::lines(&error.to_string()));
-                Extensions::default()
-            }),
+            extensions: extensions.clone(),
         })
         .map_err(Failure::recording)?;
         ui::warn(&server);

@@ -5,9 +5,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fathom_diagnose::{Diagnosis, Finding, Group};
+#[cfg(feature = "analysis")]
+use fathom_extensions::Extensions;
 use fathom_model::escape::{self, shell_words};
 use fathom_model::meta::Save;
 use fathom_model::units;
+#[cfg(feature = "analysis")]
+use fathom_recorder::Found;
 use fathom_recorder::{Observer, Progress, Stall, Summary};
 use fathom_session::Session;
 
@@ -45,6 +49,26 @@ impl Terminal {
         if self.line_shown {
             eprint!("\r\x1b[K");
             self.line_shown = false;
+        }
+    }
+
+    /// Adds what the user's rules find in a session that `record --diagnose` has closed. They are SQL
+    /// over all rows, so they cannot run while rows come in.
+    #[cfg(feature = "analysis")]
+    pub fn run_rules(&mut self, session: &Path, extensions: &Extensions, found: &mut Found) {
+        if !extensions.has_rules() {
+            return;
+        }
+        let before: Vec<_> = found.diagnosis.findings.iter().map(|f| f.rule).collect();
+        let run = Session::open(session)
+            .map_err(anyhow::Error::from)
+            .and_then(|opened| Ok(extensions.diagnose(&opened, &mut found.diagnosis, &|| true)?));
+        if let Err(error) = run {
+            self.print(&format!("cannot run your own rules: {error:#}"));
+        }
+        let own = |finding: &&Finding| !before.contains(&finding.rule);
+        for finding in found.diagnosis.findings.iter().filter(own) {
+            self.found(finding);
         }
     }
 

@@ -30,6 +30,8 @@ mod top;
 mod visits;
 mod why;
 
+pub use schema::rows_of;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 

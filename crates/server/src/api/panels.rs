@@ -1,12 +1,13 @@
-//! `GET /panels`: panels and queries that a team keeps as files.
+//! `GET /panels`: panels that a user wrote as files of SQL, and panels and queries that a team keeps.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use fathom_extensions::Extensions;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Json, Shared};
 use crate::error::ApiError;
@@ -15,11 +16,11 @@ use crate::error::ApiError;
 const MOST_FILES: usize = 200;
 const MOST_BYTES: u64 = 1 << 20;
 
-/// A file with panels and queries.
+/// A file with panels and queries, or the folder of the user's.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct PanelFile {
-    /// Its name in the directory.
+    /// Its name in the directory of the team's; of the user's folder, its path.
     pub name: String,
     /// The contents: JSON as the page writes it. Null if unusable.
     #[cfg_attr(test, ts(type = "unknown"))]
@@ -28,13 +29,45 @@ pub(crate) struct PanelFile {
     pub problem: Option<String>,
 }
 
-/// `GET /panels`: the files as they are now; none when no directory was given.
+/// `GET /panels`: the user's panels, as they were when the server started, then the files of the team's
+/// directory as they are now.
 pub(crate) async fn panels(State(app): State<Shared>) -> Result<Json<Vec<PanelFile>>, ApiError> {
     let dir = app.panels.clone();
     let read = tokio::task::spawn_blocking(move || dir.map_or(Ok(Vec::new()), |dir| files(&dir)));
-    read.await
-        .map_err(|e| ApiError::internal(e.to_string()))?
-        .map(Json)
+    let read = read
+        .await
+        .map_err(|e| ApiError::internal(e.to_string()))??;
+    let own = own(&app.library.extensions).into_iter();
+    Ok(Json(own.chain(read).collect()))
+}
+
+/// The panels that the user wrote, as the page writes them to a file.
+fn own(extensions: &Extensions) -> Option<PanelFile> {
+    let panels = extensions.panels().iter().map(|panel| {
+        json!({
+            "name": panel.title,
+            "sql": panel.sql,
+            "panel": true,
+            "wide": panel.wide,
+            "plot": {
+                "form": panel.form,
+                "x": panel.x,
+                "y": panel.y,
+                "series": panel.series,
+                "log": false,
+            },
+        })
+    });
+    let panels: Vec<Value> = panels.collect();
+    (!panels.is_empty()).then(|| PanelFile {
+        name: extensions
+            .dir()
+            .join("panels")
+            .to_string_lossy()
+            .into_owned(),
+        content: json!({"fathom-queries": 1, "queries": panels}),
+        problem: None,
+    })
 }
 
 fn files(dir: &Path) -> Result<Vec<PanelFile>, ApiError> {

@@ -1,7 +1,8 @@
 //! `GET /sessions/ID/schema`: what SQL can ask for.
 
 use axum::extract::{Path, State};
-use fathom_query::UserView;
+use fathom_query::{UserView, is_taken};
+use fathom_session::Session;
 use serde::Serialize;
 
 use super::{Json, Shared};
@@ -59,10 +60,19 @@ fn relation(reader: &Reader, relation: fathom_query::Relation) -> Relation {
         doc: c.doc,
     });
     Relation {
-        rows: (!relation.view).then(|| reader.session.rows(&relation.name)),
+        rows: (!relation.view).then(|| rows_of(&reader.session, &relation.name)),
         name: relation.name,
         view: relation.view,
         doc: relation.doc,
         columns: columns.collect(),
+    }
+}
+
+/// Rows of a table of fathom's or of the user's.
+pub fn rows_of(session: &Session, table: &str) -> u64 {
+    let own = session.own_tables().iter().find(|own| own.name == table);
+    match own.filter(|own| !is_taken(&own.name)) {
+        Some(own) => own.rows,
+        None => session.rows(table),
     }
 }

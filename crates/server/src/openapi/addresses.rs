@@ -75,8 +75,9 @@ fn of_sessions() -> Vec<Described> {
         .answer(Answer::arrow::<m::SqlMeta>("*: the columns of the statement")),
         Described::new(
             "get /panels",
-            "List the panels of a team",
-            "The files of the directory that `fathom ui --panels` was given; an empty list without one.",
+            "List panels that are files",
+            "First the panels that the user wrote as files of SQL (`~/.config/fathom/panels`, or the directory of `--extensions`), if there \
+             are any, as one entry. Then the files of the directory that `fathom ui --panels` was given.",
         )
         .json::<Vec<m::PanelFile>>(),
         Described::new(

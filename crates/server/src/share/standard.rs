@@ -68,11 +68,16 @@ const SLOWEST_ROWS: &str = "/events?sort=-dur_ns&columns=ts_ns,dur_ns,comm,tid,s
 const FIRST_ROWS: &str = "/events?sort=ts_ns&columns=ts_ns,dur_ns,comm,tid,syscall,errno,path,\
     file_offset,bytes,flags,rid&offset=0&limit=256";
 
-/// A session as one HTML file: the page with what its views show, to open without a server.
+/// A session as one HTML file: the page with what its views show, to open without a server. Its
+/// findings include the ones of the user's rules.
 ///
 /// # Errors
 /// When the session cannot be read, or the page is not built into this program.
-pub fn shared_page(session: &Path, memory_bytes: u64) -> Result<String, ServerError> {
+pub fn shared_page(
+    session: &Path,
+    memory_bytes: u64,
+    extensions: Extensions,
+) -> Result<String, ServerError> {
     let limits = Limits {
         memory_bytes,
         threads: 0,
@@ -82,7 +87,7 @@ pub fn shared_page(session: &Path, memory_bytes: u64) -> Result<String, ServerEr
         path: session.to_path_buf(),
         source,
     };
-    let library = Library::new(session, limits, Extensions::default()).map_err(failed)?;
+    let library = Library::new(session, limits, extensions).map_err(failed)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

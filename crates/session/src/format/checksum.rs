@@ -188,18 +188,43 @@ impl Checksums {
         if hash.finish() != self.rows {
             return Err(Wrong::Changed);
         }
-        // One that was written to meanwhile is not what was read.
-        if let Some(identity) = identity
-            && Identity::of(&file.metadata()?) == Some(identity)
-        {
-            let mut passed = lock(&PASSED);
-            if passed.len() >= REMEMBERED {
-                passed.clear();
-            }
-            passed.insert(identity);
-        }
+        passed(identity, file)?;
         Ok(true)
     }
+}
+
+/// Checks all bytes of a file that has its checksum elsewhere, unless this process has done so before.
+pub(crate) fn check_file(file: &File, xxh64: u64) -> Result<(), Wrong> {
+    let metadata = file.metadata()?;
+    let identity = Identity::of(&metadata);
+    if identity.is_some_and(|identity| lock(&PASSED).contains(&identity)) {
+        return Ok(());
+    }
+    if of_file(file)? != xxh64 {
+        return Err(Wrong::Changed);
+    }
+    passed(identity, file)
+}
+
+/// XXH64 (seed 0) of all bytes of a file.
+pub(crate) fn of_file(file: &File) -> Result<u64, Wrong> {
+    let mut hash = XxHash64::with_seed(0);
+    hash_range(&mut hash, file, 0, file.metadata()?.len())?;
+    Ok(hash.finish())
+}
+
+/// Remembers a file whose bytes were as written. One that was written to meanwhile is not what was read.
+fn passed(identity: Option<Identity>, file: &File) -> Result<(), Wrong> {
+    if let Some(identity) = identity
+        && Identity::of(&file.metadata()?) == Some(identity)
+    {
+        let mut passed = lock(&PASSED);
+        if passed.len() >= REMEMBERED {
+            passed.clear();
+        }
+        passed.insert(identity);
+    }
+    Ok(())
 }
 
 fn hash_range(hash: &mut XxHash64, file: &File, from: u64, to: u64) -> io::Result<()> {

@@ -28,6 +28,11 @@ const TOP_FILES: [&str; 7] = [
     FINDINGS_TEMPORARY,
 ];
 
+/// Folder of the tables that the user added.
+pub(crate) const OWN_FOLDER: &str = "own";
+/// Longest name of such a table.
+const OWN_NAME: usize = 63;
+
 const PREFIX: &str = "part-";
 const SUFFIX: &str = ".parquet";
 /// Ends the name of a part that is being written, so that `*.parquet` does not
@@ -113,6 +118,39 @@ pub(crate) fn is_temporary(name: &str) -> bool {
         .is_some()
 }
 
+/// Whether a table that the user adds may have this name: lowercase letters, digits, and _, no digit
+/// first.
+pub fn is_own_name(name: &str) -> bool {
+    let word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    (1..=OWN_NAME).contains(&name.len())
+        && name.bytes().all(word)
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// The file of a table that the user added; `xxh64` is its checksum.
+pub(crate) fn own_file(name: &str, xxh64: u64) -> String {
+    format!("{name}-{xxh64:016x}{SUFFIX}")
+}
+
+/// The name and the checksum in the name of such a file.
+pub(crate) fn parse_own_file(file: &str) -> Option<(&str, u64)> {
+    let (name, digits) = file.strip_suffix(SUFFIX)?.split_once('-')?;
+    let xxh64 = u64::from_str_radix(digits, 16).ok()?;
+    (is_own_name(name) && own_file(name, xxh64) == file).then_some((name, xxh64))
+}
+
+/// The file in which the table is prepared.
+pub(crate) fn own_temporary(name: &str) -> String {
+    format!("{name}{SUFFIX}{TEMPORARY}")
+}
+
+/// Whether fathom gives this name to a file in the folder of these tables.
+pub(crate) fn is_own_file(file: &str) -> bool {
+    let whole = file.strip_suffix(TEMPORARY).unwrap_or(file);
+    let prepared = whole.strip_suffix(SUFFIX).filter(|_| whole != file);
+    parse_own_file(whole).is_some() || prepared.is_some_and(is_own_name)
+}
+
 fn number(digits: &str) -> Option<u64> {
     digits
         .bytes()
@@ -123,6 +161,29 @@ fn number(digits: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_own_tables() {
+        let file = own_file("orders_2", 0xab);
+        assert_eq!(file, "orders_2-00000000000000ab.parquet");
+        assert_eq!(parse_own_file(&file), Some(("orders_2", 0xab)));
+        assert!(is_own_file(&file) && is_own_file(&own_temporary("orders_2")));
+        for foreign in [
+            "orders-ab.parquet",
+            "orders-00000000000000AB.parquet",
+            "orders-+0000000000000ab.parquet",
+            "Orders-00000000000000ab.parquet",
+            "../x-00000000000000ab.parquet",
+            "orders.parquet",
+            "-00000000000000ab.parquet",
+        ] {
+            assert!(!is_own_file(foreign), "{foreign}");
+        }
+        for name in ["", "2x", "a b", "a-b", "a/b", "ä", "A", &"x".repeat(64)] {
+            assert!(!is_own_name(name), "{name}");
+        }
+        assert!(is_own_name("_x2") && is_own_name(&"x".repeat(63)));
+    }
 
     #[test]
     fn names_and_ranges() {

@@ -4,13 +4,13 @@
 //! Rows are deleted only if the session has them elsewhere: unusable files move to a folder of the
 //! session that no reader reads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use fathom_model::meta::{SessionMeta, State};
+use fathom_model::meta::{OwnTable, SessionMeta, State};
 use fathom_model::tables::{SYSCALLS, TABLES, Table};
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
@@ -18,13 +18,18 @@ use rustix::fs::FileType;
 
 use crate::disk::dir::Dir;
 use crate::error::SessionError;
+use crate::format::checksum::check_file;
 use crate::format::codec::decode::RowGroupDecoder;
 use crate::format::footer::{self, Check, Unreadable};
 use crate::format::layout::PartInfo;
-use crate::format::layout::{META_FILE, META_TEMPORARY, PartRange, RESERVE_FILE, is_temporary};
+use crate::format::layout::{
+    META_FILE, META_TEMPORARY, OWN_FOLDER, PartRange, RESERVE_FILE, is_own_file, is_temporary,
+    parse_own_file,
+};
 use crate::format::lock::{self, RecorderLock};
 use crate::format::{meta, part, schema};
 use crate::maintain::finalize;
+use crate::read::own;
 use crate::read::session::open_dir;
 use crate::write::storage::Storage;
 
@@ -149,6 +154,7 @@ impl Work {
             self.gaps(table, &contents.parts, meta);
             tables.push(contents.parts);
         }
+        self.repair_own(meta, gone.is_some())?;
         let unfinished = meta.state == State::Recording;
         if unfinished {
             self.found("the recorder ended without closing the session: it is closed".into());
@@ -197,6 +203,56 @@ impl Work {
             self.found(text.clone());
             self.repair.lost.push(text);
         }
+    }
+
+    /// Tables that the user added. A file whose name contains its checksum needs no `session.json`.
+    fn repair_own(&mut self, meta: &mut SessionMeta, rebuilt: bool) -> Result<(), SessionError> {
+        let root = self.storage.folder().clone();
+        let path = root.path().join(OWN_FOLDER);
+        let kind = root.kind(OWN_FOLDER);
+        let dir = match kind.map_err(SessionError::io("read", &path))? {
+            Some(FileType::Directory) if self.write => Some(root.own_dir(OWN_FOLDER)?),
+            Some(FileType::Directory) => Some(
+                root.dir(OWN_FOLDER)
+                    .map_err(SessionError::io("read", &path))?,
+            ),
+            _ => None,
+        };
+        let mut wanted = BTreeSet::new();
+        for (name, table) in std::mem::take(&mut meta.own_tables) {
+            match own::examine(&root, &name, &table, Check::Whole) {
+                Ok(whole) => {
+                    wanted.extend(whole.file.rsplit('/').next().map(str::to_owned));
+                    meta.own_tables.insert(name, table);
+                }
+                Err(reason) => {
+                    let text = format!("own table {}: {reason}", name.escape_debug());
+                    self.found(format!("{text}: it is left out"));
+                    self.repair.lost.push(text);
+                }
+            }
+        }
+        let Some(dir) = dir else { return Ok(()) };
+        for file in dir.names().map_err(SessionError::io("read", &path))? {
+            let Some(text) = file.to_str().filter(|file| is_own_file(file)) else {
+                continue;
+            };
+            if wanted.contains(text) {
+                continue;
+            }
+            match own_of_file(&dir, text) {
+                Some((name, table)) if rebuilt && !meta.own_tables.contains_key(&name) => {
+                    self.found(format!("{OWN_FOLDER}/{text}: it is own table {name} again"));
+                    meta.own_tables.insert(name, table);
+                }
+                Some(_) => self.remove(&dir, &file, "no table has this file")?,
+                None if text.ends_with(".tmp") => {
+                    self.remove(&dir, &file, "it was never finished")?;
+                }
+                None => self.set_aside(&dir, &file, OWN_FOLDER, "it is damaged")?,
+            }
+        }
+        Ok(())
     }
 
     fn repair_table(&mut self, table: &'static Table) -> Result<Contents, SessionError> {
@@ -394,6 +450,25 @@ impl Work {
         dir.rename_into(file, &aside, &to)
             .map_err(SessionError::io("move", &path))
     }
+}
+
+/// The table in a file whose name contains its checksum; `None` if it is damaged.
+fn own_of_file(dir: &Dir, file: &str) -> Option<(String, OwnTable)> {
+    let (name, xxh64) = parse_own_file(file)?;
+    let opened = dir.open_file(file).ok()?;
+    check_file(&opened, xxh64).ok()?;
+    let bytes = opened.metadata().ok()?.len();
+    let parse =
+        || SerializedFileReader::new(opened).map(|r| r.metadata().file_metadata().num_rows());
+    // The footer may be anything.
+    let rows = catch_unwind(AssertUnwindSafe(parse)).ok()?.ok()?;
+    let table = OwnTable {
+        rows: u64::try_from(rows).ok()?,
+        bytes,
+        xxh64: format!("{xxh64:016x}"),
+        source: String::new(),
+    };
+    Some((name.to_owned(), table))
 }
 
 /// Rows and bytes of a part of which every row can be read.

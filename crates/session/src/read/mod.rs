@@ -16,6 +16,7 @@
 
 pub(crate) mod batches;
 pub(crate) mod latest;
+pub(crate) mod own;
 pub(crate) mod pyramids;
 pub(crate) mod session;
 pub(crate) mod set;

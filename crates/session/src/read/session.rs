@@ -13,6 +13,7 @@ use crate::error::SessionError;
 use crate::format::footer::{self, Check, Unreadable};
 use crate::format::layout::{PartInfo, PartRange, is_temporary};
 use crate::format::{lock, meta};
+use crate::read::own::{self, Own};
 use crate::read::set;
 
 /// How often a folder is read again whose parts are being merged.
@@ -27,6 +28,8 @@ pub struct Session {
     live: bool,
     /// In the order of [`TABLES`].
     parts: Vec<Vec<PartInfo>>,
+    /// Tables that the user added.
+    own: Vec<Own>,
     problems: Vec<String>,
     /// Parts that are left out, as they are damaged.
     unreadable: usize,
@@ -69,6 +72,7 @@ impl Session {
             rebuilt,
             live: false,
             parts: Vec::new(),
+            own: Vec::new(),
             problems: Vec::new(),
             unreadable: 0,
             check,
@@ -151,6 +155,11 @@ impl Session {
             .fold(0, u64::saturating_add)
     }
 
+    /// Tables that the user added (`fathom import --table`), by name.
+    pub fn own_tables(&self) -> &[Own] {
+        &self.own
+    }
+
     /// Missing or damaged data, one sentence each. The names of files are escaped.
     pub fn problems(&self) -> &[String] {
         &self.problems
@@ -183,6 +192,7 @@ impl Session {
             self.parts.push(parts);
         }
         self.missing_folders(folder);
+        self.scan_own(folder);
         if let Some(reason) = &self.rebuilt {
             self.problems.push(format!(
                 "{reason}: using the metadata from the start of the session; `fathom repair` \
@@ -231,6 +241,19 @@ impl Session {
                     table.name
                 )),
                 _ => {}
+            }
+        }
+    }
+
+    fn scan_own(&mut self, folder: &Dir) {
+        self.own.clear();
+        for (name, table) in &self.meta.own_tables {
+            match own::examine(folder, name, table, self.check) {
+                Ok(table) => self.own.push(table),
+                Err(reason) => self.problems.push(format!(
+                    "own table {} is left out: {reason}",
+                    name.escape_debug()
+                )),
             }
         }
     }

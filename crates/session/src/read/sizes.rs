@@ -1,5 +1,6 @@
 //! Where the bytes of a session go.
 
+use std::borrow::Cow;
 use std::fs;
 
 use fathom_model::tables::TABLES;
@@ -14,7 +15,7 @@ use crate::read::session::Session;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnSize {
     /// Name of the table, or of the file for data outside of tables.
-    pub table: &'static str,
+    pub table: Cow<'static, str>,
     /// Name of the column; empty for what belongs to none: footers, the file
     /// itself.
     pub column: &'static str,
@@ -37,7 +38,7 @@ impl Session {
         for table in TABLES {
             let rows = self.rows(table.name);
             let size = |column| ColumnSize {
-                table: table.name,
+                table: table.name.into(),
                 column,
                 rows,
                 bytes: 0,
@@ -73,10 +74,17 @@ impl Session {
             sizes.extend(columns);
         }
         sizes.extend(SOURCES.iter().map(|source| ColumnSize {
-            table: source.file,
+            table: source.file.into(),
             column: "",
             rows: self.rows(source.table),
             bytes: fs::symlink_metadata(self.dir().join(source.file)).map_or(0, |m| m.len()),
+            encoded_bytes: 0,
+        }));
+        sizes.extend(self.own_tables().iter().map(|own| ColumnSize {
+            table: own.name.clone().into(),
+            column: "",
+            rows: own.rows,
+            bytes: own.bytes,
             encoded_bytes: 0,
         }));
         Ok(sizes)

@@ -17,7 +17,9 @@ use super::{Message, State};
 use crate::disk::dir::Dir;
 use crate::disk::owner::{Access, Share};
 use crate::error::SessionError;
-use crate::format::layout::{META_FILE, META_TEMPORARY, PYRAMID_TEMPORARY, PartRange};
+use crate::format::layout::{
+    META_FILE, META_TEMPORARY, OWN_FOLDER, PYRAMID_TEMPORARY, PartRange, parse_own_file,
+};
 use crate::format::lock::RecorderLock;
 use crate::format::schema;
 use crate::maintain::finalize;
@@ -81,6 +83,8 @@ enum Place {
     Part(&'static Table, PartRange),
     Meta,
     Pyramid(&'static str),
+    /// A table that the user added.
+    Own(String),
 }
 
 impl Place {
@@ -93,6 +97,9 @@ impl Place {
             return Some(Place::Pyramid(source.file));
         }
         let (table, part) = name.split_once('/')?;
+        if table == OWN_FOLDER {
+            return parse_own_file(part).map(|_| Place::Own(part.to_owned()));
+        }
         Some(Place::Part(tables::table(table)?, PartRange::parse(part)?))
     }
 }
@@ -208,6 +215,11 @@ impl<R: BufRead> Receiver<R> {
             ),
             Place::Meta => (self.dir.clone(), META_TEMPORARY.into(), META_FILE.into()),
             Place::Pyramid(file) => (self.dir.clone(), PYRAMID_TEMPORARY.into(), file.into()),
+            Place::Own(ref file) => (
+                self.dir.make_dir(OWN_FOLDER)?,
+                format!("{file}.tmp"),
+                file.clone(),
+            ),
         };
         let path = self.at.join(&name);
         let failed = || SessionError::io("write", &path);
@@ -215,7 +227,7 @@ impl<R: BufRead> Receiver<R> {
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         // session.json comes again and again, in place of the one before.
         let (room, parts) = match place {
-            Place::Part(..) => (self.room, self.parts_left),
+            Place::Part(..) | Place::Own(_) => (self.room, self.parts_left),
             Place::Pyramid(_) => (self.room, 1),
             Place::Meta => (MAX_META_BYTES, 1),
         };
@@ -250,7 +262,7 @@ impl<R: BufRead> Receiver<R> {
         if !matches!(place, Place::Meta) {
             self.room = self.room.saturating_sub(bytes);
         }
-        if matches!(place, Place::Part(..)) {
+        if matches!(place, Place::Part(..) | Place::Own(_)) {
             self.parts_left = self.parts_left.saturating_sub(1);
         }
         Ok(())

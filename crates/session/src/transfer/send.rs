@@ -127,6 +127,7 @@ impl<'a, W: Write> Sender<'a, W> {
         }
         if !live {
             self.pyramids()?;
+            self.own_tables()?;
         }
         if !self.session.was_rebuilt() {
             let meta = meta::to_json(self.session.meta()).map_err(io::Error::other)?;
@@ -137,6 +138,16 @@ impl<'a, W: Write> Sender<'a, W> {
         }
         self.to.message(&Message::Pass)?;
         Ok(Some(live))
+    }
+
+    fn own_tables(&mut self) -> Result<(), TransferError> {
+        for own in self.session.own_tables().to_vec() {
+            let (folder, name) = own.file.split_once('/').unwrap_or(("", &own.file));
+            let file = self.folder.dir(folder).and_then(|dir| dir.open_file(name));
+            let mut file = file.map_err(self.failed(&own.file))?;
+            self.file(&own.file, &mut file, own.bytes)?;
+        }
+        Ok(())
     }
 
     fn pyramids(&mut self) -> Result<(), TransferError> {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
-use std::io::BufReader;
+use std::io::{BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use twox_hash::XxHash64;
 use super::{
     Frame, FrameReader, FrameWriter, Message, Pass, Received, Receiver, State, TransferError, send,
 };
-use crate::{Session, SessionError, SessionWriter, WriterOptions};
+use crate::{OwnAddition, Session, SessionError, SessionWriter, WriterOptions};
 
 const ROWS: u64 = 50;
 const NO_LIMIT: u64 = u64::MAX;
@@ -78,9 +78,16 @@ fn a_closed_session_arrives_as_it_is() {
     let recorder = writer(&from);
     append(&recorder, &mut Workload::new(1), 20);
     finish(recorder, 20 * ROWS);
+    let own = OwnAddition::begin(&from, "orders", false).unwrap();
+    own.file().write_all(b"rows").unwrap();
+    own.finish(1, Path::new("orders.csv")).unwrap();
     let bytes = stream(&from);
     let received = receive(&bytes, &to, NO_LIMIT).unwrap();
     assert!(!received.live && received.session.problems().is_empty());
+    let [own] = received.session.own_tables() else {
+        panic!("{:?}", received.session.own_tables());
+    };
+    assert_eq!(fs::read(to.join(&own.file)).unwrap(), b"rows");
     let before = Session::open(&from).unwrap();
     assert_eq!(json(&received.session), json(&before));
     let mut compared = 0;
@@ -292,6 +299,8 @@ fn files_that_no_session_has_are_refused() {
         "syscalls/part-00000000.parquet.tmp",
         "syscalls/part-00000000.parquet/x",
         "nosuch/part-00000000.parquet",
+        "own/orders.parquet",
+        "own/../x-0000000000000000.parquet",
         ".lock",
         "session.json.tmp",
         "session.json/x",

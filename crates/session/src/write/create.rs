@@ -9,7 +9,9 @@ use rustix::fs::FileType;
 use crate::disk::dir::Dir;
 use crate::disk::owner::{Access, Share};
 use crate::error::SessionError;
-use crate::format::layout::{LOCK_FILE, META_FILE, is_part_file, is_top_file};
+use crate::format::layout::{
+    LOCK_FILE, META_FILE, OWN_FOLDER, is_own_file, is_part_file, is_top_file,
+};
 use crate::format::lock::RecorderLock;
 
 /// Prepares the directory `path` for the users of `access`, and takes its lock. A directory with
@@ -107,7 +109,7 @@ fn check(dir: &Dir, names: &[OsString]) -> Result<(), SessionError> {
         let path = dir.path().join(name);
         let Some(name) = name
             .to_str()
-            .filter(|name| is_top_file(name) || is_table(name))
+            .filter(|name| is_top_file(name) || is_folder(name))
         else {
             only_ours = false;
             continue;
@@ -135,10 +137,14 @@ fn check(dir: &Dir, names: &[OsString]) -> Result<(), SessionError> {
 
 fn clear(dir: &Dir, names: &[OsString]) -> Result<(), SessionError> {
     for name in names.iter().filter_map(|name| name.to_str()) {
-        if is_table(name) {
+        if is_folder(name) {
             let table = dir.own_dir(name)?;
+            let is_file = match name {
+                OWN_FOLDER => is_own_file,
+                _ => is_part_file,
+            };
             for file in list(&table)? {
-                if let Some(file) = file.to_str().filter(|file| is_part_file(file)) {
+                if let Some(file) = file.to_str().filter(|file| is_file(file)) {
                     let path = table.path().join(file);
                     table
                         .remove(file)
@@ -155,6 +161,6 @@ fn clear(dir: &Dir, names: &[OsString]) -> Result<(), SessionError> {
     Ok(())
 }
 
-fn is_table(name: &str) -> bool {
-    tables::table(name).is_some()
+fn is_folder(name: &str) -> bool {
+    name == OWN_FOLDER || tables::table(name).is_some()
 }
