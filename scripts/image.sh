@@ -63,7 +63,8 @@ run_image() {
 		die 1 "the container does not record"
 	}
 	wait $!
-	target/dist/fathom query "$work/state/node.fathom" \
+	# DuckDB's library is next to it in the archive only.
+	LD_LIBRARY_PATH=$root/.deps/duckdb target/dist/fathom query "$work/state/node.fathom" \
 		"SELECT count(*) > 0 AS found FROM syscalls WHERE syscall = 'write' AND path = '$work/written-outside'" --format csv |
 		grep -q true || die 1 "the container does not see the writes of a process of the host"
 	rm -rf -- "$work"

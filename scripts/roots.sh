@@ -18,7 +18,7 @@ debian() {
 # What a user does first. The session is made by the installed program, and read by it.
 # shellcheck disable=SC2016
 use_program='
-	cd /tmp && rm -rf run.fathom
+	cd /tmp && rm -rf run.fathom url
 	[ "$(fathom --version)" = "fathom $VERSION" ]
 	# It names what is missing.
 	fathom doctor >/tmp/doctor || [ $? -eq 1 ]

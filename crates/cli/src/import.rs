@@ -127,6 +127,6 @@ fn spans(files: &[PathBuf], session: &Path) -> Result<u8, Failure> {
 }
 
 /// A count of things, with separators.
-pub fn count(n: u64) -> String {
+fn count(n: u64) -> String {
     units::count(i64::try_from(n).unwrap_or(i64::MAX))
 }

@@ -3,19 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use fathom_model::escape;
+use fathom_model::{escape, units};
 use fathom_query::{Converted, Limits, TableFormat, convert, is_taken, is_word};
 use fathom_session::{OwnAddition, is_own_name, open_regular};
 
 use crate::exit::Failure;
-use crate::import::count;
 
 /// Adds the rows of the file to a session, as table `name`, and returns the exit status.
 pub fn import(files: &[PathBuf], session: &Path, name: &str, force: bool) -> Result<u8, Failure> {
     let made = table(files, session, name, force).map_err(Failure::input)?;
     eprintln!(
         "fathom: {} rows added to {} as table {name}",
-        count(made.rows),
+        units::count(i64::try_from(made.rows).unwrap_or(i64::MAX)),
         escape::text(&session.to_string_lossy())
     );
     for (column, sql_type) in &made.columns {

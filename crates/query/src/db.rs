@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use duckdb::{Config, Connection, InterruptHandle};
+use duckdb::{Connection, InterruptHandle};
 use fathom_model::meta::SessionMeta;
 use fathom_model::set::ClockMap;
 use fathom_model::tables::TABLES;
@@ -206,7 +206,7 @@ impl Db {
     ) -> Result<Self, QueryError> {
         let db = |e: duckdb::Error| QueryError::Sql(message(&e));
         let connection =
-            Connection::open_in_memory_with_flags(config(&limits).map_err(db)?).map_err(db)?;
+            Connection::open_in_memory_with_flags(limits.config().map_err(db)?).map_err(db)?;
         // Known only to a library that has time zones built in; one without them
         // shows UTC anyway.
         let _ = connection.execute_batch("SET TimeZone = 'UTC'");
@@ -469,22 +469,6 @@ impl Interrupter {
     /// happens when none does, or when it has not quite begun.
     pub fn interrupt(&self) {
         self.0.interrupt();
-    }
-}
-
-pub(crate) fn config(limits: &Limits) -> duckdb::Result<Config> {
-    let config = Config::default()
-        .max_memory(&format!("{}KiB", limits.memory_bytes >> 10))?
-        .enable_autoload_extension(false)?
-        .with("autoinstall_known_extensions", "false")?
-        .with("allow_community_extensions", "false")?
-        .with("allow_persistent_secrets", "false")?
-        // Without a directory nothing is spilled to disk: the default is one in
-        // the current directory.
-        .with("temp_directory", "")?;
-    match limits.threads {
-        0 => Ok(config),
-        n => config.threads(i64::from(n)),
     }
 }
 

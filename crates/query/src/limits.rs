@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use duckdb::Config;
+
 /// Limits of a query.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -20,6 +22,24 @@ impl Default for Limits {
             memory_bytes: 1 << 30,
             threads: 0,
             time: None,
+        }
+    }
+}
+
+impl Limits {
+    pub(crate) fn config(&self) -> duckdb::Result<Config> {
+        let config = Config::default()
+            .max_memory(&format!("{}KiB", self.memory_bytes >> 10))?
+            .enable_autoload_extension(false)?
+            .with("autoinstall_known_extensions", "false")?
+            .with("allow_community_extensions", "false")?
+            .with("allow_persistent_secrets", "false")?
+            // Without a directory nothing is spilled to disk: the default is one in
+            // the current directory.
+            .with("temp_directory", "")?;
+        match self.threads {
+            0 => Ok(config),
+            n => config.threads(i64::from(n)),
         }
     }
 }

@@ -176,6 +176,6 @@ pub(crate) fn create(
             rows.join(" UNION ALL ")
         ))?;
     }
-    own_tables::join(connection, sources, hosts)?;
+    own_tables::join(connection, sources, hosts, schema)?;
     Ok(exact)
 }

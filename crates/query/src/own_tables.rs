@@ -5,12 +5,11 @@ use std::os::fd::AsRawFd;
 
 use duckdb::Connection;
 
-use crate::db::config;
 use crate::error::message;
 use crate::escape::{sql_name, sql_string};
 use crate::source::Source;
 use crate::tables::on_clock;
-use crate::{Limits, QueryError, members};
+use crate::{Limits, QueryError};
 
 /// Rows of a table at most.
 pub const MOST_ROWS: u64 = 100_000_000;
@@ -76,7 +75,7 @@ pub fn convert(
 ) -> Result<Converted, QueryError> {
     let wrong = |reason: String| QueryError::OwnTable(reason);
     let db = |e: duckdb::Error| QueryError::OwnTable(message(&e));
-    let connection = Connection::open_in_memory_with_flags(config(limits).map_err(db)?);
+    let connection = Connection::open_in_memory_with_flags(limits.config().map_err(db)?);
     let connection = connection.map_err(db)?;
     // Names that consist of digits and slashes: no pattern, and no link.
     let [from, to] = [from, to].map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()));
@@ -184,11 +183,13 @@ pub(crate) fn create(connection: &Connection, source: &Source<'_>) -> Result<(),
     Ok(())
 }
 
-/// Makes views with the rows of all sessions of a set, and a first column `host`.
+/// Makes views with the rows of all sessions of a set, and a first column `host`; `schema` names the
+/// schema of a session.
 pub(crate) fn join(
     connection: &Connection,
     sources: &[Source<'_>],
     hosts: &[&str],
+    schema: fn(usize) -> String,
 ) -> Result<(), QueryError> {
     let mut names: Vec<&String> = sources
         .iter()
@@ -201,7 +202,7 @@ pub(crate) fn join(
         let rows = sources.iter().zip(hosts).enumerate();
         let rows = rows.filter(|(_, (source, _))| source.own.iter().any(|(n, _)| n == own));
         let rows = rows.map(|(member, (_, host))| {
-            let (host, schema) = (sql_string(host), members::schema(member));
+            let (host, schema) = (sql_string(host), schema(member));
             format!("SELECT {host} AS host, * FROM {schema}.{name}")
         });
         let rows: Vec<String> = rows.collect();

@@ -7,7 +7,7 @@ use fathom_model::set::ClockMap;
 
 use fathom_session::Session;
 
-use crate::is_taken;
+use crate::names::is_taken;
 use crate::place::Place;
 
 /// A session that a database opens.

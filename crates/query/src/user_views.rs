@@ -1,11 +1,10 @@
 //! Views that a user wrote, besides fathom's own.
 
-use fathom_model::tables::TABLES;
 use serde::{Deserialize, Serialize};
 
 use crate::error::message;
 use crate::escape::{self, sql_name, sql_string};
-use crate::views::{parse_doc, view_names};
+use crate::views::parse_doc;
 use crate::{Db, QueryError, Relation, RelationColumn, members, paths, sql_policy};
 
 /// A view that a user wrote.
@@ -35,14 +34,6 @@ impl UserView {
             columns: columns.collect(),
         }
     }
-}
-
-/// Whether a table, view, or table function of fathom has this name.
-pub fn is_taken(name: &str) -> bool {
-    let internal = ["unstored", "call_classes", paths::NAME, paths::TABLE];
-    let mut all = TABLES.iter().map(|table| table.name).chain(view_names());
-    all.any(|own| own.eq_ignore_ascii_case(name))
-        || internal.iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
 impl Db {
@@ -97,7 +88,7 @@ impl Db {
 
 #[cfg(test)]
 mod tests {
-    use super::{UserView, is_taken};
+    use super::UserView;
     use crate::QueryError;
 
     fn view(name: &str, sql: &str) -> UserView {
@@ -143,23 +134,6 @@ mod tests {
             assert_eq!(file, "views/mine.sql");
         }
         assert!(!std::path::Path::new("/tmp/fathom-x").exists());
-    }
-
-    #[test]
-    fn names_of_fathom_are_taken() {
-        for name in [
-            "syscalls",
-            "by_file",
-            "findings",
-            "session",
-            "unstored",
-            "call_classes",
-            "critical_path",
-            "SYSCALLS",
-        ] {
-            assert!(is_taken(name), "{name}");
-        }
-        assert!(!is_taken("mine"));
     }
 
     #[test]
