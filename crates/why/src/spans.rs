@@ -132,7 +132,7 @@ fn of<'a>(row: &'a Row, below: &HashMap<&str, Vec<&'a Row>>, seen: &mut HashSet<
             .get(row.span_id.as_str())
             .map_or(&[][..], Vec::as_slice)
     };
-    // What a client asked for is what the server at the other end of the connection answered.
+    // The server at the other end of the connection answers the request of a client: one step.
     let (mut who, mut inner) = (row, children(row));
     if let ([server], 0) = (inner, row.server)
         && server.server != 0

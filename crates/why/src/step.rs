@@ -1,4 +1,4 @@
-//! A request of an application among those that one request caused.
+//! A request of an application below another one that caused it.
 
 use serde::Serialize;
 

@@ -34,12 +34,13 @@ const LITTLE: f64 = 0.05;
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Story {
-    /// What took the time, what it waited for, what to change: three at most, and one before them about a
-    /// request of an application.
+    /// Three at most: what took the time, what it waited for, what to change.
     pub sentences: Vec<Sentence>,
     /// The numbers that they are made of.
     pub facts: Facts,
-    /// Of a request of an application: it, and those that it caused, in the order of the latter.
+    /// Of a request of an application: it, and the requests that it caused. A sentence about it comes before
+    /// the three.
+    #[serde(skip)]
     pub steps: Vec<Step>,
 }
 

@@ -12,7 +12,7 @@ const MAX_CAUSES: usize = 32;
 /// A request that has this share of the time of the one that caused it is the one to be named.
 const MOST: f64 = 0.5;
 
-/// What other programs did for a span.
+/// The work of other programs for a span.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Elsewhere {
     parts: Parts,
@@ -38,7 +38,7 @@ impl Elsewhere {
             rest -= ns;
             time.elsewhere.add(part, ns);
         }
-        // What rounding has left over.
+        // Rounding leaves this over.
         time.elsewhere.add(Part::Socket, rest);
         time.parts.add_all(&time.elsewhere);
         time.ahead = more(time.ahead, self.ahead);

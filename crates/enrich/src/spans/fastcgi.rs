@@ -1,6 +1,6 @@
 //! FastCGI, between a web server and PHP or another application.
 //!
-//! The parameters of a request are those of CGI: `REQUEST_METHOD` and `REQUEST_URI` name it, and
+//! A request has the parameters of CGI: `REQUEST_METHOD` and `REQUEST_URI` name it, and
 //! `REMOTE_ADDR` and `REMOTE_PORT` are the connection by which the web server received it.
 
 use std::net::IpAddr;

@@ -3,7 +3,7 @@
 //! A client's request belongs to the request that its thread is answering. If those are several, as in
 //! a web server, the address that the request names as its client decides. A server's request belongs
 //! to the client's at the other end of the connection, which has the same place in the stream. The call
-//! by which a client sent it may return, and so come, after those of the server.
+//! by which a client sent it may return, and so come, after the calls of the server.
 
 use std::net::IpAddr;
 
