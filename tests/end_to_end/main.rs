@@ -68,6 +68,7 @@ mod reconciled;
 mod record_only;
 mod redaction;
 mod remote;
+mod request_trees;
 mod running;
 mod session_list;
 mod session_names;

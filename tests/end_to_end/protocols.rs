@@ -26,7 +26,12 @@ macro_rules! need_loops {
 }
 
 /// Records a shell script in the directory `work`, which starts a server and its clients.
-fn record(scratch: &Scratch, protocols: &str, options: &[&str], script: &str) -> Recording {
+pub(crate) fn record(
+    scratch: &Scratch,
+    protocols: &str,
+    options: &[&str],
+    script: &str,
+) -> Recording {
     let script = format!("cd {}\nset -e\n{script}", scratch.work().display());
     let recording = Record::new(scratch)
         .options(["--spans", protocols, "--ring-mib", "64"])
@@ -54,7 +59,7 @@ fn read(path: &Path) -> String {
 }
 
 /// Waits for a file that the server makes.
-const WAIT: &str = "until_there() { until_true [ -e \"$1\" ]; }
+pub(crate) const WAIT: &str = "until_there() { until_true [ -e \"$1\" ]; }
         until_true() { for i in $(seq 600); do \"$@\" && return; sleep 0.1; done; exit 9; }";
 
 #[test]
@@ -434,6 +439,13 @@ fn mysql_statements_are_those_of_the_client() {
         1
     );
     assert_eq!(count("service <> 'mariadbd'"), 0);
+    // Each statement of the client is the one that the server at the other end received.
+    let joined = recording.number(
+        "SELECT count(DISTINCT sent.span_id) FROM spans AS received JOIN spans AS sent
+             ON sent.trace_id = received.trace_id AND sent.span_id = received.parent_span_id
+         WHERE received.kind = 'server' AND sent.kind = 'client' AND sent.name = received.name",
+    );
+    assert_eq!(joined, count("true"));
 }
 
 /// Bytes that are none of the protocols give no spans, and are counted.

@@ -43,6 +43,9 @@ pub fn story(
     extensions: &Extensions,
 ) -> Result<Story, anyhow::Error> {
     let db = Db::open(session, Limits::default())?;
+    if let Some(span) = &args.span {
+        return of_span(&db, session, span);
+    }
     let scope = scope(&db, session, args)?;
     let diagnosis = match scope.request {
         Some(_) => Err(String::new()),
@@ -58,6 +61,18 @@ pub fn story(
         );
     }
     Ok(story)
+}
+
+/// The explanation of a request of an application.
+fn of_span(db: &Db, session: &Session, span: &str) -> Result<Story, anyhow::Error> {
+    let story = fathom_why::why_span(db, session.meta(), span, &[])?;
+    story.ok_or_else(|| {
+        anyhow::anyhow!(
+            "no request named {} in this session, and no span with this id; list requests with: \
+             FROM by_span_name, and spans with: FROM spans ORDER BY dur_ns DESC",
+            text(span)
+        )
+    })
 }
 
 /// The requests that options ask about.

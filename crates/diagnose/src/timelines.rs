@@ -3,8 +3,16 @@
 //! Each thread has a timeline of its calls, its page faults and its waits outside of calls. When all
 //! calls of the time of a span have come, the pieces within it are added up by layer; the rest of its
 //! time belongs to the program. So the parts of a span add up to its duration.
+//!
+//! While a thread waits for an answer, its request is in another program. If the spans of that are there
+//! ([`elsewhere`]), their parts take the place of the wait.
+
+mod elsewhere;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use elsewhere::Elsewhere;
 
 use crate::call::Call;
 use crate::finding::Example;
@@ -213,9 +221,22 @@ pub(crate) struct SpanTime {
     pub(crate) pid: i32,
     pub(crate) dur_ns: i64,
     pub(crate) parts: Parts,
+    /// Of which in requests that it caused in other programs.
+    pub(crate) elsewhere: Parts,
+    /// The one of these with the most time.
+    pub(crate) within: Option<(i64, Arc<str>)>,
+    /// Names of all requests that it caused, by [`SpanTime::key`].
+    pub(crate) causes: Vec<u64>,
     pub(crate) ahead: Option<Ahead>,
     /// Its longest call.
     pub(crate) longest: Option<Example>,
+}
+
+impl SpanTime {
+    /// Requests that are compared with each other have the same.
+    pub(crate) fn key(&self) -> u64 {
+        key_of(&format!("{}\0{}\0{}", self.service, self.kind, self.name))
+    }
 }
 
 /// A completion of a device.
@@ -234,6 +255,8 @@ pub(crate) struct Timelines {
     /// By their ends.
     pending: BTreeMap<(i64, u64), Pending>,
     made: u64,
+    /// By trace and span: what other programs did for it.
+    elsewhere: HashMap<(u64, u64), Elsewhere>,
     devices: HashMap<u64, VecDeque<Done>>,
     names: HashMap<u64, String>,
 }
@@ -430,9 +453,13 @@ impl Timelines {
             let Some((_, span)) = self.pending.pop_first() else {
                 return;
             };
-            if let Some(time) = self.time(&span) {
+            let mut elsewhere = std::mem::take(&mut self.elsewhere);
+            let own = elsewhere.remove(&(span.trace, span.id));
+            if let Some(time) = self.time(&span, own.as_ref()) {
+                elsewhere::pass_on(&span, &time, &mut elsewhere);
                 to(&time);
             }
+            self.elsewhere = elsewhere;
             let recent = &mut self.threads.entry(span.tid).or_default().recent;
             if recent.len() >= MAX_RECENT {
                 recent.pop_front();
@@ -443,13 +470,17 @@ impl Timelines {
 
     /// Adds up the rest.
     pub(crate) fn rest(&self, to: &mut impl FnMut(&SpanTime)) {
-        self.pending
-            .values()
-            .filter_map(|span| self.time(span))
-            .for_each(|time| to(&time));
+        let mut elsewhere = self.elsewhere.clone();
+        for span in self.pending.values() {
+            let own = elsewhere.remove(&(span.trace, span.id));
+            if let Some(time) = self.time(span, own.as_ref()) {
+                elsewhere::pass_on(span, &time, &mut elsewhere);
+                to(&time);
+            }
+        }
     }
 
-    fn time(&self, span: &Pending) -> Option<SpanTime> {
+    fn time(&self, span: &Pending, elsewhere: Option<&Elsewhere>) -> Option<SpanTime> {
         let thread = self.threads.get(&span.tid)?;
         if thread.forgotten_ns > span.from_ns {
             return None;
@@ -472,6 +503,9 @@ impl Timelines {
             pid: span.pid,
             dur_ns: span.until_ns - span.from_ns,
             parts: Parts::default(),
+            elsewhere: Parts::default(),
+            within: None,
+            causes: Vec::new(),
             ahead: None,
             longest: None,
         };
@@ -506,6 +540,9 @@ impl Timelines {
         }
         let outside = time.dur_ns - time.parts.sum();
         time.parts.add(Part::Program, outside);
+        if let Some(elsewhere) = elsewhere {
+            elsewhere.replace_wait(&mut time);
+        }
         Some(time)
     }
 }

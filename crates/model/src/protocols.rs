@@ -11,11 +11,19 @@ pub enum Protocol {
     Redis,
     /// The client/server protocol of MySQL and MariaDB.
     Mysql,
+    /// FastCGI 1.0, such as between a web server and PHP-FPM.
+    Fastcgi,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Http, Self::Postgresql, Self::Redis, Self::Mysql];
+    pub const ALL: [Self; 5] = [
+        Self::Http,
+        Self::Postgresql,
+        Self::Redis,
+        Self::Mysql,
+        Self::Fastcgi,
+    ];
 
     /// The name in options and in `session.json`.
     pub fn name(self) -> &'static str {
@@ -24,6 +32,7 @@ impl Protocol {
             Self::Postgresql => "postgresql",
             Self::Redis => "redis",
             Self::Mysql => "mysql",
+            Self::Fastcgi => "fastcgi",
         }
     }
 }

@@ -10,10 +10,14 @@ mod causes;
 mod facts;
 mod scope;
 mod sentence;
+mod spans;
+mod step;
 mod story;
 
 pub use causes::{Cause, Share};
 pub use facts::{Ahead, Block, Facts, Group, Single};
 pub use scope::{File, Named, Scope};
 pub use sentence::{Link, Piece, Sentence};
+pub use spans::why_span;
+pub use step::Step;
 pub use story::{Story, tell, why};

@@ -22,6 +22,8 @@ pub struct Scope {
     /// Page faults for which this holds: SQL on the columns of table `faults`, and a `path2`. With
     /// `calls` and without this, page faults are left out.
     pub faults: Option<String>,
+    /// The window is the time of a request of an application, and `calls` are its calls.
+    pub of_span: bool,
 }
 
 /// A file: each inode that had its path.

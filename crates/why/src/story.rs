@@ -12,6 +12,7 @@ use crate::causes::{Cause, Share};
 use crate::facts::{Ahead, Block, Facts, Group};
 use crate::scope::Scope;
 use crate::sentence::{Link, Sentence};
+use crate::step::Step;
 
 /// A cause with this share of the time is the one that it is about.
 const MOST: f64 = 0.5;
@@ -37,6 +38,10 @@ pub struct Story {
     pub sentences: Vec<Sentence>,
     /// The numbers that they are made of.
     pub facts: Facts,
+    /// Of a request of an application: it, and the requests that it caused. A sentence about it comes before
+    /// the three.
+    #[serde(skip)]
+    pub steps: Vec<Step>,
 }
 
 /// The story of the requests of `scope` in the session that `db` was opened on. `findings` are
@@ -52,7 +57,11 @@ pub fn why(
 ) -> Result<Story, QueryError> {
     let facts = Facts::gather(db, meta, scope)?;
     let sentences = tell(&facts, meta, scope, findings);
-    Ok(Story { sentences, facts })
+    Ok(Story {
+        sentences,
+        facts,
+        steps: Vec::new(),
+    })
 }
 
 /// Sentences for the numbers of a scope.
@@ -132,6 +141,7 @@ fn nothing(meta: &SessionMeta, scope: &Scope) -> String {
             format!("No requests on {} are in this session.", file.path)
         }
         scope if scope.is_whole() => "No requests to storage were recorded.".to_owned(),
+        scope if scope.of_span => "It made no recorded calls on files.".to_owned(),
         _ => "No requests to storage match.".to_owned(),
     }
 }
@@ -246,6 +256,7 @@ fn many(facts: &Facts, group: &Group, meta: &SessionMeta, scope: &Scope) -> Sent
     let span = facts.span_ns;
     let of_span = |ns: i64| percent(ns as f64 / span.max(1) as f64);
     let run = match (scope.has_window(), meta.command.is_empty()) {
+        (true, _) if scope.of_span => format!("these {}", duration(span)),
         (true, _) => format!("this window of {}", duration(span)),
         (false, false) => format!("the {} run", duration(span)),
         (false, true) => format!("the {} recording", duration(span)),

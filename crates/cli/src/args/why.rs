@@ -14,6 +14,10 @@ pub struct WhyArgs {
     /// Explain this request alone
     #[arg(long, value_name = "RID", conflicts_with_all = ["file", "thread", "from", "until"])]
     pub request: Option<i64>,
+    /// Explain a request of an application (table spans): the id of its span, or a name, such as
+    /// 'GET /', for the longest of that name
+    #[arg(long, value_name = "SPAN", conflicts_with_all = ["request", "file", "thread", "from", "until"])]
+    pub span: Option<String>,
     /// Explain requests on this file: its path, or the end of its path
     #[arg(long, value_name = "PATH")]
     pub file: Option<String>,

@@ -115,6 +115,12 @@ pub const TOOLS: [Tool; 8] = [
                 "Explain requests on this file: its path, or the end of its path",
             ),
             optional("thread", ID, "Explain requests of this thread: its TID"),
+            optional(
+                "span",
+                Kind::Text,
+                "Explain a request of an application (table spans): the id of its span, or its name \
+                 for the longest of that name",
+            ),
             FROM,
             UNTIL,
         ],
@@ -358,13 +364,21 @@ fn diagnosis(server: &Server, session: &mut Session) -> Result<Diagnosis, Extens
 fn explain(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error> {
     let others = ["file", "thread", "from", "until"];
     let with = others.iter().find(|name| arguments.get(name).is_some());
-    if let (Some(name), Some(_)) = (with, arguments.get("request")) {
-        bail!("argument {name} cannot be combined with request, which is one request alone");
+    let alone = |one: &&str| arguments.get(one).is_some();
+    match (["request", "span"].into_iter().find(alone), with) {
+        (Some(one), Some(name)) => {
+            bail!("argument {name} cannot be combined with {one}, which is one request alone")
+        }
+        (Some("request"), None) if alone(&"span") => {
+            bail!("request and span cannot be combined: each is one request alone")
+        }
+        _ => {}
     }
     let mut session = server.open(arguments.session())?;
     let args = WhyArgs {
         session: PathBuf::new(),
         request: arguments.integer("request"),
+        span: arguments.text("span").map(str::to_owned),
         file: arguments.text("file").map(str::to_owned),
         thread: arguments.integer("thread"),
         from: arguments.text("from").map(str::to_owned),
@@ -376,7 +390,7 @@ fn explain(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error> 
         why::story(session, &args, server.extensions())
     })?;
     let sentences: Vec<_> = story.sentences.iter().map(|s| s.text()).collect();
-    Answer::of(&json!({"sentences": sentences, "facts": story.facts}))
+    Answer::of(&json!({"sentences": sentences, "facts": story.facts, "steps": story.steps}))
 }
 
 fn path(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error> {

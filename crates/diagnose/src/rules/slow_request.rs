@@ -1,6 +1,7 @@
 //! `slow-request`: requests of an application that take much longer than others of the same name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use crate::layers::Wait;
 use crate::prelude::*;
@@ -40,7 +41,9 @@ static INFO: RuleInfo = RuleInfo {
            10 or more of them take three times the median, and 1 ms longer. The faster half is the usual time. One \
            layer has at least half of the difference. Slow requests that cost 10 % of the time of all of the name \
            are reported even if that is little of the recorded time. The time itself is claimed by findings about its cause, so the \
-           severity is by the time of the slow requests beyond the usual time. Spans that overlap others of their thread and are neither \
+           severity is by the time of the slow requests beyond the usual time. Where a request waits for another program whose \
+           request is a span of the same trace, the layers of that one count, and only the request at the top is \
+           reported. Spans that overlap others of their thread and are neither \
            their parent nor their child are left out, as are spans of which earlier calls were forgotten.",
     cost: "",
     advice: "Open the slowest of these requests in view Spans of the page: it shows its calls and the layers below them.",
@@ -52,10 +55,13 @@ static INFO: RuleInfo = RuleInfo {
 };
 
 /// The time of a request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Taken {
     dur_ns: i64,
     parts: Parts,
+    /// Of which in requests that it caused in other programs, and the one with most of that.
+    elsewhere: Parts,
+    within: Option<Arc<str>>,
     /// The process with the most requests ahead of its own in the queue, and how many.
     ahead: Option<((i32, u64), u32)>,
 }
@@ -72,6 +78,8 @@ struct Name {
     stride: u64,
     kept: Vec<Taken>,
     examples: Examples,
+    /// Names of requests that these have caused.
+    causes: HashSet<u64>,
 }
 
 impl Name {
@@ -84,6 +92,9 @@ impl Name {
         if let Some(example) = &time.longest {
             self.examples.add_with(example.dur_ns, || example.clone());
         }
+        if self.causes.len() < MAX_NAMES {
+            self.causes.extend(&time.causes);
+        }
         if !taken {
             return;
         }
@@ -95,7 +106,13 @@ impl Name {
             });
             self.stride *= 2;
         }
-        self.kept.push(Taken { dur_ns: time.dur_ns, parts: time.parts, ahead: time.ahead });
+        self.kept.push(Taken {
+            dur_ns: time.dur_ns,
+            parts: time.parts,
+            elsewhere: time.elsewhere,
+            within: time.within.as_ref().map(|(_, name)| Arc::clone(name)),
+            ahead: time.ahead,
+        });
     }
 
     /// The usual requests and the slow ones; `None` if there are too few.
@@ -126,7 +143,7 @@ rule! {
 }
 
 fn count(names: &mut HashMap<u64, Name>, time: &SpanTime) {
-    let key = key_of(&format!("{}\0{}\0{}", time.service, time.kind, time.name));
+    let key = time.key();
     if names.len() >= MAX_NAMES && !names.contains_key(&key) {
         return;
     }
@@ -177,14 +194,27 @@ impl Rule for SlowRequest {
         self.timelines.rest(&mut |time| {
             count(names.get_or_insert_with(|| self.names.clone()), time);
         });
-        for name in names.as_ref().unwrap_or(&self.names).values() {
-            out.extend(self.found(name, run));
+        let names = names.as_ref().unwrap_or(&self.names);
+        let found = names.iter().filter_map(|(key, name)| Some((key, name, self.found(name, run)?)));
+        let found: Vec<_> = found.collect();
+        // The requests that slow ones wait for are the same problem.
+        let caused: HashSet<u64> = found
+            .iter()
+            .filter(|(_, _, (_, is_elsewhere))| *is_elsewhere)
+            .flat_map(|(key, name, _)| name.causes.iter().filter(move |cause| cause != key))
+            .copied()
+            .collect();
+        for (key, _, (found, _)) in found {
+            if !caused.contains(key) {
+                out.push(found);
+            }
         }
     }
 }
 
 impl SlowRequest {
-    fn found(&self, name: &Name, run: &Run) -> Option<Found> {
+    /// The finding about a name, and whether the reason is in requests that these have caused.
+    fn found(&self, name: &Name, run: &Run) -> Option<(Found, bool)> {
         let (usual, slow) = name.divided()?;
         let (usual_ns, slow_ns) = (mean(&usual, |t| t.dur_ns), mean(&slow, |t| t.dur_ns));
         let stride = i64::try_from(name.stride.max(1)).unwrap_or(i64::MAX);
@@ -214,6 +244,10 @@ impl SlowRequest {
                 evidence.push(number(slow_name, slow_ns));
             }
         }
+        let there = mean(&slow, |t| t.elsewhere.of(reason)) - mean(&usual, |t| t.elsewhere.of(reason));
+        let is_elsewhere = there as f64 >= more(reason) as f64 * MIN_PART;
+        let within = if is_elsewhere { within(&slow) } else { None };
+        let within = within.map_or(String::new(), |name| format!(", in {name}"));
         // The device also works on requests of others before it completes one.
         let in_device = (more(Part::Queue) + more(Part::Device)) as f64 / difference;
         let hog = if in_device >= MIN_QUEUE { hog(&slow) } else { None };
@@ -232,11 +266,11 @@ impl SlowRequest {
             _ => (Some(reason.advice().to_owned()), String::new()),
         };
         let general = advice.map(|own| format!("{own} {}", INFO.advice));
-        Some(Found {
+        let found = Found {
             // The time itself is of the findings about its cause.
             severity: Some(Severity::by_share(cost, run.span_ns)),
             title: format!(
-                "{} of {} of {} take {} instead of {} on average; {} of the difference is {}{behind}",
+                "{} of {} of {} take {} instead of {} on average; {} of the difference is {}{within}{behind}",
                 units::count(slow_count),
                 counted(i64::try_from(name.seen).unwrap_or(i64::MAX), "request", "requests"),
                 named(name),
@@ -259,7 +293,8 @@ impl SlowRequest {
             ),
             advice: general,
             ..Found::default()
-        })
+        };
+        Some((found, is_elsewhere))
     }
 }
 
@@ -268,6 +303,16 @@ fn named(name: &Name) -> String {
         true => name.name.clone(),
         false => format!("{} by {}", name.name, name.service),
     }
+}
+
+/// The request in another program in which most of the slow ones spend their time.
+fn within(slow: &[&Taken]) -> Option<Arc<str>> {
+    let mut by: HashMap<&Arc<str>, usize> = HashMap::new();
+    for name in slow.iter().filter_map(|taken| taken.within.as_ref()) {
+        *by.entry(name).or_default() += 1;
+    }
+    let (name, count) = by.into_iter().max_by_key(|(name, count)| (*count, *name))?;
+    (count * 2 >= slow.len()).then(|| Arc::clone(name))
 }
 
 /// The process of whose requests most were ahead of the slow requests, and how many of each on

@@ -4,7 +4,7 @@
 //! carry what the kernel knows of it. The ends of a connection find each other by the handle
 //! of the other end, the inode of a Unix socket, or the pair of addresses of TCP.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fathom_model::abi::{CALL_PENDING, FileRecord, FlowFacts};
 use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
@@ -16,6 +16,7 @@ use hashbrown::HashMap;
 use super::call::Call;
 use super::plan::Plan;
 use crate::signed;
+use crate::spans::StreamEnd;
 use crate::strings::Known;
 
 /// Flows that are remembered. Beyond that all are forgotten but for their rows; flows that are
@@ -71,6 +72,18 @@ impl Flows {
         if matches!(file_type, SOCKET | FIFO) && self.announced.len() < MAX_FLOWS {
             self.announced.insert(record.handle, file_type == FIFO);
         }
+    }
+
+    /// The end of a connection that a handle stands for.
+    pub(crate) fn end(&self, handle: u32) -> Option<StreamEnd> {
+        let flow = self.flows.get(*self.handles.get(&handle)?)?;
+        let connected = flow.facts.as_ref().filter(|f| f.remote_port != 0);
+        let remote = connected.and_then(|f| Some((address(f.family, &f.remote)?, f.remote_port)));
+        Some(StreamEnd {
+            file_id: flow.file_id,
+            peer: flow.peer,
+            remote: remote.map(|(address, port)| (address.to_canonical(), port)),
+        })
     }
 
     /// Whether a call may be on a socket or a pipe.
@@ -289,8 +302,16 @@ fn protocol(facts: &FlowFacts) -> String {
 }
 
 fn ip(family: u16, bytes: &[u8; 16]) -> String {
+    address(family, bytes).map_or_else(
+        || Ipv6Addr::from(*bytes).to_string(),
+        |address| address.to_string(),
+    )
+}
+
+fn address(family: u16, bytes: &[u8; 16]) -> Option<IpAddr> {
     match (family, bytes) {
-        (AF_INET, [a, b, c, d, ..]) => Ipv4Addr::new(*a, *b, *c, *d).to_string(),
-        _ => Ipv6Addr::from(*bytes).to_string(),
+        (AF_INET, [a, b, c, d, ..]) => Some(Ipv4Addr::new(*a, *b, *c, *d).into()),
+        (AF_INET6, _) => Some(Ipv6Addr::from(*bytes).into()),
+        _ => None,
     }
 }

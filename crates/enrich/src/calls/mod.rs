@@ -218,7 +218,13 @@ impl Calls {
         }
         let plan = self.plans.get(usize::from(record.call.syscall));
         if let Some(is_in) = plan.and_then(|plan| direction(plan.purpose)) {
-            self.spans.beginning(record, is_in, bytes, known);
+            self.spans.beginning(
+                record,
+                is_in,
+                bytes,
+                &|handle| self.flows.end(handle),
+                known,
+            );
         }
     }
 
@@ -239,12 +245,32 @@ impl Calls {
         let of = (r.pid, r.tid);
         if let Some(is_in) = direction(plan.purpose) {
             let moved = (bytes, r.offset);
-            self.spans.call((r.file, is_in), times, of, moved, known);
+            self.spans.call(
+                (r.file, is_in),
+                times,
+                of,
+                moved,
+                &|handle| self.flows.end(handle),
+                known,
+            );
         } else if let (Purpose::Transfer, Some(wide)) = (plan.purpose, call.wide) {
             let moved = (bytes, NULL_I64);
-            self.spans.call((r.file, true), times, of, moved, known);
-            self.spans
-                .call((wide.file2, false), times, of, moved, known);
+            self.spans.call(
+                (r.file, true),
+                times,
+                of,
+                moved,
+                &|handle| self.flows.end(handle),
+                known,
+            );
+            self.spans.call(
+                (wide.file2, false),
+                times,
+                of,
+                moved,
+                &|handle| self.flows.end(handle),
+                known,
+            );
         }
     }
 

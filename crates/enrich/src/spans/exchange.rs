@@ -1,6 +1,7 @@
 //! Requests on a connection that wait for their responses.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 
 /// Requests that may wait at a time; beyond that the connection is out of step.
 const MAX_OPEN: usize = 1024;
@@ -38,6 +39,8 @@ pub(super) struct Request {
     pub name: String,
     pub attributes: Vec<(&'static str, Value)>,
     pub origin: Option<Origin>,
+    /// Address and port of the client for which another server asks, if it says them.
+    pub received_from: Option<(IpAddr, u16)>,
     /// The kind of request, by which the protocol reads the response.
     pub ask: u8,
     /// It is no request, but has its place in the order of responses.
@@ -50,11 +53,14 @@ pub(super) struct Exchange {
     pub request: Request,
     /// The call with its first byte.
     pub began: Moment,
+    /// Where its first byte is in the stream, if that is known: the same at both ends.
+    pub place: Option<u64>,
     /// The call with the latest byte of its response.
     pub responded: Option<Moment>,
     /// The error that the response reports: a code, and a text that may contain data.
     pub error: Option<(String, String)>,
-    /// Id of its span, 0 until it has one.
+    /// Its number and the id of its span, 0 until it has them.
+    pub number: u64,
     pub span: u64,
     pub trace: u128,
     /// The span that caused it, 0 if there is none.
@@ -84,6 +90,8 @@ pub(super) struct Exchanges {
     pub now: Moment,
     /// The call with the first byte of the message that is being read.
     pub since: Moment,
+    /// Where that message begins in the stream, if that is known.
+    pub place: Option<u64>,
     /// Texts are kept as they are.
     pub plain: bool,
     open: VecDeque<Exchange>,
@@ -118,6 +126,7 @@ impl Exchanges {
         let exchange = Exchange {
             request,
             began: self.since,
+            place: self.place,
             of_thread: self.since.tid == self.now.tid,
             ..Exchange::default()
         };
@@ -133,6 +142,16 @@ impl Exchanges {
 
     pub(super) fn waiting(&self) -> usize {
         self.open.len()
+    }
+
+    /// Whether a request has no span yet.
+    pub(super) fn fresh(&self) -> bool {
+        self.open.iter().any(|e| e.span == 0 && !e.request.marker)
+    }
+
+    /// The request that begins there in the stream.
+    pub(super) fn at(&mut self, place: u64) -> Option<&mut Exchange> {
+        self.open.iter_mut().find(|e| e.place == Some(place))
     }
 
     pub(super) fn open(&mut self) -> impl Iterator<Item = &mut Exchange> {

@@ -2,12 +2,14 @@
 
 use fathom_model::protocols::{Protocol, Protocols};
 
+use super::StreamEnd;
 use super::exchange::{Exchanges, Moment};
+use super::fastcgi::Fastcgi;
 use super::http::Http;
 use super::mysql::Mysql;
 use super::redis::Redis;
 use super::step::{Input, MOST_BYTES, Parser, Step};
-use super::{http, mysql, postgresql, redis};
+use super::{fastcgi, http, mysql, postgresql, redis};
 
 /// Calls of a connection that was there before the recording, in which a request is looked for.
 const TRIES: u32 = 16;
@@ -58,6 +60,8 @@ pub(super) struct Flow {
     pub pid: u32,
     pub last_ns: u64,
     pub all: Exchanges,
+    /// The end of the connection, as the kernel described it.
+    pub end: Option<StreamEnd>,
     /// Connections that were given up, times that bytes were missing.
     pub unrecognized: u64,
     pub gaps: u64,
@@ -285,6 +289,7 @@ impl Flow {
             return;
         };
         let all = &mut self.all;
+        let next = direction.next;
         let (mut at, mut idle) = (0, 0);
         let end = loop {
             let bytes = direction.buffer.get(at..).unwrap_or_default();
@@ -296,6 +301,8 @@ impl Flow {
                 cut: unseen > 0,
             };
             all.since = direction.since;
+            all.place =
+                next.and_then(|next| next.checked_sub(unseen)?.checked_sub(bytes.len() as u64));
             let step = match is_request {
                 true => parser.request(input, all),
                 false => {
@@ -370,6 +377,9 @@ fn detect(bytes: &[u8]) -> Option<Found> {
     if http::begins(bytes) == Some(true) {
         return asks(Protocol::Http, Parser::Http(Http::default()));
     }
+    if fastcgi::begins(bytes) == Some(true) {
+        return asks(Protocol::Fastcgi, Parser::Fastcgi(Fastcgi::default()));
+    }
     if redis::begins(bytes) == Some(true) {
         return asks(Protocol::Redis, Parser::Redis(Redis::default()));
     }
@@ -393,5 +403,6 @@ fn begins(protocol: Protocol, bytes: &[u8]) -> bool {
         Protocol::Postgresql => postgresql::begins(bytes).is_some(),
         Protocol::Redis => redis::begins(bytes) == Some(true),
         Protocol::Mysql => mysql::begins(bytes).is_some(),
+        Protocol::Fastcgi => fastcgi::begins(bytes) == Some(true),
     }
 }

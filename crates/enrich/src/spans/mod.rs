@@ -8,8 +8,10 @@
 //! response.
 
 mod exchange;
+mod fastcgi;
 mod flow;
 mod http;
+mod joining;
 mod mysql;
 mod postgresql;
 mod redis;
@@ -19,7 +21,6 @@ mod tests;
 
 use fathom_model::abi::DataCallRecord;
 use fathom_model::batch::{Batch, NULL_I32};
-use fathom_model::ids::spread;
 use fathom_model::protocols::Protocols;
 use fathom_model::tables::{SpanRow, SpanRows};
 use fathom_model::{StrId, StringTable};
@@ -29,6 +30,8 @@ use crate::strings::{Known, Strings};
 use crate::{id, signed};
 use exchange::{Exchange, Moment, Value};
 use flow::{Flow, Moved};
+use joining::{Answered, Serving};
+pub(crate) use joining::{Ends, StreamEnd};
 
 /// Connections that are remembered. Beyond that the half is forgotten that was not used for longest.
 const MAX_FLOWS: usize = 1 << 15;
@@ -66,7 +69,13 @@ pub(crate) struct Spans {
     /// By thread: the call whose first bytes came.
     seen: HashMap<u32, u64>,
     /// By thread: the requests that it has received and not answered.
-    serving: HashMap<u32, Vec<(u64, u128)>>,
+    serving: HashMap<u32, Vec<Serving>>,
+    /// By file: the handle of its connection.
+    files: HashMap<i64, u32>,
+    /// Requests whose clients' calls may still come, by the client's file and the place in the stream.
+    answered: HashMap<(i64, u64), Answered>,
+    /// Of the latest request that began before rows were taken.
+    taken: u64,
     rows: SpanRows,
     strings: Strings,
     counts: SpanCounts,
@@ -84,6 +93,9 @@ impl Spans {
             bytes: 0,
             seen: HashMap::new(),
             serving: HashMap::new(),
+            files: HashMap::new(),
+            answered: HashMap::new(),
+            taken: 0,
             rows: SpanRows::default(),
             strings: Strings::default(),
             counts: SpanCounts::default(),
@@ -125,6 +137,7 @@ impl Spans {
         record: &DataCallRecord,
         is_in: bool,
         bytes: &[u8],
+        streams: Ends<'_>,
         known: &mut Known,
     ) {
         let call = &record.call;
@@ -150,7 +163,7 @@ impl Spans {
             let ino = self.sockets.get(&call.file).copied().unwrap_or(0);
             self.flows.insert(call.file, Flow::new(ino, self.plain));
         }
-        self.moved(call.file, &moved, now, known);
+        self.moved(call.file, &moved, now, streams, known);
     }
 
     /// Takes a call that moved bytes, whose first bytes may have come before. `offset`: in the
@@ -161,6 +174,7 @@ impl Spans {
         (began_ns, ended_ns): (u64, u64),
         (pid, tid): (u32, u32),
         (bytes, offset): (i64, i64),
+        streams: Ends<'_>,
         known: &mut Known,
     ) {
         if self.seen.get(&tid) == Some(&began_ns) {
@@ -180,7 +194,7 @@ impl Spans {
             offset: u64::try_from(offset).ok(),
         };
         let at_ns = ended_ns;
-        self.moved(handle, &moved, Moment { at_ns, pid, tid }, known);
+        self.moved(handle, &moved, Moment { at_ns, pid, tid }, streams, known);
     }
 
     /// A process has closed a descriptor. Another one may have the connection, too.
@@ -221,6 +235,7 @@ impl Spans {
 
     /// The rows since the last time.
     pub(crate) fn take(&mut self) -> Batch {
+        self.taken = self.made;
         let rows = std::mem::take(&mut self.rows);
         rows.into_batch(self.strings.take(StringTable::new()))
     }
@@ -230,8 +245,22 @@ impl Spans {
         self.strings.forget_thread(tid);
     }
 
-    fn moved(&mut self, handle: u32, moved: &Moved<'_>, now: Moment, known: &mut Known) {
+    fn moved(
+        &mut self,
+        handle: u32,
+        moved: &Moved<'_>,
+        now: Moment,
+        streams: Ends<'_>,
+        known: &mut Known,
+    ) {
         let protocols = self.protocols;
+        if let Some(flow) = self.flows.get_mut(&handle) {
+            let end = streams(handle);
+            if let Some(end) = end.filter(|end| Some(*end) != flow.end) {
+                flow.end = Some(end);
+                self.files.insert(end.file_id, handle);
+            }
+        }
         self.with(handle, known, |flow| flow.moved(moved, now, protocols));
         if self.bytes > MAX_BYTES {
             self.with(handle, known, Flow::ignore);
@@ -255,6 +284,11 @@ impl Spans {
         self.with(handle, known, Flow::ends);
         if let Some(flow) = self.flows.remove(&handle) {
             self.bytes = self.bytes.saturating_sub(flow.bytes());
+            if let Some(StreamEnd { file_id, .. }) = flow.end
+                && self.files.get(&file_id) == Some(&handle)
+            {
+                self.files.remove(&file_id);
+            }
         }
     }
 
@@ -268,14 +302,13 @@ impl Spans {
         self.bytes = (self.bytes + flow.bytes()).saturating_sub(before);
         self.counts.unrecognized += std::mem::take(&mut flow.unrecognized);
         self.counts.gaps += std::mem::take(&mut flow.gaps);
-        let serves = flow.serves();
-        let fresh = flow.all.open().filter(|e| e.span == 0 && !e.request.marker);
-        for exchange in fresh {
-            self.made += 1;
-            // Sessions of other hosts have other times, and so other ids.
-            exchange.span = spread(spread(self.made) ^ exchange.began.at_ns).max(1);
-            begin(exchange, serves, &mut self.serving);
+        if flow.all.fresh() {
+            self.begin(handle);
         }
+        let Some(flow) = self.flows.get_mut(&handle) else {
+            return;
+        };
+        let (serves, end) = (flow.serves(), flow.end);
         let (done, dropped) = (
             std::mem::take(&mut flow.all.done),
             std::mem::take(&mut flow.all.dropped),
@@ -287,12 +320,13 @@ impl Spans {
         for exchange in done {
             self.ends(exchange.span, exchange.began.tid);
             self.row(&exchange, serves, known);
+            self.answers(&exchange, serves, end);
         }
     }
 
     fn ends(&mut self, span: u64, tid: u32) {
         if let Some(serving) = self.serving.get_mut(&tid) {
-            serving.retain(|(open, _)| *open != span);
+            serving.retain(|open| open.span != span);
             if serving.is_empty() {
                 self.serving.remove(&tid);
             }
@@ -346,29 +380,6 @@ impl Spans {
             source: strings.word(SOURCE),
         };
         self.rows.push(row);
-    }
-}
-
-/// Gives a request its place in a trace.
-fn begin(exchange: &mut Exchange, serves: bool, serving: &mut HashMap<u32, Vec<(u64, u128)>>) {
-    let tid = exchange.began.tid;
-    let around = match serving.get(&tid).map(Vec::as_slice) {
-        Some([one]) if !serves => Some(*one),
-        _ => None,
-    };
-    (exchange.trace, exchange.parent) = match (around, exchange.request.origin) {
-        (Some((span, trace)), _) => (trace, span),
-        (None, Some(origin)) => (origin.trace, origin.span),
-        (None, None) => {
-            let high = u128::from(spread(!exchange.span)) << 64;
-            (high | u128::from(exchange.span), 0)
-        }
-    };
-    if serves {
-        serving
-            .entry(tid)
-            .or_default()
-            .push((exchange.span, exchange.trace));
     }
 }
 

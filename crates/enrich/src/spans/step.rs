@@ -1,6 +1,7 @@
 //! Parsers of protocols, and their answers to bytes of one direction.
 
 use super::exchange::Exchanges;
+use super::fastcgi::Fastcgi;
 use super::http::Http;
 use super::mysql::Mysql;
 use super::postgresql::Postgresql;
@@ -63,6 +64,7 @@ pub(super) enum Parser {
     Postgresql(Postgresql),
     Redis(Redis),
     Mysql(Mysql),
+    Fastcgi(Fastcgi),
 }
 
 macro_rules! each {
@@ -72,6 +74,7 @@ macro_rules! each {
             Parser::Postgresql($one) => $do,
             Parser::Redis($one) => $do,
             Parser::Mysql($one) => $do,
+            Parser::Fastcgi($one) => $do,
         }
     };
 }
@@ -115,6 +118,7 @@ impl Parser {
             Parser::Mysql(mysql) => drop(mysql.turns(all)),
             Parser::Redis(redis) => drop(redis.turns(all)),
             Parser::Postgresql(postgresql) => postgresql.ends(all),
+            Parser::Fastcgi(fastcgi) => drop(fastcgi.turns(all)),
         }
     }
 
@@ -128,6 +132,7 @@ impl Parser {
         match self {
             Parser::Postgresql(one) => one.bytes(),
             Parser::Mysql(one) => one.bytes(),
+            Parser::Fastcgi(one) => one.bytes(),
             _ => 0,
         }
     }

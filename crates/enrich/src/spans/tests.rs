@@ -6,16 +6,16 @@ use super::exchange::{Exchange, Moment, Value};
 use super::flow::{Flow, Moved};
 
 /// A connection of a server, whose calls return at 10, 20, 30, and so on.
-struct Script {
+pub(super) struct Script {
     flow: Flow,
     at_ns: u64,
     most: usize,
     places: Option<[u64; 2]>,
-    done: Vec<Exchange>,
+    pub(super) done: Vec<Exchange>,
 }
 
 impl Script {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             flow: Flow::new(1, false),
             at_ns: 0,
@@ -46,11 +46,11 @@ impl Script {
         self
     }
 
-    fn receive(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+    pub(super) fn receive(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         self.moved(true, bytes.as_ref(), self.most)
     }
 
-    fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
+    pub(super) fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         self.moved(false, bytes.as_ref(), self.most)
     }
 
@@ -64,7 +64,7 @@ impl Script {
     }
 
     /// Names, begins, ends, and errors.
-    fn spans(&mut self) -> Vec<(String, u64, u64, String)> {
+    pub(super) fn spans(&mut self) -> Vec<(String, u64, u64, String)> {
         self.flow.ends();
         self.done.append(&mut self.flow.all.done);
         let spans = self.done.iter().map(|e| {
@@ -82,16 +82,21 @@ impl Script {
         spans.collect()
     }
 
-    fn names(&mut self) -> Vec<String> {
+    pub(super) fn names(&mut self) -> Vec<String> {
         self.spans().into_iter().map(|span| span.0).collect()
     }
 }
 
-fn span(name: &str, began: u64, ended: u64) -> (String, u64, u64, String) {
+pub(super) fn span(name: &str, began: u64, ended: u64) -> (String, u64, u64, String) {
     (name.into(), began, ended, String::new())
 }
 
-fn failed(name: &str, began: u64, ended: u64, error: &str) -> (String, u64, u64, String) {
+pub(super) fn failed(
+    name: &str,
+    began: u64,
+    ended: u64,
+    error: &str,
+) -> (String, u64, u64, String) {
     (name.into(), began, ended, error.into())
 }
 
@@ -459,6 +464,8 @@ fn any_bytes_are_taken() {
         packet(0, b"\x03SELECT 1"),
         packet(1, b"\xff\x28\x04#42000wrong"),
         packet(0, [0x17, 5, 0, 0, 0, 0]),
+        super::fastcgi::tests::request(&[("REQUEST_METHOD", "GET"), ("REQUEST_URI", "/")]),
+        super::fastcgi::tests::response("Status: 404\r\n\r\nnone", 0),
         b"\xff\xff\xff\xff\xff\xff\xff\xff".to_vec(),
         b"*99999999999999999999\r\n".to_vec(),
         b"$9223372036854775807\r\n".to_vec(),
