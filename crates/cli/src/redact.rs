@@ -41,7 +41,8 @@ pub fn run(args: &RedactArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn chosen(rules: Option<&Path>, key: Option<&Path>) -> Result<(Rules, Key), Failure> {
+/// The rules and the key of hashes that options choose.
+pub fn chosen(rules: Option<&Path>, key: Option<&Path>) -> Result<(Rules, Key), Failure> {
     let chosen = || {
         let rules = rules.map(Rules::read).transpose()?.unwrap_or_default();
         let key = match key {
