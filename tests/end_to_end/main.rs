@@ -74,6 +74,7 @@ mod session_list;
 mod session_names;
 mod sets;
 mod settings;
+mod ship;
 mod sockets;
 mod spans;
 mod stacks;

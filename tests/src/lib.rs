@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod environment;
+pub mod fake_store;
 pub mod models;
 pub mod page;
 pub mod parts;

@@ -36,12 +36,14 @@ mod mcp;
 mod output;
 #[cfg(feature = "analysis")]
 mod own_table;
-#[cfg(all(test, feature = "analysis"))]
+#[cfg(all(test, feature = "analysis", feature = "ship"))]
 mod reference;
 #[cfg(feature = "analysis")]
 mod sessions;
 #[cfg(feature = "analysis")]
 mod set;
+#[cfg(feature = "ship")]
+mod ship;
 #[cfg(feature = "analysis")]
 mod sizes;
 #[cfg(feature = "analysis")]
@@ -100,6 +102,8 @@ fn main() -> ExitCode {
         Action::Agent(options) => agent::run(&options),
         Action::Replay(options) => replay::run(&options),
         Action::Redact(options) => redact::run(&options),
+        #[cfg(feature = "ship")]
+        Action::Ship(options) => ship::run(&options),
         Action::Repair(options) => repair::run(&options),
         Action::Snapshot(options) => snapshot::run(&options),
         Action::Top(options) => top::run(&options),

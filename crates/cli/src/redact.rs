@@ -71,7 +71,8 @@ fn own_tables(session: &Path) -> Option<String> {
     })
 }
 
-fn chosen(rules: Option<&Path>, key: Option<&Path>) -> Result<(Rules, Key), Failure> {
+/// The rules and the key of hashes that options choose.
+pub fn chosen(rules: Option<&Path>, key: Option<&Path>) -> Result<(Rules, Key), Failure> {
     let chosen = || {
         let rules = rules.map(Rules::read).transpose()?.unwrap_or_default();
         let key = match key {

@@ -20,4 +20,5 @@ mod text;
 
 pub use copy::{Scratch, redact};
 pub use error::RedactError;
+pub use meta::redacted_host;
 pub use rules::{Action, Key, Rules};

@@ -6,7 +6,7 @@ use fathom_model::meta::{
 };
 use fathom_model::tables::Holds;
 
-use crate::rules::Action;
+use crate::rules::{Action, Key, Rules};
 use crate::secrets;
 use crate::text::Redactor;
 
@@ -39,6 +39,12 @@ const TASKS: [&str; 6] = [
     "--cgroup",
     "--container",
 ];
+
+/// The name of a host in a copy that [`crate::redact`] makes with these rules and this key.
+pub fn redacted_host(host: &Host, rules: &Rules, key: &Key) -> String {
+    let redactor = Redactor::new(rules.clone(), key.clone());
+    redactor.host(host.clone()).name
+}
 
 impl Redactor {
     /// The metadata of a copy.

@@ -199,6 +199,11 @@ impl Key {
         Ok(Self(key))
     }
 
+    /// A word that follows from the key: equal for equal keys.
+    pub fn fingerprint(&self) -> String {
+        self.word("fathom key")
+    }
+
     fn tag(&self, text: &[u8]) -> [u8; 32] {
         let hmac = self.0.clone().chain_update(text);
         hmac.finalize().into_bytes().into()

@@ -20,6 +20,8 @@ mod remote;
 mod sessions;
 #[cfg(feature = "analysis")]
 mod set;
+#[cfg(feature = "ship")]
+mod ship;
 mod top;
 #[cfg(feature = "analysis")]
 mod ui;
@@ -52,7 +54,7 @@ pub use keep::{KeepOptions, RepairArgs, RowsArg, SnapshotArgs};
 #[cfg(feature = "analysis")]
 pub use mcp::McpArgs;
 pub use redact::RedactArgs;
-#[cfg(feature = "analysis")]
+#[cfg(any(feature = "analysis", feature = "ship"))]
 pub use redact::RedactOptions;
 #[cfg(feature = "analysis")]
 pub use remote::OnOptions;
@@ -61,6 +63,8 @@ pub use remote::{PullArgs, SshOptions};
 pub use sessions::{SessionsArgs, SessionsFormat};
 #[cfg(feature = "analysis")]
 pub use set::SetArgs;
+#[cfg(feature = "ship")]
+pub use ship::ShipArgs;
 pub use top::{TopArgs, TopFormat};
 #[cfg(feature = "analysis")]
 pub use ui::{RecordUiOptions, UiArgs};
@@ -161,6 +165,10 @@ pub enum Action {
     /// Copy a session without secrets, to share it: paths, names, and arguments as hashes, numbers
     /// as they are
     Redact(RedactArgs),
+    /// Upload closed sessions to an object store or a directory, as Parquet files that DuckDB,
+    /// ClickHouse, and Spark read
+    #[cfg(feature = "ship")]
+    Ship(ShipArgs),
     /// Repair a session whose recorder was killed or whose files are damaged
     Repair(RepairArgs),
     /// Make a session from a raw capture (record --raw); needs no privileges

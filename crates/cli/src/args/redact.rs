@@ -40,7 +40,7 @@ pub struct RedactArgs {
 }
 
 /// Redaction of what a command writes.
-#[cfg(feature = "analysis")]
+#[cfg(any(feature = "analysis", feature = "ship"))]
 #[derive(Debug, Args)]
 pub struct RedactOptions {
     /// Write what a redacted copy of the session would give; see fathom redact

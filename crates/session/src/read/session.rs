@@ -1,6 +1,7 @@
 //! Reading a session.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -145,6 +146,17 @@ impl Session {
         index
             .and_then(|i| self.parts.get(i))
             .map_or(&[], Vec::as_slice)
+    }
+
+    /// Opens a part of a table. Nothing on the way to it is followed as a symbolic link.
+    ///
+    /// # Errors
+    /// [`SessionError::NotASession`] if the directory is gone, and [`SessionError::Io`].
+    pub fn open_part(&self, table: &str, range: PartRange) -> Result<File, SessionError> {
+        let name = range.to_string();
+        let folder = open_dir(&self.dir)?;
+        let file = folder.dir(table).and_then(|dir| dir.open_file(&name));
+        file.map_err(SessionError::io("open", &self.dir.join(table).join(&name)))
     }
 
     /// Rows of a table; of one with a key all versions are counted.

@@ -1,0 +1,251 @@
+//! The contents of objects: parts of a session as they are, and tables with a key without the rows that
+//! later ones replace.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
+use arrow::row::{OwnedRow, RowConverter, SortField};
+use bytes::Bytes;
+use fathom_model::tables::Table;
+use fathom_session::{PartInfo, PartRange, Session};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use sha2::{Digest, Sha256};
+
+use crate::error::ShipError;
+use crate::layout;
+
+/// Bytes that are read at once.
+const BLOCK: usize = 1 << 20;
+
+/// Where the bytes of an object are.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// In a part of the session.
+    Part(&'static Table, PartRange),
+    /// Here.
+    Bytes(Bytes),
+}
+
+/// The contents of an object.
+#[derive(Clone, Debug)]
+pub struct Contents {
+    /// Its name in the directory of the session's table.
+    pub name: String,
+    pub source: Source,
+    pub bytes: u64,
+    pub rows: u64,
+    pub sha256: String,
+}
+
+impl Contents {
+    /// The only object of a table that shipping makes.
+    pub fn made(bytes: Vec<u8>, rows: u64) -> Self {
+        let sha256 = hex(&Sha256::digest(&bytes));
+        Self {
+            name: layout::only_name(&sha256),
+            bytes: bytes.len() as u64,
+            rows,
+            sha256,
+            source: Source::Bytes(bytes.into()),
+        }
+    }
+}
+
+/// Lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The objects of a table.
+pub fn of_table(session: &Session, table: &'static Table) -> Result<Vec<Contents>, ShipError> {
+    let parts = session.part_infos(table.name);
+    if let Some(merged) = current(session, table, parts)? {
+        return Ok(vec![merged]);
+    }
+    let parts = parts.iter().map(|part| {
+        let (bytes, sha256) = hashed(session, table, part.range)?;
+        Ok(Contents {
+            name: layout::part_name(part.range, &sha256),
+            source: Source::Part(table, part.range),
+            bytes,
+            rows: part.rows,
+            sha256,
+        })
+    });
+    parts.collect()
+}
+
+/// Size and checksum of a part.
+pub fn hashed(
+    session: &Session,
+    table: &Table,
+    range: PartRange,
+) -> Result<(u64, String), ShipError> {
+    let path = session.dir().join(table.name).join(range.to_string());
+    let mut file = session.open_part(table.name, range)?;
+    let (mut hash, mut bytes) = (Sha256::new(), 0);
+    let mut block = vec![0; BLOCK];
+    loop {
+        let read = file
+            .read(&mut block)
+            .map_err(ShipError::io("read", &path))?;
+        let Some(read) = block.get(..read).filter(|read| !read.is_empty()) else {
+            return Ok((bytes, hex(&hash.finalize())));
+        };
+        hash.update(read);
+        bytes += read.len() as u64;
+    }
+}
+
+/// The rows of a table with a key that count, if the parts have others, too. Engines know no order of
+/// rows by which they could choose the last one.
+fn current(
+    session: &Session,
+    table: &'static Table,
+    parts: &[PartInfo],
+) -> Result<Option<Contents>, ShipError> {
+    let (Some(first), Some(last)) = (parts.first(), parts.last()) else {
+        return Ok(None);
+    };
+    if table.key.is_empty() {
+        return Ok(None);
+    }
+    let failed = || ShipError::parquet(session.dir());
+    // The last row of each key.
+    let mut last_of: HashMap<OwnedRow, u64> = HashMap::new();
+    let mut rows = 0;
+    for part in parts {
+        let file = session.open_part(table.name, part.range)?;
+        rows = last_rows(file, table.key, rows, &mut last_of).map_err(failed())?;
+    }
+    if last_of.len() as u64 == rows {
+        return Ok(None);
+    }
+    let mut counts = vec![false; usize::try_from(rows).unwrap_or(usize::MAX)];
+    for row in last_of.values() {
+        if let Some(counts) = usize::try_from(*row)
+            .ok()
+            .and_then(|row| counts.get_mut(row))
+        {
+            *counts = true;
+        }
+    }
+    let kept = last_of.len() as u64;
+    drop(last_of);
+    let files = parts
+        .iter()
+        .map(|part| session.open_part(table.name, part.range));
+    let files: Vec<File> = files.collect::<Result<_, _>>()?;
+    let bytes = filtered(files, counts).map_err(failed())?;
+    let made = Contents::made(bytes, kept);
+    let range = PartRange {
+        first: first.range.first,
+        last: last.range.last,
+    };
+    Ok(Some(Contents {
+        name: layout::part_name(range, &made.sha256),
+        ..made
+    }))
+}
+
+/// Notes the rows of a part, of which the first has the number `row`. Returns the number of the next.
+fn last_rows(
+    file: File,
+    key: &[&str],
+    mut row: u64,
+    last_of: &mut HashMap<OwnedRow, u64>,
+) -> Result<u64, ParquetError> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file)?;
+    let column = |name: &&str| reader.schema().index_of(name);
+    let columns = key.iter().map(column).collect::<Result<Vec<_>, _>>()?;
+    let schema = reader.schema().project(&columns)?;
+    let fields = schema.fields().iter();
+    let fields = fields.map(|field| SortField::new(field.data_type().clone()));
+    let converter = RowConverter::new(fields.collect())?;
+    for batch in reader.build()? {
+        let batch = batch?.project(&columns)?;
+        for key in &converter.convert_columns(batch.columns())? {
+            last_of.insert(key.owned(), row);
+            row += 1;
+        }
+    }
+    Ok(row)
+}
+
+/// The rows of parts for which `counts` is true, as one Parquet file.
+fn filtered(files: Vec<File>, counts: Vec<bool>) -> Result<Vec<u8>, ParquetError> {
+    let mut writer: Option<ArrowWriter<Vec<u8>>> = None;
+    let mut counts = counts.into_iter();
+    for file in files {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file)?;
+        let schema = reader.schema().clone();
+        for batch in reader.build()? {
+            let batch = batch?;
+            let mask: BooleanArray = counts.by_ref().take(batch.num_rows()).map(Some).collect();
+            let batch = filter_record_batch(&batch, &mask)?;
+            let writer = match &mut writer {
+                Some(writer) => writer,
+                none => none.insert(writer_of(&schema)?),
+            };
+            // Parts may differ in their metadata.
+            let batch = RecordBatch::try_new(schema.clone(), batch.columns().to_vec())?;
+            writer.write(&batch)?;
+        }
+    }
+    match writer {
+        Some(writer) => writer.into_inner(),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// A writer of files that follow from their rows alone.
+pub fn writer_of(
+    schema: &arrow::datatypes::SchemaRef,
+) -> Result<ArrowWriter<Vec<u8>>, ParquetError> {
+    let properties = WriterProperties::builder()
+        .set_created_by(concat!("fathom version ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+        .build();
+    ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties))
+}
+
+/// A part that is read a block at a time.
+pub struct Blocks {
+    file: File,
+    left: u64,
+    path: PathBuf,
+}
+
+impl Blocks {
+    pub fn open(
+        session: &Session,
+        table: &Table,
+        range: PartRange,
+        bytes: u64,
+    ) -> Result<Self, ShipError> {
+        let path = session.dir().join(table.name).join(range.to_string());
+        Ok(Self {
+            file: session.open_part(table.name, range)?,
+            left: bytes,
+            path,
+        })
+    }
+
+    /// The next bytes, `size` at most; empty at the end.
+    pub fn next(&mut self, size: usize) -> Result<Bytes, ShipError> {
+        let size = usize::try_from(self.left).map_or(size, |left| left.min(size));
+        let mut block = vec![0; size];
+        let read = self.file.read_exact(&mut block);
+        read.map_err(ShipError::io("read", &self.path))?;
+        self.left -= size as u64;
+        Ok(block.into())
+    }
+}
