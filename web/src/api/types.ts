@@ -626,7 +626,7 @@ export type CacheMeta = { bucket_ns: number, from: number, to: number,
 };
 
 export type PanelFile = {
-  /** Its name in the directory. */
+  /** Its name in the directory of the team's; of the user's folder, its path. */
   name: string,
   /** The contents: JSON as the page writes it. Null if unusable. */
   content: unknown,
