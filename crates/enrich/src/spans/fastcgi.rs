@@ -5,7 +5,9 @@
 
 use std::net::IpAddr;
 
-use super::exchange::{Exchanges, Moment, Request, Value, printable};
+use fathom_model::bytes::printable;
+
+use super::exchange::{Exchanges, Moment, Request, Value};
 use super::http::path_of;
 use super::step::{Input, MOST_BYTES, Step};
 
