@@ -67,7 +67,7 @@ impl Label {
         }
     }
 
-    /// Whether the kubelet tells the value.
+    /// Whether the value is a name that the kubelet gives.
     fn is_of_pods(self) -> bool {
         matches!(self, Label::Namespace | Label::Pod | Label::ContainerName)
     }

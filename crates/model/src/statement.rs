@@ -70,7 +70,7 @@ struct Scan<'a> {
     at: usize,
     out: Vec<u8>,
     dialect: Dialect,
-    /// `None` when nobody wants to know them.
+    /// `None` if the caller does not ask for them.
     literals: Option<Literals>,
 }
 

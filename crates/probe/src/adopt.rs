@@ -13,7 +13,7 @@ use fathom_model::abi::{
 use fathom_model::raw::{RawChunk, Ring};
 
 use crate::error::ProbeError;
-use crate::rings::append_framed;
+use crate::framing::append_framed;
 
 /// Records of `pids`, or of all processes but this one. Without `paths` neither
 /// command line nor executable is read.

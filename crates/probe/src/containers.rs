@@ -2,8 +2,8 @@
 //!
 //! The kubelet makes a link for each container that it starts:
 //! `/var/log/containers/POD_NAMESPACE_CONTAINER-ID.log` to
-//! `/var/log/pods/NAMESPACE_POD_UID/CONTAINER/N.log`. The names are those of DNS, so none of them
-//! contains an underscore. The links are read, and never followed.
+//! `/var/log/pods/NAMESPACE_POD_UID/CONTAINER/N.log`. All names are names of DNS, which
+//! contain no underscore. The links are read, and never followed.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use fathom_model::abi::{ContainerRecord, RECORD_CONTAINER};
 use fathom_model::raw::{RawChunk, Ring};
 
-use crate::rings::append_framed;
+use crate::framing::append_framed;
 
 const DIRECTORY: &str = "/var/log/containers";
 /// How often the directory is looked at. The link is there some milliseconds after the container
@@ -21,7 +21,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Links that are looked at, of one second; a node has some hundred.
 const MAX_LINKS: usize = 1 << 16;
 const ID_LEN: usize = 64;
-/// The longest name of a pod; those of namespaces and containers are shorter.
+/// The longest name of a pod; names of namespaces and containers are shorter.
 const MAX_NAME: usize = 253;
 
 /// Follows the directory.

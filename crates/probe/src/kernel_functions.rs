@@ -7,7 +7,7 @@ use fathom_model::layers::Layer;
 use fathom_model::raw::{RawChunk, Ring};
 use thiserror::Error;
 
-use crate::rings::append_framed;
+use crate::framing::append_framed;
 
 /// Bytes of a function's name at most, as in the kernel (KSYM_NAME_LEN).
 const MAX_NAME: usize = 511;
@@ -35,7 +35,7 @@ pub enum KernelFunctionError {
     Missing(String),
 }
 
-/// Layers whose time may be that of a function.
+/// Layers to which the time of a function may belong.
 fn is_of_functions(layer: Layer) -> bool {
     use Layer::{Block, Device, Fs, Fuse, Nfs, PageCache, Vfs};
     matches!(layer, Vfs | PageCache | Fs | Fuse | Nfs | Block | Device)

@@ -10,6 +10,7 @@ mod descriptors;
 mod error;
 mod features;
 mod filter;
+mod framing;
 mod hooks;
 mod in_flight;
 mod kernel_functions;

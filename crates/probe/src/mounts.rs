@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use fathom_model::abi::{MOUNT_FIRST, MountRecord, RECORD_MOUNT};
 use fathom_model::raw::{RawChunk, Ring};
 
-use crate::rings::append_framed;
+use crate::framing::append_framed;
 
 /// Follows `/proc/self/mountinfo`.
 pub(crate) struct Mounts {

@@ -9,9 +9,9 @@ use fathom_model::raw::{RawChunk, Ring};
 use libbpf_rs::{MapCore, MapFlags, Object};
 
 use crate::error::ProbeError;
+use crate::framing::append_framed;
 use crate::maps::map;
 use crate::monotonic_ns;
-use crate::rings::append_framed;
 
 /// Records of the requests that are left in the programs' maps, and how many they are.
 ///

@@ -3,7 +3,7 @@
 -- directory have none.
 --
 -- plugin: Plugin that serves it, as the kubelet names it: kubernetes.io~csi.
--- volume: Its name there; of a persistent volume, that of the PersistentVolume.
+-- volume: Its name there; of a persistent volume, the name of the PersistentVolume.
 -- files: Files with calls.
 -- calls: Calls: stored, lost, and counted ones (table counters). A call on two files counts for the
 --   file of its first descriptor.

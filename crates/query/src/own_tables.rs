@@ -42,7 +42,7 @@ impl TableFormat {
         }
     }
 
-    /// The rows of a file in SQL. Types are those of all rows, not of the first ones.
+    /// The rows of a file in SQL. Types fit all rows, not only the first ones.
     fn rows(self, file: &str) -> String {
         match self {
             Self::Csv => format!("read_csv({file}, sample_size = -1, header = true)"),

@@ -10,8 +10,8 @@
 //!
 //! The name of an object has a part of its checksum, so an object that is there under its name is
 //! whole and right: stores and directories show objects when they are complete. [`ship`] lists the
-//! partition, uploads the objects that are missing, removes those of an attempt that was interrupted
-//! and meant other contents, and writes the row in table `sessions` and the marker. So an interrupted
+//! partition, uploads the objects that are missing, removes objects of an interrupted attempt that
+//! meant other contents, and writes the row in table `sessions` and the marker. So an interrupted
 //! attempt is continued, a second one changes nothing, and a query that joins table `sessions` sees
 //! whole sessions only. A session that has changed since is refused or, with force, replaced: its
 //! marker and its row go first.

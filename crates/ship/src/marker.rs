@@ -21,7 +21,7 @@ pub struct Object {
     pub sha256: String,
 }
 
-/// What a marker says.
+/// The contents of a marker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Marker {
     /// [`LAYOUT_VERSION`] of the fathom that shipped it.

@@ -28,7 +28,7 @@ const MAX_MARKER: u64 = 64 << 20;
 /// How a session is redacted before it leaves the host.
 #[derive(Clone)]
 pub struct Redaction {
-    /// What becomes of each kind of text.
+    /// The action for each kind of text.
     pub rules: Rules,
     /// The key of the hashes.
     pub key: Key,
@@ -53,7 +53,7 @@ pub struct Shipment<'a> {
     pub force: bool,
 }
 
-/// What became of a shipment.
+/// The result of a shipment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shipped {
     /// Objects of the session, with the marker.
@@ -177,7 +177,7 @@ impl Shipment<'_> {
     }
 }
 
-/// The session, which must be closed and whole: its counts would not be those of its rows.
+/// The session, which must be closed and whole: otherwise its counts would not agree with its rows.
 fn open(path: &FilePath) -> Result<Session, ShipError> {
     let unfit = |reason| ShipError::Unfit {
         path: path.to_owned(),

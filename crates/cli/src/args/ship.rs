@@ -14,8 +14,9 @@ use super::{RedactOptions, time};
   DESTINATION/syscalls/date=2026-01-31/host=db1/session=ID/part-00000000.HASH.parquet
 
 Credentials and the endpoint come from the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
-AWS_REGION, AWS_ENDPOINT_URL, AWS_ALLOW_HTTP (true for an endpoint without TLS), the roles of EC2, ECS,
-and EKS; GOOGLE_SERVICE_ACCOUNT (a file); AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY.
+AWS_REGION, AWS_ENDPOINT_URL, AWS_ALLOW_HTTP (true for an endpoint without TLS), the roles of EC2,
+ECS, and EKS; GOOGLE_SERVICE_ACCOUNT (a file); AZURE_STORAGE_ACCOUNT_NAME,
+AZURE_STORAGE_ACCOUNT_KEY.
 
 The page \"Ship sessions to an object store\" of the documentation has queries for DuckDB, ClickHouse,
 Spark, and Trino."

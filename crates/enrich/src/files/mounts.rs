@@ -43,7 +43,7 @@ impl Mounts {
     }
 
     /// The recorder's path of `path` inside the file system on device `fs_dev`: through a volume of
-    /// Kubernetes, whose mount point tells its name; otherwise through the mount that shows most of
+    /// Kubernetes, whose mount point contains its name; otherwise through the mount that shows most of
     /// the file system, the earliest if there are several.
     pub(crate) fn path(&self, fs_dev: u32, path: &[u8]) -> Option<Arc<[u8]>> {
         let mounts = self.by_device.get(&fs_dev)?.iter();
@@ -66,7 +66,7 @@ impl Mounts {
     }
 }
 
-/// Whether a mount point is that of a volume: `/var/lib/kubelet/pods/UID/volumes/PLUGIN/NAME`, with
+/// Whether a volume is mounted there: `/var/lib/kubelet/pods/UID/volumes/PLUGIN/NAME`, with
 /// or without a directory in it.
 fn is_volume(point: &[u8]) -> bool {
     let parts = point

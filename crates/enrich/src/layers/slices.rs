@@ -86,7 +86,7 @@ pub(crate) enum Label {
     Device(u16),
     /// The place of an interrupt in [`Parts::irqs`].
     Irq(usize),
-    /// The place of a function in the list of those that the recording names.
+    /// The place of a function among the functions that the recording names.
     Function(usize),
 }
 

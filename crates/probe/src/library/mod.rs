@@ -25,10 +25,10 @@ use fathom_model::raw::{RawChunk, Ring};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramMut, UprobeMultiOpts, UprobeOpts};
 
 use crate::error::ProbeError;
+use crate::framing::{append_framed, framed};
 use crate::hooks::LIBRARY;
 use crate::mappings::code;
 use crate::maps::map;
-use crate::rings::{append_framed, framed};
 use crate::wanted_functions::{LibraryError, Wanted, WantedFunction};
 
 /// Where a FILE has its descriptor: `_fileno` of `struct _IO_FILE` in glibc.

@@ -16,7 +16,7 @@ use fathom_model::abi::{FrameRecord, NO_OFFSET, RECORD_FRAME, RECORD_STACK, Stac
 use fathom_model::raw::{RawChunk, Ring};
 use framehop::{MayAllocateDuringUnwind, Unwinder};
 
-use crate::rings::{append_framed, framed};
+use crate::framing::{append_framed, framed};
 use objects::Objects;
 use process::{Cache, Process};
 
