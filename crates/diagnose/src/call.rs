@@ -143,6 +143,15 @@ impl<'a> Call<'a> {
         self.texts.share(self.ids.comm, self.comm)
     }
 
+    /// Sets the name of the process of the call: the latest one of its first thread, because a
+    /// program begins with the name of the program that executed it. Until that thread makes a
+    /// call, it is the name of the first one that did.
+    pub(crate) fn name_process(&self, name: &mut Text) {
+        if name.is_empty() || self.tid == self.pid {
+            *name = self.comm_text();
+        }
+    }
+
     /// Its name, to keep.
     pub fn syscall_text(&self) -> Text {
         self.texts.share(self.ids.syscall, self.syscall)

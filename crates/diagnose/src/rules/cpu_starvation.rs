@@ -63,9 +63,7 @@ impl Rule for CpuStarvation {
             return;
         }
         let process = self.processes.entry(call.pid);
-        if process.calls == 0 {
-            process.comm = call.comm_text();
-        }
+        call.name_process(&mut process.comm);
         process.calls += 1;
         process.in_calls_ns = process.in_calls_ns.saturating_add(call.dur_ns.max(0));
         let queued = context.below.run_queue_ns.min(call.dur_ns);
@@ -142,6 +140,23 @@ mod tests {
         assert_eq!(value("waiting_calls"), 200.0);
         assert_eq!(value("run_queue_ns"), 140_000_000.0);
         assert_eq!(found[0].cost_ns, Some(140_000_000));
+    }
+
+    /// A shell makes calls before it executes the program.
+    #[test]
+    fn a_process_has_the_name_of_its_program() {
+        let mut s = Scenario::new();
+        s.thread(100, "bash");
+        let fd = s.open("/data/log", "O_RDWR|O_CREAT");
+        s.thread(100, "mariadbd");
+        s.pwrite(fd, 4096, 0);
+        s.thread(107, "connection");
+        for _ in 0..200 {
+            s.wants_cpu(700_000);
+            s.fdatasync(fd);
+        }
+        let found = fires("cpu-starvation", s);
+        assert!(found[0].title.starts_with("mariadbd waits"), "{}", found[0].title);
     }
 
     #[test]

@@ -162,9 +162,7 @@ impl Rule for FdLeak {
             }
             return;
         }
-        if process.opens + process.refused == 0 {
-            process.comm = call.comm_text();
-        }
+        call.name_process(&mut process.comm);
         if let Some(errno) = call.errno.filter(|e| matches!(*e, "EMFILE" | "ENFILE")) {
             process.refused += 1;
             process.errno = errno.to_owned();

@@ -83,9 +83,7 @@ impl Rule for LookupStorm {
             return;
         }
         let process = self.processes.entry(call.pid);
-        if process.comm.is_empty() || process.missing == 0 {
-            process.comm = call.comm_text();
-        }
+        call.name_process(&mut process.comm);
         process.lookups += 1;
         if call.failed_with("ENOENT") {
             process.missing += 1;

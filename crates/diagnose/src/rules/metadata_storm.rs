@@ -198,9 +198,7 @@ impl Rule for MetadataStorm {
             return;
         }
         let process = self.processes.entry(call.pid);
-        if process.comm.is_empty() {
-            process.comm = call.comm_text();
-        }
+        call.name_process(&mut process.comm);
         let window = call.ended_at_ns().div_euclid(WINDOW_NS);
         if window != process.window {
             process.end_window();

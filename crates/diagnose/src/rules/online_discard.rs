@@ -70,9 +70,7 @@ impl Rule for OnlineDiscard {
             return;
         }
         let process = self.processes.entry(call.pid);
-        if process.calls.count == 0 {
-            process.comm = call.comm_text();
-        }
+        call.name_process(&mut process.comm);
         process.calls.add(match context.below.io_wait_ns {
             0 => call.dur_ns,
             waited => waited,

@@ -61,9 +61,7 @@ impl Rule for ShallowAsync {
             return;
         }
         let process = self.processes.entry(call.pid);
-        if process.operations == 0 {
-            process.comm = call.comm_text();
-        }
+        call.name_process(&mut process.comm);
         process.operations += 1;
         if call.asynchronous {
             return;
