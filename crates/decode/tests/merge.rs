@@ -59,6 +59,8 @@ fn tag(event: &Event<'_>) -> u32 {
         Event::File { record, .. } => record.handle,
         Event::Task { record, .. } => record.tid,
         Event::Mount { record, .. } => record.fs_dev,
+        Event::FunctionName { record, .. } => record.span.into(),
+        Event::Container { record, .. } => record.id_len.into(),
         Event::Fault(r) => r.tid,
         Event::Writeback(r) => r.tid,
         Event::Block { record, .. } => record.dev,
