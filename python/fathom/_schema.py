@@ -337,7 +337,7 @@ TABLES: dict[str, tuple[list[tuple[str, str, str, bool]], list[str]]] = {
             ("pod_uid", "VARCHAR", "pod_uid", False),
             ("name", "VARCHAR", "name", False),
         ],
-        ["container_id"],
+        [],
     ),
     "spans": (
         [
