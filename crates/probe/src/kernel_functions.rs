@@ -158,7 +158,9 @@ mod tests {
         assert_eq!(of("end_function_2"), None);
         assert_eq!(of("begin_vfs_read"), None);
         let names = functions.names(7).unwrap().bytes;
-        assert!(names.ends_with(b"blockblk_mq_submit_bio"));
+        let names = String::from_utf8_lossy(&names).into_owned();
+        let names = names.trim_end_matches('\0');
+        assert!(names.ends_with("blockblk_mq_submit_bio"), "{names:?}");
         assert!(KernelFunctions::default().names(7).is_none());
     }
 

@@ -62,12 +62,7 @@ fn rows(db: &Db, sql: &str) -> Vec<String> {
 fn calls_belong_to_the_cgroup_that_their_process_was_in() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = Files::new(dir.path());
-    let call = |pid, tid, at| {
-        Call::new("write", START + at, 100)
-            .by(pid, tid)
-            .on(1)
-            .moves(8)
-    };
+    let call = |pid, tid, at| Call::new("write", at, 100).by(pid, tid).on(1).moves(8);
     files
         .add(&sample::syscalls(
             1,

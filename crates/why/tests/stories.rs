@@ -160,7 +160,7 @@ fn a_starved_database_is_told_from_whom() {
     let story = story(&files, &Scope::default());
     assert_eq!(
         text(&story),
-        "redis-server (PID 100) spent 2.00 s (50 % of the 4.00 s run) making /srv/a.db-wal durable \
+        "redis-server (PID 100) spent 2.00 s (51 % of the 3.90 s run) making /srv/a.db-wal durable \
          (10 fdatasync calls, the longest 200 ms).\n\
          95 % of that time was spent waiting in the queue of vda, with 16 requests (16.0 MiB) of \
          fio (PID 900) ahead of each on average; vda itself took 10.0 ms for 10 block requests \
