@@ -3,16 +3,13 @@
 use fathom_tests::{Record, Recording, Scratch, need_root, skip};
 
 /// 50 writes and one fsync.
-const WORK: [&str; 3] = [
-    "sh",
-    "-c",
-    "dd if=/dev/zero of=data bs=1000 count=50 conv=fsync status=none",
-];
+const WORK: &str = r#"cd "$1" && dd if=/dev/zero of=data bs=1000 count=50 conv=fsync status=none"#;
 
 fn record(scratch: &Scratch, functions: &str) -> Recording {
+    let work = scratch.work().display().to_string();
     Record::new(scratch)
         .options(["--function", functions])
-        .command(WORK)
+        .command(["sh", "-c", WORK, "sh", &work])
         .run()
 }
 
