@@ -223,10 +223,13 @@ fn numbers(session: &Path, table: &Table) -> String {
             )),
         }
     }
-    columns.push(format!(
-        "sum(hash({})::HUGEINT)::VARCHAR AS hashes",
-        hashed.join(", ")
-    ));
+    // Table containers has texts about hosts alone.
+    if !hashed.is_empty() {
+        columns.push(format!(
+            "sum(hash({})::HUGEINT)::VARCHAR AS hashes",
+            hashed.join(", ")
+        ));
+    }
     let sql = format!("SELECT {} FROM {}", columns.join(", "), table.name);
     format!("{:?}", query(session, &sql))
 }
