@@ -131,7 +131,7 @@ CONF
     );
     let told = String::from_utf8(told).unwrap();
     assert!(told.starts_with("GET /app/absent by nginx"), "{told}");
-    assert!(told.contains("content.txt"), "{told}");
+    assert!(told.contains("\npython3 (PID "), "{told}");
     let steps: Vec<&str> = told
         .lines()
         .filter(|line| line.ends_with(": GET /app/absent"))
