@@ -37,10 +37,13 @@ fn an_existing_session_is_replaced_only_when_told() {
     assert_eq!(Session::open(&dir).unwrap().rows("syscalls"), 10);
     fs::write(dir.join("notes.txt"), "mine").unwrap();
     fs::write(dir.join("syscalls/mine.csv"), "mine").unwrap();
+    // The folder of the user's tables, with a file that is none.
     fs::create_dir(dir.join("own")).unwrap();
+    fs::write(dir.join("own/mine.csv"), "mine").unwrap();
+    fs::create_dir(dir.join("empty")).unwrap();
     record(&dir, 3, true);
     assert_eq!(Session::open(&dir).unwrap().rows("syscalls"), 3);
-    for kept in ["notes.txt", "syscalls/mine.csv", "own"] {
+    for kept in ["notes.txt", "syscalls/mine.csv", "own/mine.csv", "empty"] {
         assert!(dir.join(kept).exists(), "{kept}");
     }
     assert!(!dir.join(".reserve").exists());

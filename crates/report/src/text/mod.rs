@@ -117,7 +117,7 @@ impl Page<'_> {
         self.line(&line);
         let mut facts = vec![
             wall_time_of(&session.start_time),
-            format!("recorded for {}", duration(session.duration_ns)),
+            duration(session.duration_ns),
             match (session.state, session.exit_status) {
                 (State::Recording, _) => "still recording".into(),
                 (State::Killed, _) => "recorder ended early".into(),
