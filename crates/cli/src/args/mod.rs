@@ -33,7 +33,9 @@ mod why;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+#[cfg(feature = "analysis")]
+use clap::ValueEnum;
+use clap::{Args, Parser, Subcommand};
 use fathom_model::units;
 use fathom_session::Share;
 
