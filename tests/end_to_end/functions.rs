@@ -28,9 +28,9 @@ fn missing(recording: &Recording) -> Option<String> {
 fn each_visit_of_a_named_function_is_a_slice() {
     need_root!();
     let scratch = Scratch::new();
-    let recording = record(&scratch, "ksys_write,vfs_fsync_range:block").must_exit(0);
+    let recording = record(&scratch, "ksys_write,ksys_read:block").must_exit(0);
     recording.complete();
-    let slices = "SELECT count(*) FROM slices WHERE name IN ('ksys_write', 'vfs_fsync_range')";
+    let slices = "SELECT count(*) FROM slices WHERE name IN ('ksys_write', 'ksys_read')";
     if let Some(why) = missing(&recording) {
         let said = format!("fathom: --function: function ksys_write: {why}");
         assert!(recording.stderr.contains(&said), "{}", recording.stderr);
@@ -43,7 +43,7 @@ fn each_visit_of_a_named_function_is_a_slice() {
              count(*) FILTER (slices.ts_ns >= syscalls.ts_ns
                  AND slices.dur_ns <= syscalls.dur_ns AND depth = 1) AS inside
          FROM slices JOIN syscalls USING (rid)
-         WHERE name IN ('ksys_write', 'vfs_fsync_range') GROUP BY ALL ORDER BY syscall",
+         WHERE name IN ('ksys_write', 'ksys_read') GROUP BY ALL ORDER BY syscall",
     );
     let found: Vec<String> = rows
         .iter()
@@ -56,10 +56,12 @@ fn each_visit_of_a_named_function_is_a_slice() {
     let writes = "SELECT count(*) FROM syscalls WHERE syscall = 'write'";
     let writes = recording.number(writes);
     assert!(writes >= 50);
+    let reads = "SELECT count(*) FROM syscalls WHERE syscall = 'read'";
+    let reads = recording.number(reads);
     assert_eq!(
         found,
         [
-            r#"["fsync", "block", "vfs_fsync_range"] [1, 1, 1]"#.to_owned(),
+            format!(r#"["read", "block", "ksys_read"] [{reads}, {reads}, {reads}]"#),
             format!(r#"["write", "fs", "ksys_write"] [{writes}, {writes}, {writes}]"#),
         ]
     );
