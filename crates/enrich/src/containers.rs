@@ -29,36 +29,33 @@ impl Containers {
     /// Takes the id of a container, then namespace, name and UID of its pod, and its own name.
     pub(crate) fn named(&mut self, now_ns: u64, names: [&[u8]; 5]) {
         let [id, namespace, pod, uid, name] = names.map(|n| escape_invalid_utf8(n).into_owned());
-        let named = Named {
-            names: [namespace, pod, uid, name],
-            written_ns: now_ns,
-        };
-        self.write(&id, &named);
+        let names = [namespace, pod, uid, name];
+        self.write(&id, &names);
         if self.named.len() < MAX_CONTAINERS {
-            self.named.insert(id, named);
+            let written_ns = now_ns;
+            self.named.insert(id, Named { names, written_ns });
         }
     }
 
     /// A row that is written at `now_ns` refers to the container: its own is written again if it is
     /// older than `age_ns`.
     pub(crate) fn used(&mut self, id: &str, now_ns: u64, age_ns: u64) {
-        let Some(mut named) = self.named.remove(id) else {
-            return;
-        };
-        if now_ns.saturating_sub(named.written_ns) > age_ns {
+        if let Some(named) = self.named.get_mut(id)
+            && now_ns.saturating_sub(named.written_ns) > age_ns
+        {
             named.written_ns = now_ns;
-            self.write(id, &named);
+            let names = named.names.clone();
+            self.write(id, &names);
         }
-        self.named.insert(id.to_owned(), named);
     }
 
-    fn write(&mut self, id: &str, named: &Named) {
+    fn write(&mut self, id: &str, names: &[String; 4]) {
         let strings = &mut self.strings;
         let mut intern = |text: &str| match text {
             "" => StrId::NULL,
             text => strings.intern(text.as_bytes()),
         };
-        let [namespace, pod, pod_uid, name] = named.names.each_ref().map(|text| intern(text));
+        let [namespace, pod, pod_uid, name] = names.each_ref().map(|text| intern(text));
         self.rows.push(ContainerRow {
             container_id: intern(id),
             namespace,
