@@ -68,7 +68,7 @@ fn of_span(db: &Db, session: &Session, span: &str) -> Result<Story, anyhow::Erro
     let story = fathom_why::why_span(db, session.meta(), span, &[])?;
     story.ok_or_else(|| {
         anyhow::anyhow!(
-            "no request named {} in this session, and no span with this id; list requests with: \
+            "no request named \"{}\" in this session, and no span with this id; list requests with: \
              FROM by_span_name, and spans with: FROM spans ORDER BY dur_ns DESC",
             text(span)
         )

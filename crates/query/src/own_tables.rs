@@ -88,6 +88,15 @@ pub fn convert(
     connection.execute_batch(&batch).map_err(db)?;
     let rows = format.rows(&from);
     let columns = columns(&connection, &format!("SELECT * FROM {rows}")).map_err(db)?;
+    // Lines of several lengths look to the database like one column of text.
+    if let (TableFormat::Csv, [(name, _)]) = (format, &columns[..])
+        && name.contains([',', ';', '\t', '|'])
+    {
+        return Err(wrong(format!(
+            "its lines have different numbers of values, and its first line would be one name: {name:?}; \
+             give each line as many values as the first one"
+        )));
+    }
     if columns.is_empty() || columns.len() > MOST_COLUMNS {
         return Err(wrong(format!(
             "it has {} columns, and between 1 and {MOST_COLUMNS} can be kept",
@@ -295,6 +304,10 @@ mod tests {
         let parquet = refused(TableFormat::Parquet, "no Parquet");
         assert!(parquet.contains("Parquet"), "{parquet}");
         assert!(made(TableFormat::Ndjson, "{\"a\": ").is_err());
+        let ragged = refused(TableFormat::Csv, "a,b\n1,2\n3\n");
+        assert!(ragged.contains("different numbers of values"), "{ragged}");
+        let one = made(TableFormat::Csv, "a\n1\n").unwrap().0;
+        assert_eq!(one.columns, kinds(&[("a", "BIGINT")]));
     }
 
     #[test]

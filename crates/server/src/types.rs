@@ -57,7 +57,7 @@ fn diagnosis() -> String {
 /// Where the time went, as in `fathom why --format json`.
 fn story() -> String {
     use fathom_why::{
-        Ahead, Block, Cause, Facts, Group, Link, Piece, Sentence, Share, Single, Story,
+        Ahead, Block, Cause, Facts, Group, Link, Piece, Sentence, Share, Single, Step, Story,
     };
     file(
         "\nimport type { Activity } from \"./diagnosis\";\n",
@@ -72,6 +72,7 @@ fn story() -> String {
             Ahead::decl(),
             Single::decl(),
             Facts::decl(),
+            Step::decl(),
             Story::decl(),
         ],
     )

@@ -40,7 +40,6 @@ pub struct Story {
     pub facts: Facts,
     /// Of a request of an application: it, and the requests that it caused. A sentence about it comes before
     /// the three.
-    #[serde(skip)]
     pub steps: Vec<Step>,
 }
 
