@@ -173,9 +173,33 @@ export type Facts = {
   single: Single | null,
 };
 
+export type Step = {
+  /** How many requests are above them, one in the other. */
+  depth: number,
+  /** Id of the longest. */
+  span_id: string,
+  /** The program that answered. */
+  service: string,
+  /** Its process; null if there are several, or if it is not known. */
+  pid: number | null,
+  /** The name. */
+  name: string,
+  /** How many there are. */
+  requests: number,
+  /** Sum of their durations, nanoseconds: as long as the program above them waited, if that was recorded. */
+  total_ns: number,
+  /** The part of it outside of the requests below. */
+  own_ns: number,
+};
+
 export type Story = {
   /** Three at most: what took the time, what it waited for, what to change. */
   sentences: Array<Sentence>,
   /** The numbers that they are made of. */
   facts: Facts,
+  /**
+   * Of a request of an application: it, and the requests that it caused. A sentence about it comes before
+   * the three.
+   */
+  steps: Array<Step>,
 };
