@@ -37,15 +37,18 @@ pub(super) struct Serving {
     /// The connection by which it came.
     handle: u32,
     /// It has caused other requests.
-    leads: bool,
+    pub leads: bool,
 }
 
 /// An answered request of which no parent is known.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answered {
     number: u64,
-    span: u64,
     trace: u128,
+    /// Its row, until the rows are taken.
+    row: usize,
+    /// It has caused other requests, which are of its trace.
+    leads: bool,
 }
 
 /// A request that has no place yet.
@@ -158,8 +161,11 @@ impl Spans {
         if let Some(answered) = self.answered.remove(&(own.file_id, place)) {
             // Rows that are taken stay as they are, so that all of a trace have the same.
             if answered.number > taken {
-                self.rename(answered.trace, parent.0);
-                self.attach(answered.span, parent.1);
+                // Looks at all requests: only where others are of the trace.
+                if answered.leads {
+                    self.rename(answered.trace, parent.0);
+                }
+                self.attach(answered.row, parent);
             }
             return;
         }
@@ -195,8 +201,15 @@ impl Spans {
         }
     }
 
-    /// Remembers an answered request whose client's call may still come.
-    pub(super) fn answers(&mut self, exchange: &Exchange, serves: bool, end: Option<StreamEnd>) {
+    /// Remembers an answered request, whose row was just made and whose client's call may still come.
+    /// `leads`: it has caused other requests.
+    pub(super) fn answers(
+        &mut self,
+        exchange: &Exchange,
+        serves: bool,
+        end: Option<StreamEnd>,
+        leads: bool,
+    ) {
         let client = end.and_then(|end| end.peer);
         if let (true, Some(client), Some(place)) = (serves, client, exchange.place)
             && exchange.parent == 0
@@ -204,20 +217,14 @@ impl Spans {
             if self.answered.len() >= MAX_ANSWERED {
                 self.answered.clear();
             }
-            let Exchange {
+            let Exchange { number, trace, .. } = *exchange;
+            let answered = Answered {
                 number,
-                span,
                 trace,
-                ..
-            } = *exchange;
-            self.answered.insert(
-                (client, place),
-                Answered {
-                    number,
-                    span,
-                    trace,
-                },
-            );
+                row: self.rows.len().saturating_sub(1),
+                leads,
+            };
+            self.answered.insert((client, place), answered);
         }
     }
 
@@ -238,13 +245,15 @@ impl Spans {
         }
     }
 
-    /// A row that was made gets its parent.
-    fn attach(&mut self, span: u64, parent: u64) {
-        let id = self.strings.text(format!("{span:016x}").as_bytes());
+    /// A row that was made gets its trace and its parent.
+    fn attach(&mut self, row: usize, (trace, parent): Place) {
+        let trace = self.strings.text(format!("{trace:032x}").as_bytes());
         let parent = self.strings.text(format!("{parent:016x}").as_bytes());
-        let at = self.rows.span_id.iter().rposition(|other| *other == id);
-        if let Some(row) = at.and_then(|at| self.rows.parent_span_id.get_mut(at)) {
-            *row = parent;
+        if let Some(id) = self.rows.trace_id.get_mut(row) {
+            *id = trace;
+        }
+        if let Some(id) = self.rows.parent_span_id.get_mut(row) {
+            *id = parent;
         }
     }
 }
@@ -440,13 +449,28 @@ mod tests {
             .sends(1, 4, get("/d"))
             .receives(1, 4, OK)
             .sends(1, 2, OK);
+        // And has asked another one for that.
+        programs.receives(1, 2, get("/x"));
+        programs
+            .receives(2, 5, get("/e"))
+            .sends(2, 6, get("/f"))
+            .receives(2, 6, OK)
+            .sends(2, 5, OK);
+        programs
+            .sends(1, 4, get("/e"))
+            .receives(1, 4, OK)
+            .sends(1, 2, OK);
         let expected = [
             "1 GET /a",
             "1 GET /b < 1 GET /a",
             "1 GET /d < 1 GET /a",
+            "1 GET /e < 1 GET /x",
+            "1 GET /x",
             "2 GET /b < 1 GET /b",
             "2 GET /c < 2 GET /b",
             "2 GET /d < 1 GET /d",
+            "2 GET /e < 1 GET /e",
+            "2 GET /f < 2 GET /e",
             "3 GET /c < 2 GET /c",
         ];
         assert_eq!(programs.trees(), expected);

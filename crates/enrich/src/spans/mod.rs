@@ -318,19 +318,23 @@ impl Spans {
             self.ends(span, tid);
         }
         for exchange in done {
-            self.ends(exchange.span, exchange.began.tid);
+            let leads = self.ends(exchange.span, exchange.began.tid);
             self.row(&exchange, serves, known);
-            self.answers(&exchange, serves, end);
+            self.answers(&exchange, serves, end, leads);
         }
     }
 
-    fn ends(&mut self, span: u64, tid: u32) {
-        if let Some(serving) = self.serving.get_mut(&tid) {
-            serving.retain(|open| open.span != span);
-            if serving.is_empty() {
-                self.serving.remove(&tid);
-            }
+    /// The thread no longer answers a request; whether that has caused others.
+    fn ends(&mut self, span: u64, tid: u32) -> bool {
+        let Some(serving) = self.serving.get_mut(&tid) else {
+            return false;
+        };
+        let leads = serving.iter().any(|open| open.span == span && open.leads);
+        serving.retain(|open| open.span != span);
+        if serving.is_empty() {
+            self.serving.remove(&tid);
         }
+        leads
     }
 
     fn row(&mut self, exchange: &Exchange, serves: bool, known: &mut Known) {
