@@ -99,7 +99,7 @@ fn requests(
     values: &BTreeMap<&str, String>,
 ) -> Vec<String> {
     let mut path = path.to_owned();
-    for name in ["id", "rid", "name"] {
+    for name in ["id", "rid", "name", "question"] {
         path = path.replace(&format!("{{{name}}}"), &values[name]);
     }
     let mut usual = Vec::new();
@@ -183,6 +183,14 @@ fn every_address_answers_as_described() {
         ("f", "%7B%22error%22:%22none%22%7D".to_owned()),
         ("limit", "7".to_owned()),
         ("sort", "-dur_ns".to_owned()),
+        ("question", "library-call".to_owned()),
+        ("counting", "own".to_owned()),
+        ("call", "1".to_owned()),
+        ("tids", format!("{tid},{tid}")),
+        ("kind", "server".to_owned()),
+        ("service", "shop".to_owned()),
+        ("trace", "ab".to_owned()),
+        ("span", "cd".to_owned()),
     ]);
     let paths = document["paths"].as_object().unwrap();
     let mut walked = 0;
@@ -215,8 +223,27 @@ fn every_address_answers_as_described() {
         let own = &columns[path.as_str()];
         assert!(own.len() >= most, "{path}: {own:?}");
     }
+    questions(&document, &page, &values);
     posted(&document, &page, &values["id"]);
     refused(&document, &page, &values["id"]);
+}
+
+/// Every question that the document lists.
+fn questions(document: &Value, page: &Page, values: &BTreeMap<&str, String>) {
+    let path = "/sessions/{id}/questions/{question}";
+    let operation = &document["paths"][path]["get"];
+    let listed = operation["description"].as_str().unwrap().split("\n- `");
+    let mut asked = 0;
+    for listed in listed.skip(1) {
+        let mut values = values.clone();
+        values.insert("question", listed[..listed.find('`').unwrap()].to_owned());
+        for request in requests(document, path, operation, &values) {
+            let answer = page.get(&request);
+            check_answer(document, operation, &answer, &request);
+        }
+        asked += 1;
+    }
+    assert!(asked >= 10, "{asked} questions");
 }
 
 /// A statement, and its description.

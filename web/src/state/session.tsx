@@ -152,6 +152,9 @@ export interface Question {
 	pixels?: number;
 }
 
+/** Of a question about the whole recording. */
+export const WHOLE = { windowed: false, filtered: false } as const;
+
 /** What identifies a question, apart from rows that are added while it stands. */
 function useAsked(question: Question | null): { key: string | null; revision: number; path: () => string } {
 	const page = useRestedPage();

@@ -3,11 +3,10 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { FATHOM, open, openTab, serve, settled } from "./harness.ts";
 import { colored, session, sql, WORK } from "./recorded.ts";
-import { browser, dir, HOSTILE, onStage, server, tab, text } from "./stage.ts";
+import { browser, dir, HOSTILE, onStage, openSaved, server, tab, text } from "./stage.ts";
 
 onStage("queries and sharing", [["work", WORK, ["--layers", "all"]]], () => {
 	describe("SQL", () => {
@@ -178,23 +177,6 @@ onStage("queries and sharing", [["work", WORK, ["--layers", "all"]]], () => {
 	});
 
 	describe("sharing", () => {
-		/** Opens a saved page as a file: nothing may ask anything of anybody. */
-		async function opened(path: string, look: (page: Page) => Promise<void>) {
-			const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, offline: true });
-			const page = await context.newPage();
-			const faults: string[] = [];
-			page.on("pageerror", (error) => faults.push(error.message));
-			page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
-			page.on("request", (request) => {
-				if (!/^(file|data|blob):/.test(request.url())) faults.push(request.url());
-			});
-			await page.goto(`file://${path}`);
-			await settled(page);
-			await look(page);
-			await context.close();
-			expect(faults).toEqual([]);
-		}
-
 		it("copies links and commands without the token", async () => {
 			await tab.context.grantPermissions(["clipboard-read", "clipboard-write"]);
 			await open(tab, server, { ...session, view: "devices" });
@@ -232,7 +214,7 @@ onStage("queries and sharing", [["work", WORK, ["--layers", "all"]]], () => {
 			const kept = join(dir, "shared.html");
 			await file.saveAs(kept);
 			expect(readFileSync(kept, "utf8")).not.toContain(server.token);
-			await opened(kept, async (page) => {
+			await openSaved(kept, async (page) => {
 				await expect.poll(() => page.locator(".tabs a").allInnerTexts()).toEqual(["Timeline", "Devices"]);
 				expect(await page.locator('[role="alert"]').count()).toBe(0);
 				await page.getByRole("link", { name: "Timeline", exact: true }).click();
@@ -245,7 +227,7 @@ onStage("queries and sharing", [["work", WORK, ["--layers", "all"]]], () => {
 			const kept = join(dir, "exported.html");
 			const work = join(dir, "work.fathom");
 			execFileSync(FATHOM, ["export", work, "--format", "page", "-o", kept]);
-			await opened(kept, async (page) => {
+			await openSaved(kept, async (page) => {
 				const names = await page.locator(".tabs a").allInnerTexts();
 				expect(names.length).toBeGreaterThan(6);
 				for (const name of names.filter((name) => name !== "Request")) {

@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { broken } from "./axe.ts";
 import { FATHOM, open, settled } from "./harness.ts";
 import { rowsOf } from "./sql.ts";
-import { dir, HOSTILE, onStage, server, tab, text } from "./stage.ts";
+import { dir, HOSTILE, onStage, openSaved, server, tab, text } from "./stage.ts";
 
 /** Writes spans of requests that read, write and sync, one of them with a hostile name, and one in another. */
 const APPLICATION = `
@@ -247,6 +247,38 @@ onStage(
 				const [call] = await sql("SELECT rid FROM syscalls LIMIT 1");
 				await open(tab, server, { s: "shop.fathom", view: "request", rid: Number(call?.["rid"]) });
 				expect(await main()).not.toContain("ibrary call");
+			});
+		});
+
+		it("are in a session that was exported as a page", { timeout: 120_000 }, async () => {
+			const exported = (name: string) => {
+				const kept = join(dir, `${name}.html`);
+				execFileSync(FATHOM, ["export", join(dir, `${name}.fathom`), "--format", "page", "-o", kept]);
+				return kept;
+			};
+			const [slowest] = await sql(
+				"SELECT trace_id, span_id FROM spans WHERE name = 'POST /checkout' ORDER BY dur_ns DESC LIMIT 1",
+			);
+			const [inside] = await sql(
+				`SELECT count(*)::DOUBLE AS calls FROM span_calls WHERE trace_id = '${slowest?.["trace_id"]}'`,
+			);
+			await openSaved(exported("shop"), async (page) => {
+				await page.getByRole("link", { name: "Spans", exact: true }).click();
+				await page.locator(".spans-names tr", { hasText: "POST /checkout" }).click();
+				await settled(page);
+				expect(await page.locator('[role="alert"]').allInnerTexts()).toEqual([]);
+				await expect.poll(() => page.locator(".spans-names tbody tr").count()).toBe(4);
+				await expect.poll(() => page.locator(".spans-slowest tbody tr").count()).toBe(12);
+				await expect
+					.poll(() => page.locator(".spans-one .grid-row, .spans-one tbody tr").count())
+					.toBe(Number(inside?.["calls"]));
+				expect(await page.locator("img[src=x]").count()).toBe(0);
+			});
+			await openSaved(exported("library"), async (page) => {
+				await page.getByRole("link", { name: "Layers", exact: true }).click();
+				await settled(page);
+				await expect.poll(() => page.locator(".layers-functions").innerText()).toContain("fread");
+				expect(await page.locator('[role="alert"]').allInnerTexts()).toEqual([]);
 			});
 		});
 	},

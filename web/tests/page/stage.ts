@@ -1,9 +1,20 @@
 // What a file of tests in a browser stands on: sessions that were recorded for it, their server, a browser, and for
 // each test a tab in which nothing may go wrong that nobody sees.
 
-import type { Browser } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect } from "vitest";
-import { folder, openTab, record, remove, type Server, serve, startBrowser, type Tab, whyNot } from "./harness.ts";
+import {
+	folder,
+	openTab,
+	record,
+	remove,
+	type Server,
+	serve,
+	settled,
+	startBrowser,
+	type Tab,
+	whyNot,
+} from "./harness.ts";
 
 export const HOSTILE = "<img src=x onerror=alert(1)>";
 
@@ -19,6 +30,23 @@ export const text = () => tab.page.locator("body").innerText();
 
 /** A session to record: name, shell script, options of the recording. */
 export type Recorded = readonly [name: string, script: string, options?: readonly string[]];
+
+/** Opens a saved page as a file: nothing may ask anything of anybody. */
+export async function openSaved(path: string, look: (page: Page) => Promise<void>) {
+	const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, offline: true });
+	const page = await context.newPage();
+	const faults: string[] = [];
+	page.on("pageerror", (error) => faults.push(error.message));
+	page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+	page.on("request", (request) => {
+		if (!/^(file|data|blob):/.test(request.url())) faults.push(request.url());
+	});
+	await page.goto(`file://${path}`);
+	await settled(page);
+	await look(page);
+	await context.close();
+	expect(faults).toEqual([]);
+}
 
 /** Tests over sessions; skipped, and said so, where they cannot run. */
 export function onStage(what: string, sessions: readonly Recorded[], tests: () => void): void {

@@ -17,6 +17,7 @@ mod offsets;
 mod panels;
 mod path;
 mod place;
+pub(crate) mod questions;
 mod request;
 mod schema;
 pub(crate) mod sessions;
@@ -126,6 +127,7 @@ pub(crate) const ADDRESSES: &[Address] = addresses![
     get "/sessions/{id}/cache" cache::cache,
     get "/sessions/{id}/findings" findings::findings,
     get "/sessions/{id}/why" why::story,
+    get "/sessions/{id}/questions/{question}" questions::question,
     post "/sessions/{id}/sql" sql::sql,
     get "/sessions/{id}/schema" schema::schema,
     get "/compare" compare::compare,
@@ -206,9 +208,9 @@ pub(crate) mod types {
     pub(crate) mod params {
         pub(crate) use super::super::{
             compare::Sides, devices::DeviceParams, difference::BoxParams, events::EventsParams,
-            layers::LayersParams, offsets::OffsetsParams, states::StatesParams,
-            threads::ThreadsParams, tiles::TilesParams, timeline::TimelineParams, top::TopParams,
-            visits::VisitsParams, why::WhyParams,
+            layers::LayersParams, offsets::OffsetsParams, questions::QuestionParams,
+            states::StatesParams, threads::ThreadsParams, tiles::TilesParams,
+            timeline::TimelineParams, top::TopParams, visits::VisitsParams, why::WhyParams,
         };
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use fathom_query::worker::{Form, Statement};
+use fathom_query::worker::{Form, Outcome, Statement};
 use serde::{Deserialize, Serialize};
 
 use super::Shared;
@@ -40,6 +40,16 @@ pub(crate) struct SqlMeta {
     /// Whether there are more.
     pub cut: bool,
     pub elapsed_ms: f64,
+}
+
+impl SqlMeta {
+    pub fn of(outcome: &Outcome) -> Self {
+        Self {
+            rows: usize::try_from(outcome.rows).unwrap_or(usize::MAX),
+            cut: outcome.cut,
+            elapsed_ms: outcome.elapsed.as_secs_f64() * 1e3,
+        }
+    }
 }
 
 /// `POST /sessions/ID/sql`.
@@ -80,10 +90,5 @@ pub(crate) async fn sql(
     let state = app.clone();
     let work = move |stop: &Stop| state.workers.query(&state.library, &id, statement, stop);
     let (answer, outcome) = app.jobs.run(Lane::Slow, work).await?;
-    let meta = SqlMeta {
-        rows: usize::try_from(outcome.rows).unwrap_or(usize::MAX),
-        cut: outcome.cut,
-        elapsed_ms: outcome.elapsed.as_secs_f64() * 1e3,
-    };
-    described(&answer, &meta)
+    described(&answer, &SqlMeta::of(&outcome))
 }

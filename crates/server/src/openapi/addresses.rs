@@ -1,5 +1,7 @@
 //! The text of each address: what it is for, and what its answer holds beyond its types.
 
+use std::borrow::Cow;
+
 use fathom_model::tables::{MACHINE, SYSCALLS, Table};
 
 use super::{Answer, Described};
@@ -15,8 +17,31 @@ fn of_table(table: &Table, without: &[&str]) -> String {
 }
 
 /// Most addresses take a window, and a filter.
-fn windowed(address: &'static str, summary: &'static str, text: &'static str) -> Described {
+fn windowed(
+    address: &'static str,
+    summary: &'static str,
+    text: impl Into<Cow<'static, str>>,
+) -> Described {
     Described::new(address, summary, text).takes::<SelectionParams>()
+}
+
+/// The questions, each with its parameters and its rows.
+fn questions() -> String {
+    let mut text = "Each question is one statement, with the limits of `POST /sessions/{id}/sql`. Of the parameters a question takes \
+        those that are named with it, and the window unless it is about the whole recording. Times are since the start of the \
+        recording.\n"
+        .to_owned();
+    for question in crate::api::questions::all() {
+        let takes = question.takes.iter().map(|take| format!("`{}`", take.0));
+        let takes = takes.collect::<Vec<_>>().join(", ");
+        let takes = if takes.is_empty() {
+            takes
+        } else {
+            format!(" ({takes})")
+        };
+        text += &format!("\n- `{}`{takes}: {}", question.name, question.about);
+    }
+    text
 }
 
 /// The addresses, in the order of the document.
@@ -73,6 +98,13 @@ fn of_sessions() -> Vec<Described> {
         )
         .body::<m::SqlRequest>()
         .answer(Answer::arrow::<m::SqlMeta>("*: the columns of the statement")),
+        windowed(
+            "get /sessions/{id}/questions/{question}",
+            "Answer a question of the page",
+            questions(),
+        )
+        .takes::<p::QuestionParams>()
+        .answer(Answer::arrow::<m::SqlMeta>("*: the columns of the question")),
         Described::new(
             "get /panels",
             "List panels that are files",

@@ -3,6 +3,8 @@
 
 mod addresses;
 
+use std::borrow::Cow;
+
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -43,7 +45,7 @@ struct Described {
     /// Method and path.
     address: &'static str,
     summary: &'static str,
-    text: &'static str,
+    text: Cow<'static, str>,
     takes: Vec<Parameters>,
     body: Option<Typed>,
     answer: Option<Answer>,
@@ -57,11 +59,15 @@ struct Parameters {
 }
 
 impl Described {
-    fn new(address: &'static str, summary: &'static str, text: &'static str) -> Self {
+    fn new(
+        address: &'static str,
+        summary: &'static str,
+        text: impl Into<Cow<'static, str>>,
+    ) -> Self {
         Self {
             address,
             summary,
-            text,
+            text: text.into(),
             takes: Vec::new(),
             body: None,
             answer: None,

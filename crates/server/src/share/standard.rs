@@ -25,13 +25,18 @@ const FILES: usize = 6;
 /// Devices that are kept.
 const DEVICES: usize = 4;
 
-/// Views that the file has tabs for.
-const VIEWS: [&str; 8] = [
-    "overview", "timeline", "request", "table", "file", "threads", "layers", "devices",
+/// Names of spans, those with the most time, and the longest spans of each, with their calls.
+const NAMES: usize = 12;
+const SPANS: usize = 4;
+
+/// Views that the file has tabs for, as far as the session has rows for them.
+const VIEWS: [&str; 11] = [
+    "overview", "flame", "timeline", "request", "table", "file", "threads", "layers", "devices",
+    "blame", "spans",
 ];
 
 /// The requests of these views, independent of the session.
-const ALWAYS: [&str; 28] = [
+const ALWAYS: [&str; 30] = [
     "",
     "/why",
     "/why?findings=1",
@@ -58,6 +63,8 @@ const ALWAYS: [&str; 28] = [
     "/layers?mode=requests&limit=4000&sort=-dur_ns",
     "/devices",
     "/cache?pixels=400",
+    "/questions/blame-processes",
+    "/questions/blame-threads",
     SLOWEST_ROWS,
     FIRST_ROWS,
 ];
@@ -151,6 +158,46 @@ async fn make(app: &Arc<App>) -> Result<String, ApiError> {
         ));
         paths.push(format!("{own}/top?by=file&limit=1&f={filter}"));
     }
+    let names = "SELECT to_json([service, name, kind])::VARCHAR AS value FROM spans";
+    let names =
+        format!("{names} GROUP BY service, name, kind ORDER BY sum(dur_ns) DESC, 1 LIMIT {NAMES}");
+    let names = some(names).await?;
+    for counting in ["all", "own"] {
+        if !names.is_empty() {
+            paths.push(format!("{own}/questions/spans?counting={counting}"));
+        }
+        for name in &names {
+            let name = asked_name(name)?;
+            paths.push(format!(
+                "{own}/questions/slowest-spans?counting={counting}{name}"
+            ));
+        }
+    }
+    let longest = format!(
+        "SELECT to_json([trace_id, span_id])::VARCHAR AS value FROM spans \
+         QUALIFY row_number() OVER (PARTITION BY service, name, kind ORDER BY dur_ns DESC, trace_id, span_id) <= {SPANS} \
+         ORDER BY dur_ns DESC LIMIT {}",
+        NAMES * SPANS
+    );
+    for span in some(longest).await? {
+        let [trace, span] = parts(&span)?.map(|part| encoded(&part.unwrap_or_default()));
+        paths.push(format!("{own}/questions/trace?trace={trace}"));
+        paths.push(format!(
+            "{own}/questions/span-calls?counting=all&trace={trace}&span={span}"
+        ));
+    }
+    let library = format!(
+        "SELECT DISTINCT user_call AS value FROM (SELECT user_call FROM syscalls WHERE dur_ns IS NOT NULL \
+         ORDER BY dur_ns DESC LIMIT {SLOWEST}) WHERE user_call IS NOT NULL"
+    );
+    for call in some(library).await? {
+        paths.push(format!("{own}/questions/library-call?call={call}"));
+        paths.push(format!("{own}/questions/library-call-made?call={call}"));
+    }
+    let functions = "SELECT function AS value FROM user_calls LIMIT 1".to_owned();
+    if !some(functions).await?.is_empty() {
+        paths.push(format!("{own}/questions/library-functions"));
+    }
     let question = |path| Question { path, body: None };
     let request = ShareRequest {
         title: format!("{id} · fathom"),
@@ -159,6 +206,23 @@ async fn make(app: &Arc<App>) -> Result<String, ApiError> {
         questions: paths.into_iter().map(question).collect(),
     };
     file(&api::routes(app.clone()), &request).await
+}
+
+/// A list of texts in JSON.
+fn parts<const N: usize>(json: &str) -> Result<[Option<String>; N], ApiError> {
+    serde_json::from_str::<Vec<Option<String>>>(json)
+        .ok()
+        .and_then(|parts| parts.try_into().ok())
+        .ok_or_else(|| ApiError::internal("a list of texts has other members"))
+}
+
+/// Service, name, and kind of spans in an address; null is left out.
+fn asked_name(json: &str) -> Result<String, ApiError> {
+    let names = ["service", "name", "kind"]
+        .into_iter()
+        .zip(parts::<3>(json)?);
+    let given = names.filter_map(|(name, value)| Some(format!("&{name}={}", encoded(&value?))));
+    Ok(given.collect())
 }
 
 /// Text in an address, as `encodeURIComponent` writes it.
@@ -178,7 +242,14 @@ fn encoded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::encoded;
+    use super::{asked_name, encoded, parts};
+
+    #[test]
+    fn names_of_spans_are_those_that_they_have() {
+        let asked = asked_name(r#"["shop",null,"a&b"]"#).unwrap();
+        assert_eq!(asked, "&service=shop&kind=a%26b");
+        assert!(parts::<2>("[1, 2]").is_err());
+    }
 
     #[test]
     fn addresses_are_as_the_page_writes_them() {

@@ -1,22 +1,18 @@
 import { useMemo } from "react";
 import { bytes, count, duration, exact, exactDuration, visible } from "../../lib/format";
 import { archive } from "../../state/server";
+import { useColumns, WHOLE } from "../../state/session";
 import { Panel, Shown } from "../panel";
-import { useSql } from "../query/useSql";
 import { Text } from "../text";
 import { CallTable } from "./CallTable";
-import { chainOf, chainSql, fileName, type LibraryCall, madeOf, madeSql } from "./library";
+import { chainOf, fileName, type LibraryCall, madeOf } from "./library";
 
-/** Nested library calls are recorded up to a depth of 8. */
-const CHAIN = 16;
 /** The element of the panel. */
 const PANEL = "library-call";
-/** System calls of a library call that are shown. */
-const MADE = 100;
 
 /** The library call that made a system call, and the other system calls that it made. */
 export function OfLibrary({ id, rid }: { id: number; rid: number }) {
-	const chain = useSql(chainSql(id), CHAIN);
+	const chain = useColumns({ path: "questions/library-call", params: { call: id }, ...WHOLE });
 	const calls = useMemo(() => (chain.data ? chainOf(chain.data) : []), [chain.data]);
 	const name = chain.stale ? undefined : calls[0]?.name;
 	// A session that was exported as a page has no answer to this.
@@ -48,7 +44,7 @@ export function OfLibrary({ id, rid }: { id: number; rid: number }) {
 
 /** The library call in a line; leads to its panel. */
 export function LibraryLine({ id }: { id: number }) {
-	const chain = useSql(chainSql(id), CHAIN);
+	const chain = useColumns({ path: "questions/library-call", params: { call: id }, ...WHOLE });
 	const call = useMemo(() => (chain.data ? chainOf(chain.data)[0] : undefined), [chain.data]);
 	if (!call || chain.stale) return <p className="library-line quiet" aria-busy={chain.loading} />;
 	return (
@@ -101,7 +97,7 @@ function said(size: number): string {
 }
 
 function MadeCalls({ id, rid }: { id: number; rid: number }) {
-	const answer = useSql(madeSql(id, MADE), MADE);
+	const answer = useColumns({ path: "questions/library-call-made", params: { call: id }, ...WHOLE });
 	const calls = useMemo(() => (answer.data ? madeOf(answer.data) : []), [answer.data]);
 	const begin = calls[0]?.t ?? 0;
 	const all = answer.data?.f64("calls")[0] ?? 0;

@@ -1,5 +1,4 @@
-// Library calls of a session recorded with --library: the one that made a system call, and sums by function. The SQL of each,
-// and its rows.
+// Library calls of a session recorded with --library: the one that made a system call, and sums by function.
 
 import type { Columns } from "../../api/arrow";
 import { literal } from "../../lib/sql";
@@ -33,26 +32,6 @@ export interface Made {
 	errno: string | null;
 	bytes: number;
 	path: string | null;
-}
-
-/** A library call and the ones around it, the innermost first. */
-export function chainSql(id: number): string {
-	return `WITH RECURSIVE chain AS (
-    SELECT * FROM user_calls WHERE user_call = ${id}
-    UNION ALL
-    SELECT u.* FROM user_calls AS u JOIN chain AS c ON u.user_call = c.parent AND u.depth < c.depth
-)
-SELECT user_call, function, library, ts_ns - $start AS t, dur_ns AS dur, ret::VARCHAR AS ret, failed, size, bytes,
-    coalesce(path, path_arg) AS path, depth
-FROM chain LEFT JOIN (SELECT file_id, path FROM files) USING (file_id)
-ORDER BY depth DESC`;
-}
-
-/** The system calls that a library call made itself, at most `most`. */
-export function madeSql(id: number, most: number): string {
-	return `SELECT rid, ts_ns - $start AS t, dur_ns AS dur, syscall, errno, bytes, coalesce(path, path_arg) AS path,
-    count(*) OVER () AS calls, sum(dur_ns) OVER () AS total_ns
-FROM syscalls WHERE user_call = ${id} ORDER BY ts_ns, rid LIMIT ${most}`;
 }
 
 /** The longest system calls that a function's calls made, for the view of SQL. */
@@ -116,8 +95,6 @@ export interface FunctionSums {
 	syscallTime: number;
 	syscallBytes: number;
 }
-
-export const FUNCTIONS = "SELECT * FROM by_user_call ORDER BY total_ns DESC, function, library";
 
 export function functionsOf(answer: Columns): FunctionSums[] {
 	const number = (column: string, i: number) => answer.f64(column)[i] || 0;

@@ -1,15 +1,17 @@
 // Who held whom up: on devices, on CPUs, and by waking late.
 
 import { useMemo } from "react";
+import type { Columns } from "../../api/arrow";
 import { ApiError } from "../../api/client";
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
-import { type SqlResult, useSql } from "../../components/query/useSql";
 import { Segmented } from "../../components/segmented";
 import { targetOf } from "../../components/story";
 import { Swatch } from "../../components/text";
 import { colorOf } from "../../lib/color";
 import { count, duration, exactDuration, percent, visible } from "../../lib/format";
+import type { Resource } from "../../state/resource";
+import { useColumns, WHOLE } from "../../state/session";
 import { usePage, useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
 import {
@@ -24,12 +26,10 @@ import {
 	resourcesOf,
 	type Sort,
 	sorted,
-	sqlOf,
 } from "./held";
 import "./style.css";
 
-/** Rows that are asked for, and rows that are shown. */
-const ROWS = 5000;
+/** Rows that are shown. */
 const SHOWN = 200;
 const MATRIX = 10;
 /** The status of a statement that needs more memory than it may have. */
@@ -55,14 +55,16 @@ export default function Blame() {
 	const [own, setOwn] = useParam("own", "");
 	const [sortParam, setSort] = useParam("sort", "time");
 	const sort = HEADS.find(([id]) => id === sortParam)?.[0] ?? "time";
-	const answer = advised(useSql(sqlOf(by), ROWS));
+	const answer = advised(
+		useColumns({ path: by === "thread" ? "questions/blame-threads" : "questions/blame-processes", ...WHOLE }),
+	);
 	const rows = useMemo(() => (answer.data ? heldOf(answer.data) : []), [answer.data]);
 	const resources = useMemo(() => resourcesOf(rows), [rows]);
 	const chosen = useMemo(() => {
 		const all = rows.filter((row) => resource === "" || row.resource === resource);
 		return own === "" ? all : all.filter((row) => !isItself(row));
 	}, [rows, resource, own]);
-	const cut = answer.data?.metaFlag("cut") === true;
+	const known = answer.data?.metaFlag("cut") ? answer.data.rows : null;
 	return (
 		<div className="blame">
 			<Panel
@@ -103,7 +105,7 @@ export default function Blame() {
 					emptyTitle="No waits are known"
 					emptyText="Record with --layers sched,block: waits, and requests to devices."
 				>
-					{() => <Rows rows={sorted(chosen, sort)} by={by} sort={sort} setSort={setSort} cut={cut} />}
+					{() => <Rows rows={sorted(chosen, sort)} by={by} sort={sort} setSort={setSort} known={known} />}
 				</Shown>
 			</Panel>
 			{chosen.length > 0 && !answer.stale ? (
@@ -116,7 +118,7 @@ export default function Blame() {
 }
 
 /** The reader has written no statement that could be narrowed down. */
-function advised(answer: SqlResult): SqlResult {
+function advised(answer: Resource<Columns>): Resource<Columns> {
 	const { error } = answer;
 	if (error?.status !== TOO_MUCH) return answer;
 	const next =
@@ -129,10 +131,11 @@ interface RowsProps {
 	by: By;
 	sort: Sort;
 	setSort: (sort: string) => void;
-	cut: boolean;
+	/** Rows of the answer, if there are more. */
+	known: number | null;
 }
 
-function Rows({ rows, by, sort, setSort, cut }: RowsProps) {
+function Rows({ rows, by, sort, setSort, known }: RowsProps) {
 	const theme = useTheme();
 	const most = rows.reduce((a, row) => Math.max(a, row.time), 1);
 	const color = (row: Held) =>
@@ -197,10 +200,10 @@ function Rows({ rows, by, sort, setSort, cut }: RowsProps) {
 				</table>
 			</div>
 			{rows.length === 0 ? <p className="blame-said">No row is left by these choices.</p> : null}
-			{rows.length > SHOWN || cut ? (
+			{rows.length > SHOWN || known !== null ? (
 				<p className="blame-said faint">
 					{rows.length > SHOWN ? `${SHOWN} of ${count(rows.length)} rows are shown. ` : ""}
-					{cut ? `Only the ${count(ROWS)} rows with the most time were asked for. ` : ""}
+					{known !== null ? `Only the ${count(known)} rows with the most time were asked for. ` : ""}
 					The view blame of the SQL tab has all.
 				</p>
 			) : null}

@@ -1,21 +1,18 @@
 import { useMemo } from "react";
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
-import { useSql } from "../../components/query/useSql";
 import { FunctionName } from "../../components/request/LibraryCall";
-import { FUNCTIONS, functionSql, functionsOf } from "../../components/request/library";
+import { functionSql, functionsOf } from "../../components/request/library";
 import { colorOf } from "../../lib/color";
 import { bytes, count, duration, exact, exactDuration, percent } from "../../lib/format";
 import { archive } from "../../state/server";
+import { useColumns, WHOLE } from "../../state/session";
 import { useTheme } from "../../state/theme";
-
-/** Functions that are asked for. */
-const ROWS = 500;
 
 /** The functions of libraries whose calls were recorded, with the system calls that they made. */
 export function Functions() {
 	const theme = useTheme();
-	const answer = useSql(FUNCTIONS, ROWS);
+	const answer = useColumns({ path: "questions/library-functions", ...WHOLE });
 	const functions = useMemo(() => (answer.data ? functionsOf(answer.data) : []), [answer.data]);
 	// A session that was exported as a page has no answer to this.
 	if (archive && answer.error) return null;

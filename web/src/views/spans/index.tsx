@@ -3,14 +3,13 @@
 import { useEffect, useMemo, useState } from "react";
 import { Legend } from "../../components/legend";
 import { Panel, Shown } from "../../components/panel";
-import { useSql } from "../../components/query/useSql";
 import { Segmented } from "../../components/segmented";
 import { Empty } from "../../components/states";
 import { Text } from "../../components/text";
 import { bytes, count, duration, exact, exactDuration } from "../../lib/format";
 import { type Name, nameKey, nameOf, nameText } from "../../lib/spans";
 import { hasRows } from "../../lib/tables";
-import { useSession } from "../../state/session";
+import { useColumns, useSession } from "../../state/session";
 import { store, useParam, useRestedPage } from "../../state/store";
 import { useTheme } from "../../state/theme";
 import { LayerBar, layerEntries } from "./bar";
@@ -22,14 +21,12 @@ import {
 	instancesOf,
 	type Named,
 	namesOf,
-	namesSql,
 	type SpanId,
-	slowestSql,
+	slowestOf,
 } from "./spans";
 import "./style.css";
 
-/** Rows of a name and layer that are asked for, and names that are shown. */
-const ROWS = 10_000;
+/** Names that are shown. */
 const NAMES = 200;
 /** The slowest spans of a name. */
 const SLOWEST = 50;
@@ -58,7 +55,7 @@ function Names() {
 	const [param, setCounting] = useParam("calls", "all");
 	const counting: Counting = param === "own" ? "own" : "all";
 	const { params } = useRestedPage();
-	const answer = useSql(namesSql(counting), ROWS);
+	const answer = useColumns({ path: "questions/spans", params: { counting }, filtered: false });
 	const names = useMemo(() => (answer.data ? namesOf(answer.data) : []), [answer.data]);
 	const asked = params["name"] === undefined ? null : nameOf(params["name"]);
 	const chosen = asked ?? names[0] ?? null;
@@ -195,9 +192,13 @@ function Slowest({ name, counting }: { name: Name; counting: Counting }) {
 	const { params } = useRestedPage();
 	const [trace, id] = [params["trace"], params["span"]];
 	const asked = trace !== undefined && id !== undefined ? { trace, id } : null;
-	// The statement stays the same while one of the slowest is chosen, so that the list stays, too.
+	// The question stays the same while one of the slowest is chosen, so that the list stays, too.
 	const [outside, setOutside] = useState<SpanId | null>(asked);
-	const answer = useSql(slowestSql(name, counting, SLOWEST, outside), ROWS);
+	const answer = useColumns({
+		path: "questions/slowest-spans",
+		params: slowestOf(name, counting, outside),
+		filtered: false,
+	});
 	const spans = useMemo(() => (answer.data ? instancesOf(answer.data) : []), [answer.data]);
 	const of = (span: Instance) => span.trace === trace && span.id === id;
 	const missing = asked !== null && answer.data !== undefined && !answer.stale && !spans.some(of);

@@ -4,24 +4,25 @@ import { useMemo } from "react";
 import type { Filter } from "../../api/types";
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
-import { useSql } from "../../components/query/useSql";
 import { CallTable } from "../../components/request/CallTable";
 import { Text } from "../../components/text";
 import { count, duration, exactDuration } from "../../lib/format";
 import { nameText } from "../../lib/spans";
+import { useColumns, WHOLE } from "../../state/session";
 import type { TimeWindow } from "../../state/url";
-import { type Counting, callsOf, callsSql, type Instance, membersOf, traceSql, treeOf } from "./spans";
+import { type Counting, callsOf, type Instance, membersOf, treeOf } from "./spans";
 
-/** Spans of a trace, and calls of a span, that are asked for. */
-const TRACE = 500;
-const CALLS = 500;
 /** Room around a span in other views, as a share of it. */
 const ROOM = 0.1;
 
 export function OneSpan({ span, counting }: { span: Instance; counting: Counting }) {
-	const trace = useSql(traceSql(span.trace, TRACE), TRACE);
+	const trace = useColumns({ path: "questions/trace", params: { trace: span.trace }, ...WHOLE });
 	const members = useMemo(() => (trace.data ? treeOf(membersOf(trace.data)) : []), [trace.data]);
-	const answer = useSql(callsSql(span.trace, span.id, counting, CALLS), CALLS);
+	const answer = useColumns({
+		path: "questions/span-calls",
+		params: { counting, trace: span.trace, span: span.id },
+		...WHOLE,
+	});
 	const calls = useMemo(() => (answer.data ? callsOf(answer.data) : []), [answer.data]);
 	const total = answer.data?.f64("calls")[0] ?? 0;
 	const filter: Filter = span.tid !== null ? { tid: [span.tid] } : span.pid !== null ? { pid: [span.pid] } : {};

@@ -1,9 +1,7 @@
-// Spans of applications: their names with sums, the slowest of a name, and one of them with its calls. The SQL of
-// each, and its rows.
+// Spans of applications: their names with sums, the slowest of a name, and one of them with its calls.
 
 import type { Columns } from "../../api/arrow";
 import type { Name } from "../../lib/spans";
-import { literal } from "../../lib/sql";
 
 /** Time of the calls of a span, or of the spans of a name, in one layer. */
 export interface LayerTime {
@@ -68,106 +66,22 @@ export interface SpanCall {
 /** `own`: a call counts for its innermost span only; otherwise for the spans around that, too. */
 export type Counting = "all" | "own";
 
-/** Spans with themselves and the spans around them; `where` chooses spans. A set: parents that go round in a circle end. */
-function around(counting: Counting, where = "true"): string {
-	const self = `SELECT trace_id, span_id, span_id AS top FROM spans WHERE ${where}`;
-	if (counting === "own") return `around AS (${self})`;
-	return `around AS (
-    ${self}
-    UNION
-    SELECT a.trace_id, a.span_id, s.parent_span_id
-    FROM around AS a JOIN spans AS s ON s.trace_id = a.trace_id AND s.span_id = a.top
-    WHERE s.parent_span_id IS NOT NULL
-)`;
-}
-
-/**
- * Sums of the calls in the spans of `chosen` by its number `n`, and their layers. A call counts once for a number, however
- * many of its spans contain it.
- */
-function inside(counting: Counting): string {
-	return `${around(counting)},
-calls AS MATERIALIZED (
-    SELECT DISTINCT s.n, c.rid, c.dur_ns, c.bytes
-    FROM span_calls AS c JOIN around AS a USING (trace_id, span_id)
-    JOIN chosen AS s ON s.trace_id = a.trace_id AND s.span_id = a.top
-),
-sums AS (
-    SELECT n, count(*) AS calls, bounded(sum(dur_ns)) AS calls_ns, bounded(sum(bytes)) AS bytes
-    FROM calls GROUP BY n
-),
-devices AS (SELECT n, bounded(sum(bios.bytes)) AS device_bytes FROM calls JOIN bios USING (rid) GROUP BY n),
-layers AS (
-    SELECT n, layer, bounded(sum(self_ns)) AS self_ns FROM calls JOIN all_slices USING (rid) GROUP BY n, layer
-)`;
-}
-
-const JOINED = `LEFT JOIN sums AS c USING (n)
-LEFT JOIN devices AS d USING (n)
-LEFT JOIN layers AS l USING (n)`;
-
-/** Names of the spans that began in the window; a row per name and layer. */
-export function namesSql(counting: Counting): string {
-	return `WITH RECURSIVE chosen AS (
-    SELECT *, dense_rank() OVER (ORDER BY service, name, kind) AS n FROM spans WHERE ts_ns BETWEEN $from AND $to
-),
-${inside(counting)},
-names AS (
-    SELECT n, service, name, kind, count(*) AS spans, count(*) FILTER (status = 'error') AS errors,
-        bounded(sum(dur_ns)) AS total_ns, quantile_disc(dur_ns, 0.5) AS p50_ns, quantile_disc(dur_ns, 0.99) AS p99_ns,
-        max(dur_ns) AS max_ns
-    FROM chosen GROUP BY ALL
-)
-SELECT names.*, c.calls, c.calls_ns, c.bytes, d.device_bytes, l.layer, l.self_ns
-FROM names
-${JOINED}
-ORDER BY total_ns DESC, n, self_ns DESC, layer`;
-}
-
 /** A span by its ids. */
 export interface SpanId {
 	trace: string;
 	id: string;
 }
 
-/** The slowest spans of a name that began in the window, and `asked` if it is one of the name; a row per span and layer. */
-export function slowestSql(
-	{ service, name, kind }: Name,
-	counting: Counting,
-	most: number,
-	asked: SpanId | null = null,
-): string {
-	const is = (column: string, value: string | null) =>
-		value === null ? `${column} IS NULL` : `${column} = ${literal(value)}`;
-	return `WITH RECURSIVE chosen AS (
-    SELECT *, row_number() OVER (ORDER BY dur_ns DESC, trace_id, span_id) AS n FROM spans
-    WHERE ts_ns BETWEEN $from AND $to
-        AND ${is("service", service)} AND ${is("name", name)} AND ${is("kind", kind)}
-    QUALIFY n <= ${most}${asked ? ` OR (trace_id = ${literal(asked.trace)} AND span_id = ${literal(asked.id)})` : ""}
-),
-${inside(counting)}
-SELECT n, s.trace_id, s.span_id, s.ts_ns - $start AS t, s.dur_ns AS dur, s.pid, s.tid, s.status = 'error' AS failed,
-    s.status_message, c.calls, c.calls_ns, c.bytes, d.device_bytes, l.layer, l.self_ns
-FROM chosen AS s
-${JOINED}
-ORDER BY n, l.self_ns DESC, l.layer`;
-}
-
-/** All spans of a trace, at most `most`. */
-export function traceSql(trace: string, most: number): string {
-	return `SELECT span_id, parent_span_id, service, name, kind, ts_ns - $start AS t, dur_ns AS dur,
-    status = 'error' AS failed
-FROM spans WHERE trace_id = ${literal(trace)} ORDER BY ts_ns, dur_ns DESC, span_id LIMIT ${most}`;
-}
-
-/** The calls in a span, in the order of time, at most `most` of them: the longest. */
-export function callsSql(trace: string, span: string, counting: Counting, most: number): string {
-	return `WITH RECURSIVE ${around(counting, `trace_id = ${literal(trace)}`)}
-SELECT c.rid, c.ts_ns - $start AS t, c.dur_ns AS dur, c.syscall, c.path, c.bytes, c.span_name,
-    count(*) OVER () AS calls
-FROM span_calls AS c JOIN around AS a USING (trace_id, span_id)
-WHERE a.top = ${literal(span)}
-ORDER BY c.dur_ns DESC, c.rid LIMIT ${most}`;
+/** The parameters of the question for the slowest spans of a name, and `asked` if it is one of the name. */
+export function slowestOf(name: Name, counting: Counting, asked: SpanId | null): Record<string, string> {
+	const params: Record<string, string> = { counting, kind: name.kind };
+	if (name.service !== null) params["service"] = name.service;
+	if (name.name !== null) params["name"] = name.name;
+	if (asked) {
+		params["trace"] = asked.trace;
+		params["span"] = asked.id;
+	}
+	return params;
 }
 
 /** Rows of a thing lie together; each has one of its layers. */

@@ -2,14 +2,11 @@
 
 import { useMemo } from "react";
 import type { Columns } from "../../api/arrow";
-import { useSql } from "../../components/query/useSql";
 import type { Span } from "../../lib/scale";
 import type { Name } from "../../lib/spans";
-import { resolveWindow, useSession } from "../../state/session";
+import { resolveWindow, useColumns, useSession } from "../../state/session";
 import { useRestedPage } from "../../state/store";
 
-/** Spans that are asked for, the longest: of more than this most are narrower than a pixel. */
-const MOST = 4000;
 /** Deeper ones share the last row. */
 const DEEPEST = 3;
 
@@ -30,14 +27,6 @@ export interface ThreadSpans {
 	rows: number;
 	/** By thread, in the order of their begin. */
 	threads: ReadonlyMap<number, readonly SpanBar[]>;
-}
-
-/** The spans of threads that were open between two times of the session. */
-export function barsSql(tids: string, { from, to }: Span): string {
-	return `SELECT tid, trace_id, span_id, service, name, kind, ts_ns - $start AS t, dur_ns AS dur, status = 'error' AS failed
-FROM spans
-WHERE tid IN (${tids}) AND ts_ns - $start <= ${Math.ceil(to)} AND ts_ns + dur_ns - $start >= ${Math.floor(from)}
-ORDER BY dur_ns DESC, trace_id, span_id LIMIT ${MOST}`;
 }
 
 export function decodeSpans(answer: Columns, { from, to }: Span): ThreadSpans {
@@ -84,7 +73,11 @@ export function useThreadSpans(wanted: boolean, tids: string): { spans: ThreadSp
 	// With what is beside the window, so that they are there when it moves a little.
 	const room = window.to - window.from;
 	const [from, to] = [Math.floor(window.from - room), Math.ceil(window.to + room)];
-	const answer = useSql(wanted && tids !== "" ? barsSql(tids, { from, to }) : null, MOST);
+	const answer = useColumns(
+		wanted && tids !== ""
+			? { path: "questions/thread-spans", params: { tids, from, to }, windowed: false, filtered: false }
+			: null,
+	);
 	// biome-ignore lint/correctness/useExhaustiveDependencies: the times are those that were asked for
 	const spans = useMemo(() => (answer.data ? decodeSpans(answer.data, { from, to }) : null), [answer.data]);
 	return { spans: wanted ? spans : null, loading: wanted && answer.loading };
