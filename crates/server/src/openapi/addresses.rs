@@ -27,8 +27,8 @@ fn windowed(
 
 /// The questions, each with its parameters and its rows.
 fn questions() -> String {
-    let mut text = "Each question is one statement, with the limits of `POST /sessions/{id}/sql`. Of the parameters a question takes \
-        those that are named with it, and the window unless it is about the whole recording. Times are since the start of the \
+    let mut text = "Each question is one statement, with the limits of `POST /sessions/{id}/sql`. A question takes the parameters named \
+        with it, and the window unless it is about the whole recording. Times are since the start of the \
         recording.\n"
         .to_owned();
     for question in crate::api::questions::all() {

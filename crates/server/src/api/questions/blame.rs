@@ -1,4 +1,4 @@
-//! Who held whom up: rows of view `blame`, by thread and by process.
+//! Rows of view `blame`, by thread and by process.
 
 use super::Question;
 

@@ -39,7 +39,7 @@ pub(crate) struct Question {
     sql: fn() -> String,
 }
 
-/// What a parameter holds.
+/// The values of a parameter.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     /// Null when it is missing.
