@@ -72,7 +72,7 @@ fn broken_and_hostile_sessions_are_listed() {
     let text = must(list(&root, &[]));
     let bad = text.chars().find(|c| c.is_control() && *c != '\n');
     assert_eq!(bad, None, "{text}");
-    assert_eq!(text.lines().filter(|line| line.contains("2J")).count(), 1);
+    assert_eq!(text.lines().filter(|line| line.contains("[2J")).count(), 1);
     assert!(text.contains("fathom repair "), "{text}");
 
     // One session alone, and a directory that is not there.

@@ -461,39 +461,46 @@ fn imported(log: &meta::ImportSource) -> Vec<String> {
 
 fn costly(db: &Db) -> Result<Vec<CallsOnFile>, QueryError> {
     let sql = format!(
-        "SELECT syscall, file_id, path, calls, bytes, total_ns, max_ns FROM (
-             SELECT syscall, file_id, count(*) AS calls,
-                 bounded(coalesce(sum(bytes), 0)) AS bytes,
-                 bounded(coalesce(sum(dur_ns), 0)) AS total_ns, coalesce(max(dur_ns), 0) AS max_ns
-             FROM syscalls GROUP BY syscall, file_id
-             ORDER BY total_ns DESC, syscall, file_id LIMIT {TOP}
-         ) LEFT JOIN (SELECT file_id, path FROM files) USING (file_id)
-         ORDER BY total_ns DESC, syscall, file_id"
+        "SELECT syscall, arg_max(file_id, total_ns) AS file_id, path, count(file_id) AS files,
+             bounded(sum(calls)) AS calls, bounded(sum(bytes)) AS bytes,
+             bounded(sum(total_ns)) AS total_ns, max(max_ns) AS max_ns
+         FROM (
+             SELECT syscall, file_id, path, count(*) AS calls, coalesce(sum(bytes), 0) AS bytes,
+                 coalesce(sum(dur_ns), 0) AS total_ns, coalesce(max(dur_ns), 0) AS max_ns
+             FROM syscalls GROUP BY syscall, file_id, path
+         )
+         GROUP BY syscall, path, if(path IS NULL, file_id, NULL)
+         ORDER BY total_ns DESC, syscall, path, file_id LIMIT {TOP}"
     );
     rows(
         db,
         &sql,
-        |row| read_row!(row => CallsOnFile { syscall file_id path calls bytes total_ns max_ns }),
+        |row| read_row!(row => CallsOnFile { syscall file_id path files calls bytes total_ns max_ns }),
     )
 }
 
 fn file(row: &Row<'_>) -> Result<FileActivity, QueryError> {
     read_row!(row => FileActivity {
-        file_id path file_type calls errors read_bytes written_bytes total_ns max_ns
+        file_id path files file_type calls errors read_bytes written_bytes total_ns max_ns
     })
 }
 
 /// Three rankings from one pass.
 fn files(db: &Db) -> Result<Files, ReportError> {
     let sql = format!(
-        "SELECT *, count(*) OVER () AS files,
+        "SELECT *, bounded(sum(files) OVER ()) AS all_files,
              row_number() OVER (ORDER BY total_ns DESC, file_id) AS by_time,
              row_number() OVER (ORDER BY bytes DESC, file_id) AS by_bytes,
              row_number() OVER (ORDER BY calls DESC, file_id) AS by_calls
          FROM (
-             SELECT file_id, path, file_type, calls, errors, bytes, read_bytes, written_bytes,
-                 total_ns, max_ns
+             SELECT arg_max(file_id, total_ns) AS file_id, path, count(*) AS files,
+                 arg_max(file_type, total_ns) AS file_type, bounded(sum(calls)) AS calls,
+                 bounded(sum(errors)) AS errors, bounded(sum(bytes)) AS bytes,
+                 bounded(sum(read_bytes)) AS read_bytes,
+                 bounded(sum(written_bytes)) AS written_bytes,
+                 bounded(sum(total_ns)) AS total_ns, max(max_ns) AS max_ns
              FROM by_file WHERE file_id IS NOT NULL
+             GROUP BY path, if(path IS NULL, file_id, NULL)
          )
          QUALIFY least(by_time, by_bytes, by_calls) <= {TOP}"
     );
@@ -510,7 +517,7 @@ fn files(db: &Db) -> Result<Files, ReportError> {
                 ranking.insert(rank, file);
             }
         }
-        row.int("files")
+        row.int("all_files")
     })?;
     let [by_time, by_bytes, by_calls] = ranked.map(|r| r.into_values().collect());
     Ok(Files {

@@ -190,10 +190,12 @@ pub struct Calls {
 pub struct CallsOnFile {
     /// Name of the call.
     pub syscall: String,
-    /// Id in table `files`; null: calls without a known file.
+    /// Id in table `files`, of the file with the most time; null: calls without a known file.
     pub file_id: Option<i64>,
-    /// Path of the file.
+    /// Path of the file at the time of the call; files that had it one after another count together.
     pub path: Option<String>,
+    /// Files that had the path; 0 for calls on a path without an open file.
+    pub files: i64,
     /// Calls.
     pub calls: i64,
     /// Bytes moved.
@@ -224,10 +226,12 @@ pub struct ErrorCount {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct FileActivity {
-    /// Id in table `files`; null: calls without a known file.
+    /// Id in table `files`, of the file with the most time; null: calls without a known file.
     pub file_id: Option<i64>,
-    /// Path.
+    /// Latest known path; files that have the same count together.
     pub path: Option<String>,
+    /// Files with the path.
+    pub files: i64,
     /// Type of the file.
     pub file_type: Option<String>,
     /// Calls.
@@ -244,7 +248,34 @@ pub struct FileActivity {
     pub max_ns: i64,
 }
 
+/// A path, and how many files had it: a database's journal may be a new file for each transaction.
+fn named(path: &str, files: i64) -> String {
+    match files > 1 {
+        true => format!("{path} ×{}", fathom_model::units::count(files)),
+        false => path.to_owned(),
+    }
+}
+
+impl CallsOnFile {
+    /// The path, with the number of its files.
+    pub fn name(&self) -> String {
+        let path = self.path.as_deref();
+        path.map_or("-".to_owned(), |path| named(path, self.files))
+    }
+}
+
 impl FileActivity {
+    /// The path, with the number of its files.
+    pub fn name(&self) -> String {
+        match &self.path {
+            Some(path) => named(path, self.files),
+            None => {
+                let kind = self.file_type.as_deref().unwrap_or("file");
+                format!("({kind} without a known path)")
+            }
+        }
+    }
+
     /// Bytes moved.
     pub fn bytes(&self) -> i64 {
         self.read_bytes.saturating_add(self.written_bytes)

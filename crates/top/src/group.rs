@@ -132,23 +132,50 @@ impl<K: Eq + Hash + Copy> Group<K> {
 
     /// The lines of the interval that ends now.
     pub fn cut(&mut self) -> (Vec<Line>, u64) {
-        let lines = self
-            .entries
-            .values_mut()
-            .map(|entry| {
-                let now = std::mem::take(&mut entry.now);
-                entry.before.merge(&now);
-                Line {
-                    name: entry.name.clone(),
-                    id: entry.id,
-                    now: now.numbers(),
-                    total: entry.before.numbers(),
-                }
-            })
-            .collect();
+        let line = |(entry, now): (&Entry, Sums)| Line {
+            name: entry.name.clone(),
+            id: entry.id,
+            now: now.numbers(),
+            total: entry.before.numbers(),
+        };
+        let lines = self.ended().map(line).collect();
+        (lines, self.next_interval())
+    }
+
+    /// The same with one line for each name: a journal may be another file for each transaction.
+    pub fn cut_by_name(&mut self) -> (Vec<Line>, u64) {
+        let mut named: HashMap<String, (Option<i64>, Sums, Sums)> = HashMap::new();
+        for (entry, now) in self.ended() {
+            let of_name = named.entry_ref(entry.name.as_str());
+            let (_, all, before) =
+                of_name.or_insert_with(|| (entry.id, Sums::default(), Sums::default()));
+            all.merge(&now);
+            before.merge(&entry.before);
+        }
+        let line = |(name, (id, now, total)): (String, (Option<i64>, Sums, Sums))| Line {
+            name,
+            id,
+            now: now.numbers(),
+            total: total.numbers(),
+        };
+        let lines = named.into_iter().map(line).collect();
+        (lines, self.next_interval())
+    }
+
+    /// The entries, with the sums of the interval that ends now, which are in `before` as well then.
+    fn ended(&mut self) -> impl Iterator<Item = (&Entry, Sums)> {
+        self.entries.values_mut().map(|entry| {
+            let now = std::mem::take(&mut entry.now);
+            entry.before.merge(&now);
+            (&*entry, now)
+        })
+    }
+
+    /// Returns how many keys were forgotten so far.
+    fn next_interval(&mut self) -> u64 {
         self.interval += 1;
         self.forget();
-        (lines, self.forgotten)
+        self.forgotten
     }
 
     fn forget(&mut self) {
@@ -200,6 +227,26 @@ mod tests {
         assert_eq!((lines[0].now.calls, lines[0].total.calls), (1, 3));
         assert_eq!((lines[0].now.max_ns, lines[0].total.max_ns), (50, 300));
         assert_eq!(lines[0].now.p99_ns, Some(50));
+    }
+
+    #[test]
+    fn files_of_one_name_are_one_line() {
+        let mut group = Group::default();
+        for key in 0..3 {
+            group.add(key, &row(10, 100), || ("journal".to_string(), Some(key)));
+        }
+        group.add(7, &row(1, 5), || ("table".to_string(), Some(7)));
+        let (mut lines, _) = group.cut_by_name();
+        lines.sort_by(|a, b| a.name.cmp(&b.name));
+        let sums: Vec<_> = lines
+            .iter()
+            .map(|l| (&*l.name, l.now.calls, l.total.read_bytes))
+            .collect();
+        assert_eq!(sums, [("journal", 3, 30), ("table", 1, 1)]);
+        group.add(1, &row(10, 100), || unreachable!());
+        let (lines, _) = group.cut_by_name();
+        let journal = lines.iter().find(|l| l.name == "journal").unwrap();
+        assert_eq!((journal.now.calls, journal.total.calls), (1, 4));
     }
 
     #[test]

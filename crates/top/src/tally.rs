@@ -297,7 +297,7 @@ impl Tally {
         });
         let holdups = holdups.collect();
         let groups = [
-            self.files.cut(),
+            self.files.cut_by_name(),
             self.processes.cut(),
             self.threads.cut(),
             self.calls.cut(),

@@ -36,7 +36,9 @@ static INFO: RuleInfo = RuleInfo {
            more requests of one other process first. Their median latency is at least 3 times the \
            median of 64 or more requests that were not delayed in this way. Fewer than four may be chance. \
            If the delayed requests cost 10 % of the recording, 8 of them suffice. \
-           Write-back by the kernel on behalf of the process itself is not another process's. If \
+           Write-back by the kernel on behalf of the process itself is not another process's, and a \
+           request behind more of the process's own requests does not count. Parent, child, or \
+           sibling processes of one program are one workload. If \
            fewer than 64 requests were undisturbed, 16 delayed ones suffice, the other process must \
            be another program, and their median time in the queue and in the device is compared \
            with their median time in the device alone.",
@@ -67,18 +69,31 @@ struct Waiter {
     /// Its name, as requests have it.
     comm: Option<u64>,
     quiet: Durations,
-    behind: Durations,
+    /// By the name of whom they were behind.
+    hogs: HashMap<u64, Behind>,
+}
+
+/// The requests that waited behind those of one program.
+#[derive(Debug, Default)]
+struct Behind {
+    /// Its processes, and how many waited behind each.
+    pids: HashMap<i32, u64>,
+    all: Durations,
     /// Of the same, where it is known: time in the device.
     served: Durations,
     /// Time in which any of them was in the queue, and until when it is counted.
     in_queue_ns: i64,
     counted_until_ns: i64,
-    /// Whom they were behind, and how often.
-    hogs: HashMap<(i32, u64), u64>,
     examples: Examples,
 }
 
-/// Processes that one waits behind, which are distinguished.
+impl Waiter {
+    fn delayed(&self) -> u64 {
+        self.hogs.values().map(|behind| behind.all.count).sum()
+    }
+}
+
+/// Programs, and processes of one, that one waits behind, which are distinguished.
 const MAX_HOGS: usize = 64;
 const MAX_NAMES: usize = 4096;
 
@@ -91,8 +106,10 @@ struct Waited {
     queued_at_ns: i64,
     issued_at_ns: Option<i64>,
     completed_at_ns: i64,
-    /// The process with the most completions in the meantime, and how many.
+    /// The other process with the most completions in the meantime, and how many; and how many the
+    /// process itself had.
     ahead: Option<((i32, u64), usize)>,
+    own_ahead: usize,
     example: Example,
 }
 
@@ -102,7 +119,7 @@ const MAX_PENDING: usize = 4096;
 rule! {
     pub struct NoisyNeighbor {
         devices: HashMap<u64, (String, VecDeque<Done>)>,
-        waiters: Bounded<(i32, u64), Waiter> = Bounded::new(|waiter| waiter.behind.count),
+        waiters: Bounded<(i32, u64), Waiter> = Bounded::new(Waiter::delayed),
         /// By call: its first request that the kernel takes for readahead. The pages that a read
         /// misses are among these requests; only the end of the call shows whether it waited.
         pending: HashMap<i64, Waited>,
@@ -127,19 +144,25 @@ impl NoisyNeighbor {
         let dur = waited.completed_at_ns.saturating_sub(queued);
         match waited.ahead {
             None => waiter.quiet.add(dur),
-            Some((hog, count)) if count >= AHEAD => {
-                waiter.behind.add(dur);
+            // Behind more of its own requests it fills the queue itself.
+            Some((hog, count)) if count >= AHEAD && count >= waited.own_ahead => {
+                let (pid, comm) = hog;
+                if waiter.hogs.len() >= MAX_HOGS && !waiter.hogs.contains_key(&comm) {
+                    return;
+                }
+                let behind = waiter.hogs.entry(comm).or_default();
+                if behind.pids.len() < MAX_HOGS || behind.pids.contains_key(&pid) {
+                    *behind.pids.entry(pid).or_default() += 1;
+                }
+                behind.all.add(dur);
                 if let Some(issued) = waited.issued_at_ns {
                     let served = waited.completed_at_ns.saturating_sub(issued);
-                    waiter.served.add(served);
-                    let begin = queued.max(waiter.counted_until_ns);
-                    waiter.in_queue_ns += issued.saturating_sub(begin).max(0);
-                    waiter.counted_until_ns = waiter.counted_until_ns.max(issued);
+                    behind.served.add(served);
+                    let begin = queued.max(behind.counted_until_ns);
+                    behind.in_queue_ns += issued.saturating_sub(begin).max(0);
+                    behind.counted_until_ns = behind.counted_until_ns.max(issued);
                 }
-                if waiter.hogs.len() < MAX_HOGS || waiter.hogs.contains_key(&hog) {
-                    *waiter.hogs.entry(hog).or_insert(0) += 1;
-                }
-                waiter.examples.add_with(dur, || waited.example);
+                behind.examples.add_with(dur, || waited.example);
             }
             Some(_) => {}
         }
@@ -182,8 +205,10 @@ impl Rule for NoisyNeighbor {
             .or_insert_with(|| (request.device.to_owned(), VecDeque::new()));
         if let (Some((pid, rid)), Some(queued)) = (awaited(request), request.queued_at_ns) {
             let mut ahead: Vec<((i32, u64), usize)> = Vec::new();
+            let mut own_ahead = 0;
             for other in done.iter().rev().take_while(|other| other.ns > queued) {
                 if other.pid == pid {
+                    own_ahead += 1;
                     continue;
                 }
                 match ahead
@@ -203,6 +228,7 @@ impl Rule for NoisyNeighbor {
                 issued_at_ns: request.issued_at_ns,
                 completed_at_ns: request.completed_at_ns,
                 ahead: ahead.into_iter().max_by_key(|(_, count)| *count),
+                own_ahead,
                 example: Example {
                     rid,
                     ts_ns: queued,
@@ -239,36 +265,39 @@ impl Rule for NoisyNeighbor {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((pid, device), waiter) in self.waiters.iter() {
-            let hog = waiter
-                .hogs
-                .iter()
-                .max_by_key(|(who, count)| (**count, **who));
-            let Some(((hog_pid, hog), _)) = hog else {
+            let most = waiter.hogs.iter();
+            let most = most.max_by_key(|(who, behind)| (behind.all.count, **who));
+            let Some((hog, delayed_by)) = most else {
+                continue;
+            };
+            let most = delayed_by.pids.iter();
+            let Some((hog_pid, _)) = most.max_by_key(|(pid, count)| (**count, **pid)) else {
                 continue;
             };
             // The kernel's own threads write back for others.
             let comm = run.comm(*pid);
             let starved = waiter.quiet.count < MIN_REQUESTS;
             let (baseline, least) = match starved {
-                true => (&waiter.served, MIN_STARVED),
+                true => (&delayed_by.served, MIN_STARVED),
                 false => (&waiter.quiet, MIN_REQUESTS),
             };
-            let (undelayed, behind) = (baseline.median_ns(), waiter.behind.median_ns());
-            let count = i64::try_from(waiter.behind.count).unwrap_or(i64::MAX);
+            let (undelayed, behind) = (baseline.median_ns(), delayed_by.all.median_ns());
+            let count = i64::try_from(delayed_by.all.count).unwrap_or(i64::MAX);
             let cost = match starved {
-                true => waiter.in_queue_ns,
+                true => delayed_by.in_queue_ns,
                 false => {
                     let usual = count.saturating_mul(undelayed);
-                    waiter.behind.sum_ns.saturating_sub(usual)
+                    delayed_by.all.sum_ns.saturating_sub(usual)
                 }
             };
             let ratio = behind as f64 / undelayed.max(1) as f64;
             let costly = cost as f64 >= run.span_ns as f64 * COSTLY;
             let delayed = if costly { MIN_COSTLY } else { least };
             let compared_with = if starved { delayed } else { least };
-            let enough = baseline.count >= compared_with && waiter.behind.count >= delayed;
+            let enough = baseline.count >= compared_with && delayed_by.all.count >= delayed;
             // Processes of one program that are busy at once are one workload.
-            let same_program = starved && waiter.comm == Some(*hog);
+            let same_program = waiter.comm == Some(*hog)
+                && (starved || run.state.are_family(*pid, *hog_pid));
             if !enough || same_program || ratio < MIN_RATIO || !run.matters(cost) {
                 continue;
             }
@@ -299,7 +328,7 @@ impl Rule for NoisyNeighbor {
                     },
                     evidence("ratio", ratio),
                 ],
-                examples: waiter.examples.list(),
+                examples: delayed_by.examples.list(),
                 query: format!(
                     "SELECT rid, ts_ns, dur_ns, device, op, bytes, queue_depth, pid, comm, path FROM block WHERE device = {} ORDER BY completed_at_ns",
                     crate::sql::quote(device)

@@ -18,11 +18,11 @@ static INFO: RuleInfo = RuleInfo {
            call waits for the device's answer. On many devices this takes longer than a write.",
     when: "100 or more calls of one process that removed, replaced, or truncated files or closed \
            removed ones (unlink, rename, truncate, open with O_TRUNC, close) submitted discards and \
-           read nothing from the device, and they take 10 % or more of its time. If the file system \
+           read nothing from the device, and the device took 10 % or more of its time for them. If the file system \
            discards later, in the thread of its journal, no call waits. Explicit discards (fstrim, \
            blkdiscard) do not count.",
-    cost: "the time that these calls waited for I/O; in a recording without layer sched, their \
-           duration",
+    cost: "the time that the device took for the discards, at most the time that the call waited for \
+           I/O. Time in the device's queue is not the discards' fault",
     advice: "Mount the file system without `discard` and let `fstrim.timer` discard once a week; on \
            btrfs use `discard=async`.",
     not_when: "Not when the device is thinly provisioned and must get space back at once.",
@@ -39,10 +39,18 @@ struct Process {
     examples: Examples,
 }
 
+/// The discards of a call.
+#[derive(Debug, Default)]
+struct Discards {
+    count: i64,
+    /// Time in the device.
+    device_ns: i64,
+}
+
 rule! {
     pub struct OnlineDiscard {
         /// Discards by the call that submitted them, which has not ended yet.
-        submitted: Bounded<i64, i64>,
+        submitted: Bounded<i64, Discards>,
         processes: Bounded<i32, Process> = Bounded::new(|process| process.calls.count),
     }
 }
@@ -55,8 +63,12 @@ impl Rule for OnlineDiscard {
     fn row(&mut self, row: &Row, _: &State) {
         let Row::Device(request) = row else { return };
         if request.op == "discard" {
+            let issued = request.issued_at_ns.or(request.queued_at_ns);
+            let device_ns = request.completed_at_ns - issued.unwrap_or(request.completed_at_ns);
             for rid in request.bios.iter().filter_map(|bio| bio.submit_rid) {
-                *self.submitted.entry(rid) += 1;
+                let own = self.submitted.entry(rid);
+                own.count += 1;
+                own.device_ns = own.device_ns.saturating_add(device_ns.max(0));
             }
         }
     }
@@ -71,11 +83,12 @@ impl Rule for OnlineDiscard {
         }
         let process = self.processes.entry(call.pid);
         call.name_process(&mut process.comm);
-        process.calls.add(match context.below.io_wait_ns {
+        let waited = match context.below.io_wait_ns {
             0 => call.dur_ns,
             waited => waited,
-        });
-        process.discards += discards;
+        };
+        process.calls.add(waited.min(discards.device_ns));
+        process.discards += discards.count;
         process.examples.add(call);
     }
 
@@ -138,6 +151,17 @@ mod tests {
         silent("online-discard", removes(50, 500_000, 10));
         silent("online-discard", removes(200, 500_000, 20_000));
         silent("online-discard", removes(200, 0, 10));
+    }
+
+    #[test]
+    fn silent_when_the_discards_wait_in_the_queue() {
+        let mut s = Scenario::new();
+        s.served_within(20_000);
+        for i in 0..200 {
+            s.discards(500_000);
+            s.unlink(&format!("/data/{i}"));
+        }
+        silent("online-discard", s);
     }
 
     #[test]

@@ -196,7 +196,7 @@ impl PublishUnsynced {
             return;
         }
         let file = context.state.files.at_key(key).or(call.file).and_then(|id| context.state.files.get(id));
-        if file.is_some_and(|file| file.is_regular() && file.is_durable()) && directory(from) == directory(to) {
+        if file.is_some_and(|file| file.is_regular() && file.is_durable(call.ts_ns)) && directory(from) == directory(to) {
             self.points(call, key_of(directory(to)), 1, context);
         }
     }

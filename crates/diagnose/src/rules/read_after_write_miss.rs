@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use crate::prelude::*;
 use crate::readers::Readers;
 use crate::state::descriptors::Description;
-use crate::state::files::FileState;
 
 /// Reads of own bytes from the device, from which on they count.
 const MIN_READS: u64 = 32;
@@ -92,7 +91,7 @@ impl Rule for ReadAfterWriteMiss {
             (Kind::Read | Kind::Transfer, Some((start, end))) if context.below.missed() || context.below.io_wait_ns > 0 => {
                 let Some(own) = self.own.get_mut(&key) else { return };
                 let overlap = own.written.overlap(start, end);
-                let verifies = direct && context.file(call).is_some_and(FileState::is_durable);
+                let verifies = direct && context.file(call).is_some_and(|file| file.is_durable(call.ts_ns));
                 if overlap == 0 || call.asynchronous || verifies {
                     return;
                 }

@@ -57,9 +57,9 @@ static INFO: RuleInfo = RuleInfo {
            empty file. Or a process makes 16 or more new files with little data durable one after \
            another, each before it creates the next, and then gives each another name without a \
            sync of the directory: no name is promised yet, so one sync could serve many. Or 16 or \
-           more syncs are of a clean file: made durable before in the recording and not changed \
-           since by any recorded process (not written, truncated, allocated or punched with \
-           fallocate, or given other attributes).",
+           more syncs are of a clean file: another sync of it began after its last change and ended \
+           before this one began. Changes are those by recorded processes: writes, truncations, \
+           fallocate, other attributes.",
     cost: "for syncs of a clean file, all their time. For others, seven eighths of the time in \
            which one is in progress, as if eight were combined, minus the time of slow ones beyond \
            four times the median",
@@ -147,6 +147,11 @@ impl Syncs {
     /// Its share of the time from the first to the last.
     fn part(&self) -> f64 {
         self.own_ns() as f64 / (self.last_at_ns - self.first_at_ns).max(1) as f64
+    }
+
+    /// The same with all that the slow ones waited for.
+    fn busy_part(&self) -> f64 {
+        self.busy_ns as f64 / (self.last_at_ns - self.first_at_ns).max(1) as f64
     }
 
     fn cost(&self) -> i64 {
@@ -280,7 +285,7 @@ impl Rule for SyncStorm {
             self.in_order(call, name, id, None, 0);
             return;
         }
-        let clean = call.kind == Kind::Sync && amount == 0 && file.is_durable();
+        let clean = call.kind == Kind::Sync && amount == 0 && file.is_durable(call.ts_ns);
         if amount == 0 && !clean {
             return;
         }
@@ -340,7 +345,7 @@ impl Rule for SyncStorm {
                         syncs.comm,
                         units::count(syncs.dirty.count as i64),
                         units::bytes(amount),
-                        units::percent(syncs.part()),
+                        units::percent(syncs.busy_part()),
                         syncs.whose(),
                     ),
                     subject: subject.clone(),
@@ -348,7 +353,7 @@ impl Rule for SyncStorm {
                         number("syncs", syncs.dirty.count as i64),
                         number("median_dirty_bytes", amount),
                         number("median_ns", syncs.dirty.median_ns()),
-                        evidence("share_of_time", syncs.part()),
+                        evidence("share_of_time", syncs.busy_part()),
                     ],
                     examples: syncs.examples.list(),
                     query: query.clone(),
@@ -477,7 +482,7 @@ impl SyncStorm {
                     each.comm,
                     units::count(each.dirty.count as i64),
                     units::bytes(each.amounts.median_ns()),
-                    units::percent(each.part()),
+                    units::percent(each.busy_part()),
                     each.whose(),
                 ),
                 subject: Subject::process(*pid, &each.comm),
@@ -485,7 +490,7 @@ impl SyncStorm {
                     number("new_files_synced", each.dirty.count as i64),
                     number("median_dirty_bytes", each.amounts.median_ns()),
                     number("median_ns", each.dirty.median_ns()),
-                    evidence("share_of_time", each.part()),
+                    evidence("share_of_time", each.busy_part()),
                 ],
                 examples: each.examples.list(),
                 query: calls!("pid = {pid} AND {}", calls()),
@@ -511,7 +516,7 @@ fn turns(first: &Syncs, names: &[&Syncs], all: &Syncs) -> Found {
     let (several, processes) = (names.len() > 1, all.pids.len());
     let pids: Vec<String> = all.pids.iter().map(i32::to_string).collect();
     let (syncs, size, part) =
-        (units::count(all.dirty.count as i64), units::bytes(amount), units::percent(all.part()));
+        (units::count(all.dirty.count as i64), units::bytes(amount), units::percent(all.busy_part()));
     let who = match processes {
         1 => format!("{} makes", first.comm),
         n => format!("{} and {} other processes make", first.comm, units::count(n as i64 - 1)),
@@ -541,7 +546,7 @@ fn turns(first: &Syncs, names: &[&Syncs], all: &Syncs) -> Found {
             number("syncs", all.dirty.count as i64),
             number("median_dirty_bytes", amount),
             number("median_ns", all.dirty.median_ns()),
-            evidence("share_of_time", all.part()),
+            evidence("share_of_time", all.busy_part()),
             number("files_in_turn", names.len() as i64),
             number("processes", processes as i64),
         ],

@@ -73,6 +73,8 @@ pub struct FileState {
     pub written: i64,
     /// When its bytes, length, blocks or attributes were last changed.
     pub last_change: Option<i64>,
+    /// When the first sync ended that began after the last change.
+    durable_since: Option<i64>,
     /// When it was last made durable, by which call.
     pub last_sync: Option<(i64, i64)>,
     /// Whether it has no name: never had one (O_TMPFILE), or the last one was removed or taken by
@@ -120,10 +122,25 @@ impl FileState {
         self.last_sync.is_some() || self.dirty.is_empty()
     }
 
-    /// Whether it was made durable after its last change.
-    pub fn is_durable(&self) -> bool {
-        let synced = |(sync, _)| self.last_change.is_none_or(|change| change < sync);
-        self.last_sync.is_some_and(synced)
+    /// Whether all that it was by then had been made durable at a time, in nanoseconds. A sync covers the changes
+    /// before its begin: one by another thread meanwhile may have come too late for it.
+    pub fn is_durable(&self, at_ns: i64) -> bool {
+        self.durable_since.is_some_and(|since| since <= at_ns)
+    }
+
+    fn change(&mut self, call: &Call) {
+        self.last_change = Some(call.ended_at_ns());
+        self.durable_since = None;
+    }
+
+    /// A sync of the whole file has ended.
+    fn sync(&mut self, call: &Call) {
+        self.dirty.clear();
+        self.unwaited = 0;
+        self.last_sync = Some((call.ended_at_ns(), call.rid));
+        if self.last_change.is_none_or(|change| change <= call.ts_ns) {
+            self.durable_since.get_or_insert(call.ended_at_ns());
+        }
     }
 
     /// A path for people, or words for a file without one.
@@ -253,11 +270,8 @@ impl Files {
                 }
             }
             Kind::SyncAll => {
-                let at = Some((call.ended_at_ns(), call.rid));
                 for file in self.files.values_mut().filter(|f| !f.dirty.is_empty()) {
-                    file.dirty.clear();
-                    file.unwaited = 0;
-                    file.last_sync = at;
+                    file.sync(call);
                 }
             }
             _ => {}
@@ -287,7 +301,7 @@ impl Files {
                 if call.has_flag("O_TRUNC") {
                     file.size = Some(0);
                     file.dirty.clear();
-                    file.last_change = Some(call.ended_at_ns());
+                    file.change(call);
                 }
                 if call.has_flag("O_TMPFILE") {
                     file.unlinked = true;
@@ -296,7 +310,7 @@ impl Files {
             Kind::Read => file.read = file.read.saturating_add(call.moved()),
             Kind::Write => {
                 file.written = file.written.saturating_add(call.moved());
-                file.last_change = Some(call.ended_at_ns());
+                file.change(call);
                 if let Some((start, end)) = call.range() {
                     if synced.is_none() {
                         file.dirty.insert(start, end);
@@ -307,7 +321,7 @@ impl Files {
                 }
             }
             Kind::Truncate => {
-                file.last_change = Some(call.ended_at_ns());
+                file.change(call);
                 let length = call.arg("length").and_then(|n| n.parse::<i64>().ok());
                 if let Some(length) = length.filter(|n| *n >= 0) {
                     file.dirty.truncate(length);
@@ -315,22 +329,18 @@ impl Files {
                 }
             }
             Kind::Allocate => {
-                file.last_change = Some(call.ended_at_ns());
+                file.change(call);
                 if call.flags.is_empty() || call.flags == "0" {
                     let end = call.offset.zip(call.size);
                     let end = end.map(|(start, n)| start.saturating_add(n));
                     file.size = file.size.zip(end).map(|(size, end)| size.max(end));
                 }
             }
-            Kind::SetAttr | Kind::SetXattr => file.last_change = Some(call.ended_at_ns()),
+            Kind::SetAttr | Kind::SetXattr => file.change(call),
             _ => {}
         }
         match synced {
-            Some(Synced::File) => {
-                file.dirty.clear();
-                file.unwaited = 0;
-                file.last_sync = Some((call.ended_at_ns(), call.rid));
-            }
+            Some(Synced::File) => file.sync(call),
             // Durable as a whole only if nothing else was left to write.
             Some(Synced::Own) if file.dirty.is_empty() => {
                 file.last_sync = Some((call.ended_at_ns(), call.rid));

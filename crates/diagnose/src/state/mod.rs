@@ -49,6 +49,16 @@ impl State {
         self.processes.get(&pid)
     }
 
+    /// Whether one of two processes is the other's parent, or both have the same parent.
+    pub fn are_family(&self, a: i32, b: i32) -> bool {
+        let parent = |pid: i32| self.process(pid).and_then(|process| process.ppid);
+        match (parent(a), parent(b)) {
+            (of_a, of_b) if of_a == Some(b) || of_b == Some(a) => true,
+            (Some(of_a), of_b) => of_b == Some(of_a),
+            _ => false,
+        }
+    }
+
     /// From the first call's entry to the last one's return, nanoseconds.
     pub fn span_ns(&self) -> i64 {
         self.last_at_ns

@@ -306,10 +306,7 @@ fn files(out: &mut String, report: &Report) {
         let rows = ranking.iter().map(|f| {
             let (a, b) = bar(f);
             vec![
-                Cell::Path(f.path.clone().unwrap_or_else(|| {
-                    let kind = f.file_type.as_deref().unwrap_or("file");
-                    format!("({kind} without a known path)")
-                })),
+                Cell::Path(f.name()),
                 Cell::Bar(plots::bar(a, b, most)),
                 Cell::Right(count(f.calls)),
                 Cell::Right(count(f.errors)),

@@ -365,12 +365,8 @@ impl Page<'_> {
         let rows: Vec<Vec<String>> = files
             .iter()
             .map(|f| {
-                let path = f.path.clone().unwrap_or_else(|| {
-                    let kind = f.file_type.as_deref().unwrap_or("file");
-                    format!("({kind} without a known path)")
-                });
                 vec![
-                    path,
+                    f.name(),
                     count(f.calls),
                     blank_zero(f.errors, count),
                     blank_zero(f.read_bytes, bytes),

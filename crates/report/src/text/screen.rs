@@ -160,7 +160,7 @@ impl Page<'_> {
             .map(|c| {
                 vec![
                     c.syscall.clone(),
-                    c.path.clone().unwrap_or_else(|| "-".into()),
+                    c.name(),
                     count(c.calls),
                     blank_zero(c.bytes, bytes),
                     duration(c.total_ns.checked_div(c.calls).unwrap_or(0)),

@@ -349,3 +349,27 @@ fn silent_when_half_of_the_syncs_are_for_much() {
     }
     silent("sync-storm", s);
 }
+
+#[test]
+fn a_sync_beside_which_another_thread_writes_leaves_the_file_unsynced() {
+    let mut s = Scenario::new();
+    let fd = s.open("/data/log", "O_WRONLY|O_CREAT|O_APPEND");
+    s.slow(1_000_000);
+    for _ in 0..50 {
+        s.thread(1001, "first");
+        s.write(fd, 100);
+        let begin = s.now();
+        // The other thread's write ends after the sync began and before it ends.
+        s.thread(1002, "second");
+        s.slow(100);
+        s.write(fd, 100);
+        s.back_to(begin);
+        s.thread(1001, "first");
+        s.slow(5_000_000);
+        s.fsync(fd);
+        s.thread(1002, "second");
+        s.fsync(fd);
+    }
+    let told = s.findings();
+    assert!(!told.iter().any(|f| f.title.contains("has not changed")), "{told:?}");
+}
