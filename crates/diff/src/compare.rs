@@ -98,7 +98,7 @@ pub fn compare(
         fixed.as_ref().map(|_| tables.syscalls.as_slice()),
     );
     let changes = regression_gate::changes(&guarding, &tables, &findings);
-    let unproven = regression_gate::unproven(&guarding, &tables);
+    let unproven = regression_gate::unproven(&guarding, &tables, &findings);
     let headline = headline::headline(&work, &guarding, &tables, [&changes, &unproven], durations);
     let mut notes = work.comparable.notes;
     notes.extend(fixed);

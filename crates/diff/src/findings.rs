@@ -66,7 +66,7 @@ pub(crate) fn compare(
         .map(|((rule, comm, file), both)| {
             let evidence = Evidence {
                 moved: changed(tables, &comm, &file),
-                clear: about_calls(rule) && both.cost(sides) >= CLEAR,
+                clear: about_calls(rule) && both.cost(sides) >= CLEAR && as_long(sides),
             };
             both.change(rule, &comm, &file, judge, evidence)
         })
@@ -84,6 +84,16 @@ pub(crate) fn compare(
             .then_with(|| (&a.rule, &a.subject).cmp(&(&b.rule, &b.subject)))
     });
     out
+}
+
+/// Whether the runs of both sides took about as long. A rule that judges shares of the time may be
+/// silent about the same calls in a run that something else made longer.
+fn as_long(sides: [&[Profile]; 2]) -> bool {
+    let [before, after] = sides.map(|side| {
+        let each: Vec<f64> = side.iter().map(|p| p.duration_ns as f64).collect();
+        stats::mean(&each).max(1.0)
+    });
+    (1.0 / FACTOR..FACTOR).contains(&(after / before))
 }
 
 /// Whether what the program does with the subject of a finding has changed: then a finding
@@ -220,9 +230,7 @@ fn judged(
                 worse(status == Status::New),
                 "as many calls, made in another way".to_owned(),
             ),
-            (Group::Performance, false) => {
-                noise("the calls that it is about are as many as before: only their times differ")
-            }
+            (Group::Performance, false) => noise("the same calls took another time"),
         };
     }
     let [before, after] = samples;

@@ -5,7 +5,7 @@ use fathom_model::units::{bytes, count, duration};
 use crate::comparison_rows::Work;
 use crate::direction::longer;
 use crate::regression_gate::Guarding;
-use crate::result::{Change, Headline, Metric, Row, Tables, Verdict};
+use crate::result::{Change, Headline, Metric, Row, Status, Tables, Verdict};
 
 /// Factor from which on the time of a run moved.
 const MOVED: f64 = 1.1;
@@ -14,6 +14,9 @@ const EXPLAINS: f64 = 0.5;
 const NEARLY_ALL: f64 = 0.95;
 /// The same below which a call is not worth naming.
 const NAMED: f64 = 0.1;
+
+/// Programs of one side that a sentence names.
+const NAMED_PROGRAMS: usize = 3;
 
 /// A call on a file, and its part of the difference.
 struct Contributor {
@@ -55,7 +58,11 @@ pub(crate) fn headline(
     let source = match said {
         true => impact.and_then(|whole| {
             let sign = if sign == 0.0 { whole } else { sign };
-            source(work, guard, tables, whole, sign)
+            let longer = ran.map_or(whole, |_| after - before);
+            shared(tables)
+                .and_then(|both| source(work, guard, &both, longer, sign))
+                .filter(|source| source.impact.abs() >= longer.abs() * EXPLAINS / 2.0)
+                .or_else(|| source(work, guard, tables, whole, sign))
         }),
         false => None,
     };
@@ -119,6 +126,9 @@ pub(crate) fn headline(
         let ns = duration(impact.abs() as i64);
         text.push_str(&format!("; I/O calls took {ns} {more}"));
     }
+    if said {
+        text.push_str(&others(guard, tables, unproven));
+    }
     if said && !proven {
         text.push_str(match work.judge.repeated() {
             true => ". The sessions differ too much to prove it",
@@ -139,6 +149,49 @@ pub(crate) fn headline(
         duration_ns: durations,
         impact_ns: impact,
     }
+}
+
+/// The calls that both sides made, where one side made others, too: what slowed them down is of more interest than what
+/// another program added.
+fn shared(tables: &Tables) -> Option<Tables> {
+    let both = |rows: &[Row]| -> Vec<Row> {
+        let both = |row: &&Row| row.status == Status::Both;
+        rows.iter().filter(both).cloned().collect()
+    };
+    let shared = Tables {
+        syscalls: both(&tables.syscalls),
+        operations: both(&tables.operations),
+        ..Tables::default()
+    };
+    (shared.syscalls.len() < tables.syscalls.len()).then_some(shared)
+}
+
+/// Programs that ran on one side only, and whom the others waited for.
+fn others(guard: &Guarding, tables: &Tables, unproven: &[Change]) -> String {
+    let mut text = String::new();
+    let large = |row: &&Row| {
+        guard
+            .impact(&row.figures)
+            .is_some_and(|ns| guard.is_large(ns))
+    };
+    let one_side = tables.processes.iter().filter(large);
+    for (status, side) in [(Status::New, "After"), (Status::Gone, "before")] {
+        let names = one_side.clone().filter(|row| row.status == status);
+        let names: Vec<&str> = names
+            .map(|row| row.name.as_str())
+            .take(NAMED_PROGRAMS)
+            .collect();
+        if !names.is_empty() {
+            text.push_str(&format!("; only {side} ran {}", names.join(", ")));
+        }
+    }
+    let neighbor = unproven.iter().find(|change| {
+        change.subject.starts_with("noisy-neighbor: ") && change.before == Some(0.0)
+    });
+    if let Some(title) = neighbor.and_then(|change| change.subject.split(": ").nth(1)) {
+        text.push_str(&format!("; {title}"));
+    }
+    text
 }
 
 /// Where a layer's time passes, in words.

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 
 use fathom_diagnose::Group;
 use fathom_model::failure::{ErrorKind, error_kind};
+use fathom_model::kind::Purpose;
+use fathom_model::syscalls::SYSCALLS;
 
 use crate::direction;
 use crate::result::{Change, Figure, FindingChange, Metric, Row, Status, Tables, Verdict};
@@ -14,6 +16,10 @@ use crate::verdict::ALPHA;
 /// counts and of times.
 const MIN_COUNT: f64 = 0.001;
 const MIN_TIME: f64 = 0.01;
+
+/// Part of the run up to which a difference in the number or the bytes of calls is petty, whatever
+/// its factor: a millisecond of ten seconds. Calls that make data durable are never petty.
+const PETTY: f64 = 1e-4;
 
 /// Part of the run from which on a difference of time is large, by which factor, and from
 /// which part of all time on a tail is.
@@ -95,7 +101,11 @@ fn by_impact(a: &Change, b: &Change) -> Ordering {
 }
 
 /// Large differences of time that are within noise.
-pub(crate) fn unproven(guard: &Guarding, tables: &Tables) -> Vec<Change> {
+pub(crate) fn unproven(
+    guard: &Guarding,
+    tables: &Tables,
+    findings: &[FindingChange],
+) -> Vec<Change> {
     let calls = tables.syscalls.iter().filter(|row| guard.large(row));
     let mut out: Vec<Change> = calls
         .filter_map(|row| guard.durations(row, tables))
@@ -110,6 +120,11 @@ pub(crate) fn unproven(guard: &Guarding, tables: &Tables) -> Vec<Change> {
             });
         }
     }
+    let costly = |f: &&FindingChange| {
+        let most = f.cost_ns.iter().flatten().fold(0.0, |a: f64, b| a.max(*b));
+        f.status != Status::Both && f.verdict == Verdict::WithinNoise && guard.is_large(most)
+    };
+    out.extend(findings.iter().filter(costly).map(|f| guard.finding(f)));
     for change in &mut out {
         change.verdict = Verdict::WithinNoise;
         change.fails = false;
@@ -404,14 +419,24 @@ impl<'a> Guarding<'a> {
         let impact = self.impact(&row.figures);
         let whole = self.whole(Metric::Time) * MIN_TIME;
         let trifling = weight < MIN_COUNT && impact.is_none_or(|ns| ns.abs() < whole);
+        let petty = self.is_petty(table, row, figure, impact);
+        let fails = fails && !petty;
         Change {
             subject: self.subject(table, row),
             table,
             fails,
             impact_ns: impact,
-            minor: !fails && trifling,
+            minor: !fails && (trifling || petty),
             ..Self::plain(figure, weight)
         }
+    }
+
+    /// Whether a difference of counts is about calls that take next to no time.
+    fn is_petty(&self, table: &str, row: &Row, figure: &Figure, impact: Option<f64>) -> bool {
+        let counted = !figure.metric.is_time() && matches!(table, "operations" | "syscalls");
+        let call = SYSCALLS.iter().find(|call| call.name == row.name);
+        let durable = call.is_some_and(|call| call.kind.purpose() == Purpose::Sync);
+        counted && !durable && impact.is_some_and(|ns| ns.abs() < self.run * PETTY)
     }
 
     fn total(&self, figure: &Figure) -> Change {

@@ -51,6 +51,8 @@ const SCATTER: f64 = 0.1;
 /// Number of additional or missing errors that are noise with one session per side, unless they are
 /// faults.
 const FEW_ERRORS: f64 = 2.0;
+/// Why times are not judged with one session per side.
+const NOT_JUDGED: &str = "not judged: one session on each side does not show how much runs differ";
 /// From a standard deviation to the median of absolute values, of a normal distribution.
 const NORMAL_MAD: f64 = 1.4826;
 
@@ -254,8 +256,11 @@ impl Judge {
                 draft.test = stats::normal((a / b).ln(), error);
             }
             Kind::Timed(_) => {
-                draft.figure.why =
-                    "too few calls, or too close together, to tell how much they differ".to_owned();
+                draft.figure.why = match self.quiet {
+                    true => "too few calls, or too close together, to tell how much they differ",
+                    false => NOT_JUDGED,
+                }
+                .to_owned();
             }
             Kind::Shared => {
                 draft.figure.why =
@@ -278,7 +283,7 @@ impl Judge {
             if relative < small && relative <= chance {
                 draft.figure.why = "as little as chance makes in a count of this size".to_owned();
             } else {
-                draft.claim("beyond chance, if runs repeat their counts as most here do");
+                draft.claim("counts differ; most other counts are identical");
             }
             return;
         }
@@ -435,10 +440,7 @@ impl Draft {
         };
         figure.why = format!("{p}{of}");
         if self.blind {
-            figure.why = format!(
-                "{p}{of}: the chance by how much calls of one session differ; how much runs differ only several \
-                 sessions show"
-            );
+            figure.why = NOT_JUDGED.to_owned();
             return;
         }
         if figure.p.is_some_and(|p| p < ALPHA) {

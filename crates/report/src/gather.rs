@@ -461,15 +461,19 @@ fn imported(log: &meta::ImportSource) -> Vec<String> {
 
 fn costly(db: &Db) -> Result<Vec<CallsOnFile>, QueryError> {
     let sql = format!(
-        "SELECT syscall, arg_max(file_id, total_ns) AS file_id, path, count(file_id) AS files,
-             bounded(sum(calls)) AS calls, bounded(sum(bytes)) AS bytes,
-             bounded(sum(total_ns)) AS total_ns, max(max_ns) AS max_ns
-         FROM (
+        "WITH sums AS (
              SELECT syscall, file_id, path, count(*) AS calls, coalesce(sum(bytes), 0) AS bytes,
                  coalesce(sum(dur_ns), 0) AS total_ns, coalesce(max(dur_ns), 0) AS max_ns
              FROM syscalls GROUP BY syscall, file_id, path
+         ), named AS (
+             SELECT sums.* REPLACE (coalesce(sums.path, files.path) AS path)
+             FROM sums LEFT JOIN (SELECT file_id, path FROM files) AS files USING (file_id)
          )
-         GROUP BY syscall, path, if(path IS NULL, file_id, NULL)
+         SELECT syscall, arg_max(file_id, total_ns) AS file_id, path,
+             count(DISTINCT file_id) AS files, bounded(sum(calls)) AS calls,
+             bounded(sum(bytes)) AS bytes, bounded(sum(total_ns)) AS total_ns,
+             max(max_ns) AS max_ns
+         FROM named GROUP BY syscall, path, if(path IS NULL, file_id, NULL)
          ORDER BY total_ns DESC, syscall, path, file_id LIMIT {TOP}"
     );
     rows(

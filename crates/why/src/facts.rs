@@ -17,6 +17,8 @@ use crate::scope::Scope;
 
 /// Requests up to which time of the clock is measured: their intervals are sorted.
 const MAX_INTERVALS: i64 = 5_000_000;
+/// Part of the mean time in the queue, weighted by that time, from which on a block request was delayed.
+const DELAYED: f64 = 0.1;
 /// Block requests for which the requests ahead are counted: the ones that took the longest.
 const MAX_VICTIMS: usize = 1000;
 /// Processes whose block requests ahead are added up by name, and names that are kept.
@@ -127,7 +129,8 @@ pub struct Ahead {
     pub processes: i64,
     /// Whether it is the process of the request that waited.
     pub own: bool,
-    /// Block requests that waited behind any, among the ones that were examined.
+    /// Delayed block requests that had any ahead: those in the queue for a tenth or more of the mean time there, weighted
+    /// by that time.
     pub behind: i64,
     /// Block requests ahead of each of those on average, thousandths.
     pub requests_milli: i64,
@@ -526,9 +529,13 @@ fn ahead(db: &Db, focus: &str) -> Result<Vec<Ahead>, QueryError> {
         db,
         &format!(
             "{victims},
+             -- Those that waited little would make the others look as if hardly anything had been ahead.
              longest AS (
-                 SELECT * FROM victims WHERE completed IS NOT NULL
-                 ORDER BY completed - queued DESC, block_id LIMIT {MAX_VICTIMS}),
+                 SELECT *, (coalesce(issued, completed) - queued)::DOUBLE AS waited
+                 FROM victims WHERE completed IS NOT NULL
+                 QUALIFY waited > 0
+                     AND waited >= {DELAYED} * sum(waited * waited) OVER () / sum(waited) OVER ()
+                 ORDER BY waited DESC, block_id LIMIT {MAX_VICTIMS}),
              window_of AS (SELECT min(queued) AS b, max(queued) AS e FROM longest),
              near AS (
                  SELECT block_id, device, coalesce(queued_at_ns, ts_ns) AS queued,

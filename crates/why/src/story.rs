@@ -579,7 +579,8 @@ fn behind(facts: &Facts, device: &str, other: Option<&Ahead>, sentence: &mut Sen
         false => count(number.round() as i64),
     };
     sentence.push(format!(
-        ", with {number} requests ({}) of ",
+        ", where {} had {number} requests ({}) of ",
+        counted(ahead.behind, "block request", "block requests"),
         bytes(ahead.bytes)
     ));
     let name = match (ahead.pid, ahead.processes) {
@@ -596,7 +597,10 @@ fn behind(facts: &Facts, device: &str, other: Option<&Ahead>, sentence: &mut Sen
     if !own && is_write_back(&ahead.comm) {
         sentence.push(", a kernel thread that writes back data,");
     }
-    sentence.push(" ahead of each on average");
+    sentence.push(match ahead.behind {
+        1 => " ahead",
+        _ => " ahead of each on average",
+    });
 }
 
 fn requests_of(block: &Block) -> String {

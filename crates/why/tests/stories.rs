@@ -162,8 +162,8 @@ fn a_starved_database_is_told_from_whom() {
         text(&story),
         "redis-server (PID 100) spent 2.00 s (51 % of the 3.90 s run) making /srv/a.db-wal durable \
          (10 fdatasync calls, the longest 200 ms).\n\
-         95 % of that time was spent waiting in the queue of vda, with 16 requests (16.0 MiB) of \
-         fio (PID 900) ahead of each on average; vda itself took 10.0 ms for 10 block requests \
+         95 % of that time was spent waiting in the queue of vda, where 10 block requests had \
+         16 requests (16.0 MiB) of fio (PID 900) ahead of each on average; vda itself took 10.0 ms for 10 block requests \
          (40.0 KiB).\n\
          Give fio a smaller share of vda (ionice -c 3, or io.weight or io.max of its cgroup), run \
          it at another time, or move it to another device."
@@ -215,8 +215,8 @@ fn one_request_is_compared_with_its_like() {
         text(&story(&files, &one)),
         "This fdatasync on /srv/a.db-wal by redis-server (TID 100) took 200 ms, 200,000 times the \
          median of this process's fdatasync calls (1.00 µs).\n\
-         95 % of it was spent waiting in the queue of vda, with 16 requests (16.0 MiB) of fio \
-         (PID 900) ahead of each on average; vda itself took 1.00 ms for 1 block request \
+         95 % of it was spent waiting in the queue of vda, where 1 block request had 16 requests \
+         (16.0 MiB) of fio (PID 900) ahead; vda itself took 1.00 ms for 1 block request \
          (4.00 KiB).\n\
          Give fio a smaller share of vda (ionice -c 3, or io.weight or io.max of its cgroup), run \
          it at another time, or move it to another device."
@@ -432,7 +432,7 @@ fn processes_of_one_program_are_one_neighbor() {
     let story = story(&files, &Scope::default());
     let text = text(&story);
     assert!(
-        text.contains("with 16 requests (16.0 MiB) of dd (4 processes) ahead of each on average"),
+        text.contains("had 16 requests (16.0 MiB) of dd (4 processes) ahead of each on average"),
         "{text}"
     );
     assert!(text.contains("Give dd a smaller share of vda"), "{text}");

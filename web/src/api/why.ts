@@ -126,7 +126,10 @@ export type Ahead = {
   processes: number,
   /** Whether it is the process of the request that waited. */
   own: boolean,
-  /** Block requests that waited behind any, among the ones that were examined. */
+  /**
+   * Delayed block requests that had any ahead: those in the queue for a tenth or more of the mean time there, weighted
+   * by that time.
+   */
   behind: number,
   /** Block requests ahead of each of those on average, thousandths. */
   requests_milli: number,
