@@ -7,7 +7,7 @@ use std::process::Command;
 
 use fathom_tests::environment::{fathom, must_run};
 use fathom_tests::session::{meta, query, report, try_query};
-use fathom_tests::{Record, Scratch, need_root, workload};
+use fathom_tests::{Record, Scratch, need_root, rounds, workload};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -261,10 +261,10 @@ fn bytes_below(dir: &Path) -> u64 {
 }
 
 #[test]
-fn two_dozen_recorders_are_killed() {
+fn recorders_killed_at_any_moment_leave_whole_sessions() {
     need_root!();
     let scratch = Scratch::new();
-    for turn in 0..24u64 {
+    for turn in 0..u64::from(rounds(8)) {
         let name = format!("killed-{turn}");
         let options: &[&str] = if turn % 2 == 0 {
             &[]

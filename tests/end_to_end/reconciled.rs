@@ -144,8 +144,7 @@ fn reconcile(recording: &Recording) -> i64 {
 }
 
 fn agrees(fs_type: &str) {
-    let wanted = std::env::var("FATHOM_ROUNDS").ok();
-    let wanted = wanted.map_or(20, |rounds| rounds.parse().unwrap());
+    let wanted = fathom_tests::rounds(20) as usize;
     let scratch = Scratch::new();
     reconcile(&rounds(&scratch, fs_type, wanted, None));
 }

@@ -13,11 +13,11 @@ use arrow::compute::sum;
 use arrow::datatypes::Int64Type;
 use fathom_model::tables::TABLES;
 use fathom_testkit::Random;
-use fathom_tests::Scratch;
 use fathom_tests::environment::fathom;
 use fathom_tests::fake_store::{BUCKET, FakeStore};
 use fathom_tests::session::query;
 use fathom_tests::tools::{import, project};
+use fathom_tests::{Scratch, rounds};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
 
@@ -247,8 +247,7 @@ fn kill_after(mut child: Child, time: Duration) -> bool {
 /// FATHOM_ROUNDS=300 kills as often.
 #[test]
 fn kills_at_any_moment_lose_and_double_nothing() {
-    let rounds = std::env::var("FATHOM_ROUNDS").ok();
-    let rounds: u32 = rounds.map_or(10, |rounds| rounds.parse().unwrap());
+    let rounds = rounds(10);
     let scratch = Scratch::new();
     let session = session(&scratch);
     let seed = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;

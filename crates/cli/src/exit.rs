@@ -62,14 +62,39 @@ impl From<Failure> for anyhow::Error {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Leave out causes that the message before them repeats.
-        let mut text = self.error.to_string();
+        let mut text = plain(&self.error.to_string());
         for cause in self.error.chain().skip(1) {
-            let cause = cause.to_string();
+            let cause = plain(&cause.to_string());
             if !text.contains(&cause) {
                 text.push_str(": ");
                 text.push_str(&cause);
             }
         }
         f.write_str(&text)
+    }
+}
+
+/// A message without the numbers that the standard library adds to errors of the system: "(os error 2)".
+fn plain(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut made = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((number, rest)) if number.bytes().all(|b| b.is_ascii_digit()) => made.push_str(rest),
+            _ => made.extend([" (os error ", part]),
+        }
+    }
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn numbers_of_the_system_are_left_out() {
+        let text = "cannot read x: No such file or directory (os error 2): create it";
+        assert_eq!(plain(text), "cannot read x: No such file or directory: create it");
+        assert_eq!(plain("a (os error is odd) b"), "a (os error is odd) b");
     }
 }

@@ -18,8 +18,8 @@ const MIN_COUNT: f64 = 0.001;
 const MIN_TIME: f64 = 0.01;
 
 /// Part of the run up to which a difference in the number or the bytes of calls is petty, whatever
-/// its factor: a millisecond of ten seconds. Calls that make data durable are never petty.
-const PETTY: f64 = 1e-4;
+/// its factor: 0.1 ms of ten seconds. Calls that make data durable are never petty.
+const PETTY: f64 = 1e-5;
 
 /// Part of the run from which on a difference of time is large, by which factor, and from
 /// which part of all time on a tail is.

@@ -13,11 +13,11 @@
 -- victim_pid: Its process; null if not known, or if several had a thread of this id.
 -- victim_process: Name of the process.
 -- victim_cgroup: Cgroup of the process.
--- culprit_tid: Of a device: the thread whose block request was ahead, which means queued before and
---   not completed; of several, the one whose request was completed next. Of a CPU: the recorded
---   thread that ran on it. Otherwise: the thread that ended the wait. It may be the victim itself.
---   Null if no request was ahead, or if it is not known.
--- culprit_comm: Its name; null if not known.
+-- culprit_tid: Of a device: the thread whose block request the device completed next while the
+--   victim's was in the queue. Of a CPU: the recorded thread that ran on it. Otherwise: the thread
+--   that ended the wait. It may be the victim itself. Null if the device completed none until it
+--   took the victim's, or if it is not known.
+-- culprit_comm: Its name, also of a thread that was not recorded; null if not known.
 -- culprit_pid: Its process, like victim_pid.
 -- culprit_process: Name of the process.
 -- culprit_cgroup: Cgroup of the process.
@@ -33,6 +33,11 @@ WITH threads AS (
 leaders AS (
     SELECT pid, arg_max(comm, started_at_ns) AS process
     FROM processes WHERE pid = tid AND comm <> '' GROUP BY pid
+),
+-- Threads that submitted block requests; they may not have been recorded.
+submitters AS (
+    SELECT tid, if(min(pid) = max(pid), min(pid), NULL) AS pid, arg_max(comm, ts_ns) AS comm
+    FROM block WHERE tid IS NOT NULL GROUP BY tid
 ),
 -- Block requests with their threads. The first of several bios counts.
 origins AS (
@@ -63,31 +68,31 @@ queued AS (
         ), queued_ns)) AS from_ns
     FROM requests WHERE victim_tid IS NOT NULL AND issued_ns > queued_ns
 ),
--- Requests in buckets of about a millisecond: comparing each with each would take hours. No request
--- is longer than two hours, except in damaged files.
-underway AS (
+-- In buckets of about a millisecond: comparing each with each would take hours. No request waits
+-- longer than two hours, except in damaged files.
+waiting AS (
     SELECT
-        device, tid, queued_ns, completed_ns, block_id,
-        unnest(range(queued_ns >> 20, (completed_ns >> 20) + 1)) AS bucket
-    FROM requests WHERE completed_ns - queued_ns BETWEEN 0 AND 1::BIGINT << 43
+        device, victim_tid, from_ns, until_ns, block_id,
+        unnest(range(from_ns >> 20, (until_ns >> 20) + 1)) AS bucket
+    FROM queued WHERE until_ns - from_ns BETWEEN 1 AND 1::BIGINT << 43
 ),
--- All requests ahead were there when the victim's was queued: they leave one after the other.
+-- The requests that the device completed while the victim's waited, also those that were queued
+-- later and overtook it. Each has the time since the one before.
 ahead AS (
     SELECT
-        queued.device, victim_tid, underway.tid AS culprit_tid, from_ns, until_ns,
+        device, waiting.victim_tid, requests.tid AS culprit_tid,
         coalesce(lag(completed_ns) OVER (
-            PARTITION BY queued.block_id ORDER BY completed_ns, underway.block_id
+            PARTITION BY waiting.block_id ORDER BY completed_ns, requests.block_id
         ), from_ns) AS begin_ns,
         completed_ns AS end_ns
-    FROM queued JOIN underway
-        ON queued.device = underway.device AND queued.queued_ns >> 20 = underway.bucket
-        AND underway.queued_ns < queued.queued_ns AND underway.completed_ns > queued.queued_ns
-    WHERE from_ns < until_ns
+    FROM waiting JOIN (SELECT *, completed_ns >> 20 AS bucket FROM requests) AS requests
+        USING (device, bucket)
+    WHERE completed_ns > from_ns AND completed_ns <= until_ns
 ),
 device_times AS (
     SELECT
         device, victim_tid, culprit_tid,
-        sum(greatest(0, least(end_ns, until_ns) - greatest(begin_ns, from_ns))) AS time_ns
+        sum(end_ns - begin_ns) AS time_ns
     FROM ahead GROUP BY ALL
 ),
 device_waits AS (
@@ -178,13 +183,16 @@ blamed AS (
 SELECT
     resource, kind, victim_tid, victims.comm AS victim_comm, victims.pid AS victim_pid,
     victim_leaders.process AS victim_process, victims.cgroup AS victim_cgroup,
-    culprit_tid, coalesce(culprit_comm, culprits.comm) AS culprit_comm,
-    culprits.pid AS culprit_pid, culprit_leaders.process AS culprit_process,
+    culprit_tid, coalesce(culprit_comm, culprits.comm, submitters.comm) AS culprit_comm,
+    coalesce(culprits.pid, submitters.pid) AS culprit_pid,
+    coalesce(culprit_leaders.process, if(submitters.pid = culprit_tid, submitters.comm, NULL))
+        AS culprit_process,
     culprits.cgroup AS culprit_cgroup, bounded(time_ns) AS time_ns,
     time_ns / sum(time_ns) OVER (PARTITION BY resource, kind, victim_tid) AS share
 FROM blamed
 LEFT JOIN threads AS victims ON victims.tid = victim_tid
 LEFT JOIN leaders AS victim_leaders ON victim_leaders.pid = victims.pid
 LEFT JOIN threads AS culprits ON culprits.tid = culprit_tid
-LEFT JOIN leaders AS culprit_leaders ON culprit_leaders.pid = culprits.pid
+LEFT JOIN submitters ON submitters.tid = culprit_tid AND kind = 'device'
+LEFT JOIN leaders AS culprit_leaders ON culprit_leaders.pid = coalesce(culprits.pid, submitters.pid)
 ORDER BY time_ns DESC, resource, victim_tid, culprit_tid

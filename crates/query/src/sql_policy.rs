@@ -118,10 +118,11 @@ pub(crate) fn check(connection: &Connection, sql: &str) -> Result<Checked, Query
 }
 
 /// Keywords of SQL that are likely meant as columns, and the columns that are meant.
-const MISTAKEN: [(&str, &str); 3] = [
-    ("offset", "file_offset"),
-    ("end", "ended_at_ns"),
-    ("when", "ts_ns"),
+/// The last word is the one that a keyword belongs to where it is none.
+const MISTAKEN: [(&str, &str, &str); 3] = [
+    ("offset", "file_offset", "limit"),
+    ("end", "ended_at_ns", "case"),
+    ("when", "ts_ns", "case"),
 ];
 
 /// The line of a statement with the byte at which the parser stopped, marked as the database marks
@@ -141,14 +142,15 @@ fn excerpt(select: &str, at: Option<usize>) -> String {
         " ".repeat(column)
     );
     let words = before.split(|c: char| !c.is_alphanumeric() && c != '_');
-    let word = words
-        .rev()
-        .find(|word| !word.is_empty())
-        .unwrap_or_default();
+    let words = || words.clone().filter(|word| !word.is_empty());
+    let count = |word: &str| words().filter(|w| w.eq_ignore_ascii_case(word)).count();
+    let word = words().next_back().unwrap_or_default();
     let column = MISTAKEN
         .iter()
-        .find(|(keyword, _)| word.eq_ignore_ascii_case(keyword));
-    if let Some((keyword, column)) = column {
+        .find(|(keyword, ..)| word.eq_ignore_ascii_case(keyword))
+        // A keyword that belongs to one before it is no column.
+        .filter(|(keyword, _, opens)| count(opens) < count(keyword));
+    if let Some((keyword, column, _)) = column {
         out.push_str(&format!(
             "\n{keyword} is a keyword of SQL: the column is called {column}"
         ));
@@ -236,6 +238,15 @@ mod tests {
         );
         assert_eq!(split_explain("explained"), ("", "explained"));
         assert_eq!(split_explain("é"), ("", "é"));
+    }
+
+    #[test]
+    fn a_keyword_that_belongs_to_another_is_no_column() {
+        let told = |sql: &str| excerpt(sql, Some(sql.len())).contains("the column is called");
+        assert!(told("SELECT rid, end"));
+        assert!(!told("SELECT CASE WHEN rid > 1 THEN 2 END"));
+        assert!(told("SELECT CASE WHEN rid > 1 THEN 2 END, end"));
+        assert!(!told("SELECT rid FROM syscalls LIMIT 5 OFFSET"));
     }
 
     #[test]

@@ -48,10 +48,10 @@ fn time_in_a_queue_is_of_the_request_that_was_completed_next() {
         .add(&blocks(&[
             // The victim waits from 1,000 to 9,000.
             block(100, Some(1), 1_000, 9_000, 9_500),
-            // Ahead: completed at 3,000 and 7,000. From 7,000 to 9,000 no request was ahead.
+            // Ahead: completed at 3,000 and 7,000. From 8,900 to 9,000 no request was served.
             block(200, None, 100, 200, 3_000),
             block(300, None, 900, 3_000, 7_000),
-            // Queued later, although completed before: not ahead.
+            // Queued later, and completed before: it overtook.
             block(400, None, 1_001, 7_000, 8_900),
             // Completed before, and after everything in a queue of its own time.
             block(200, None, 10, 20, 1_000),
@@ -65,7 +65,8 @@ fn time_in_a_queue_is_of_the_request_that_was_completed_next() {
             "vda,100,100,500",
             "vda,100,200,2000",
             "vda,100,300,4000",
-            "vda,100,,2500"
+            "vda,100,400,1900",
+            "vda,100,,600"
         ]
     );
     assert_eq!(

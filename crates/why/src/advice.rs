@@ -78,8 +78,7 @@ pub(crate) fn advice(
         }
         Cause::Queue { device } => {
             sentence.push(format!(
-                "Have fewer requests under way on {device} at once, or larger ones: they wait for \
-                 each other."
+                "Have fewer requests under way on {device} at once: they wait for each other."
             ));
         }
         Cause::Device { device } => {

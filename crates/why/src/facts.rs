@@ -464,7 +464,12 @@ fn members(db: &Db, selected: &str, group: &mut Group) -> Result<(), QueryError>
         group.pid = Option::filter(pid, |_| processes == 1);
     }
     if let Some(id) = group.file_id {
-        let sql = format!("SELECT path FROM files WHERE file_id = {id}");
+        // The name that it had then: it may have been given another one since.
+        let sql = format!(
+            "SELECT coalesce((SELECT path FROM syscalls WHERE rid = {} AND file_id = {id} LIMIT 1), path) AS path
+             FROM files WHERE file_id = {id}",
+            group.longest_rid
+        );
         let path = rows(db, &sql, |row| row.get::<Option<String>>("path"))?;
         group.path = path.into_iter().next().flatten();
     }

@@ -26,7 +26,7 @@ static INFO: RuleInfo = RuleInfo {
            are 30 % or more of the time in all of its calls on files, directories and block devices. \
            Operations of io_uring and AIO do not count, as no thread is in them.",
     cost: "the time in which the threads could run in these calls and did not",
-    advice: "Do not look at the storage first. Give the program processor time: stop or move what else \
+    advice: "The CPU is the bottleneck, not the storage. Give the program processor time: stop or move what else \
              runs there, raise its weight (CPUWeight= of its unit, nice), or give it more \
              processors. If the processors had idle time meanwhile (column idle_ns of table machine), \
              a quota or a set of processors holds the program back: look at cpu.max and cpu.stat of \

@@ -1,5 +1,7 @@
 //! `GET /sessions/ID/offsets`: where in a file reads, writes and page faults took place.
 
+use std::collections::HashMap;
+
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Int64Type};
 use axum::extract::{Path, State};
@@ -21,8 +23,8 @@ const MOST_FILES: usize = 1000;
 const MOST_CELLS: u32 = 4096;
 /// Offsets up to which a double is exact.
 const EXACT: f64 = 9_007_199_254_740_992.0;
-/// Intervals that are held before they are put together.
-const INTERVALS: usize = 1 << 20;
+/// Intervals of a file that are held before they are put together.
+const INTERVALS: usize = 1 << 14;
 
 /// Parameters besides the window and the filter.
 #[derive(Debug, Default, Deserialize)]
@@ -355,7 +357,8 @@ fn grid(
     columns.answer(meta)
 }
 
-/// Bytes of a file that calls of one direction touched, each once.
+/// Bytes that calls of one direction touched, each once; those of files that had one path one after
+/// another are different.
 fn unique_bytes(
     reader: &Reader,
     stop: &Stop,
@@ -363,11 +366,11 @@ fn unique_bytes(
     direction: &str,
 ) -> Result<f64, ApiError> {
     let sql = format!(
-        "SELECT file_offset AS first, file_offset + bytes AS beyond FROM {calls} \
+        "SELECT file_id, file_offset AS first, file_offset + bytes AS beyond FROM {calls} \
          AND {direction}(syscall)"
     );
     let mut rows = reader.db().run(&sql)?;
-    let mut covered = Covered::default();
+    let mut covered: HashMap<i64, Covered> = HashMap::new();
     while let Some(batch) = rows.next_batch()? {
         stop.check()?;
         let values = |name: &str| {
@@ -376,12 +379,13 @@ fn unique_bytes(
             let values = values.as_primitive_opt::<Int64Type>().cloned();
             values.ok_or_else(|| ApiError::internal("offsets are no numbers"))
         };
-        let (first, beyond) = (values("first")?, values("beyond")?);
+        let (file, first, beyond) = (values("file_id")?, values("first")?, values("beyond")?);
         for i in 0..first.len() {
+            let covered = covered.entry(file.value(i)).or_default();
             covered.add(first.value(i), beyond.value(i));
         }
     }
-    Ok(covered.bytes())
+    Ok(covered.into_values().map(Covered::bytes).sum())
 }
 
 /// Parts of a file.
