@@ -9,7 +9,7 @@ import { Segmented } from "../../components/segmented";
 import { targetOf } from "../../components/story";
 import { Swatch } from "../../components/text";
 import { colorOf } from "../../lib/color";
-import { count, duration, exactDuration, percent, visible } from "../../lib/format";
+import { count, counted, duration, exactDuration, percent, visible } from "../../lib/format";
 import type { Resource } from "../../state/resource";
 import { useColumns, WHOLE } from "../../state/session";
 import { usePage, useParam } from "../../state/store";
@@ -202,8 +202,8 @@ function Rows({ rows, by, sort, setSort, known }: RowsProps) {
 			{rows.length === 0 ? <p className="blame-said">No row is left by these choices.</p> : null}
 			{rows.length > SHOWN || known !== null ? (
 				<p className="blame-said faint">
-					{rows.length > SHOWN ? `${SHOWN} of ${count(rows.length)} rows are shown. ` : ""}
-					{known !== null ? `Only the ${count(known)} rows with the most time were asked for. ` : ""}
+					{rows.length > SHOWN ? `${SHOWN} of ${counted(rows.length, "row", "rows", count)} are shown. ` : ""}
+					{known !== null ? `Only the ${counted(known, "row", "rows", count)} with the most time were asked for. ` : ""}
 					The view blame of the SQL tab has all.
 				</p>
 			) : null}

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import type { Columns } from "../../api/arrow";
-import { bytes, count, duration, exact, exactDuration, percent } from "../../lib/format";
+import { bytes, count, counted, duration, exact, exactDuration, percent } from "../../lib/format";
 import { latencyOf } from "../../lib/latency";
 import type { Resource } from "../../state/resource";
 import { useSession, useShown } from "../../state/session";
@@ -61,7 +61,7 @@ export function Summary({ totals, errors }: Props) {
 				name="Failed calls"
 				title={
 					failed
-						? `${exact(failed.failed)} calls failed; ${exact(failed.answers)} returned an error that is an answer, such as ENOENT of a look-up`
+						? `${counted(failed.failed, "call")} failed; ${exact(failed.answers)} returned an error that is an answer, such as ENOENT of a look-up`
 						: ""
 				}
 				more={failed?.answers ? `${count(failed.answers)} found nothing, or not yet` : ""}
@@ -74,26 +74,26 @@ export function Summary({ totals, errors }: Props) {
 			>
 				{failed ? count(failed.failed) : "–"}
 			</Figure>
-			<Figure name="Calls" title={`${exact(calls)} calls`} more={`${count((calls / width) * 1e9)}/s`}>
+			<Figure name="Calls" title={counted(calls, "call")} more={`${count((calls / width) * 1e9)}/s`}>
 				{count(calls)}
 			</Figure>
 			{told ? (
 				<>
-					<Figure name="Read" title={`${exact(read)} bytes`} more={`${bytes((read / width) * 1e9)}/s`}>
+					<Figure name="Read" title={counted(read, "byte")} more={`${bytes((read / width) * 1e9)}/s`}>
 						{bytes(read)}
 					</Figure>
-					<Figure name="Written" title={`${exact(written)} bytes`} more={`${bytes((written / width) * 1e9)}/s`}>
+					<Figure name="Written" title={counted(written, "byte")} more={`${bytes((written / width) * 1e9)}/s`}>
 						{bytes(written)}
 					</Figure>
 				</>
 			) : (
-				<Figure name="Read and written" title={`${exact(moved)} bytes`} more={`${bytes((moved / width) * 1e9)}/s`}>
+				<Figure name="Read and written" title={counted(moved, "byte")} more={`${bytes((moved / width) * 1e9)}/s`}>
 					{bytes(moved)}
 				</Figure>
 			)}
 			<Figure
 				name="Lost, whole session"
-				title={`${exact(session.seen)} calls seen, ${exact(session.stored)} stored, ${exact(session.lost)} lost`}
+				title={`${counted(session.seen, "call")} seen, ${exact(session.stored)} stored, ${exact(session.lost)} lost`}
 				more={session.lost > 0 ? `${percent(session.lost / session.seen)} of calls` : "every call is here"}
 				danger={session.lost > 0}
 			>

@@ -12,7 +12,7 @@ import { ResultTable } from "../../components/query/ResultTable";
 import { useSql } from "../../components/query/useSql";
 import { Empty, Progress, sentence } from "../../components/states";
 import { useSize } from "../../components/useSize";
-import { exact, visible } from "../../lib/format";
+import { counted, visible } from "../../lib/format";
 import { errorIn, type SqlError, unheeded } from "../../lib/sql";
 import { EXAMPLES } from "../../state/examples";
 import { useShortcut } from "../../state/keys";
@@ -219,7 +219,7 @@ function errorOf(what: string, expanded: { text: string; back: (place: number) =
 function factsOf(rows: number, meta: Readonly<Record<string, unknown>>): string {
 	const elapsed = typeof meta["elapsed_ms"] === "number" ? ` in ${Math.round(meta["elapsed_ms"])} ms` : "";
 	const cut = meta["cut"] === true ? ", there are more: add a LIMIT, or group" : "";
-	return `${exact(rows)} rows${cut}${elapsed}`;
+	return `${counted(rows, "row")}${cut}${elapsed}`;
 }
 
 function fileName(name: string): string {

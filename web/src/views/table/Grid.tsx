@@ -5,7 +5,7 @@ import { Empty, ErrorState, Progress } from "../../components/states";
 import { useSize } from "../../components/useSize";
 import { contentHeight, scrollFor, sliceAt } from "../../components/virtual";
 import { colorOf } from "../../lib/color";
-import { exact, visible } from "../../lib/format";
+import { counted, exact, visible } from "../../lib/format";
 import { useShortcut } from "../../state/keys";
 import { client } from "../../state/server";
 import { useSession, useShown } from "../../state/session";
@@ -124,7 +124,7 @@ export function Grid({ columns, sort, setSort, setTotal, setSums, say }: Props) 
 		navigator.clipboard.writeText(`${lines.join("\n")}\n`).then(
 			() =>
 				say(
-					`${exact(lines.length - 1)} rows copied${missing > 0 ? `; ${exact(missing)} are not loaded: scroll to them first` : ""}`,
+					`${counted(lines.length - 1, "row")} copied${missing > 0 ? `; ${exact(missing)} are not loaded: scroll to them first` : ""}`,
 				),
 			() => say("the browser did not let the page copy"),
 		);
