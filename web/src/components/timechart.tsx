@@ -159,6 +159,12 @@ function isLog(props: Props): boolean {
 	return props.heat !== undefined || props.log === true;
 }
 
+/** A chart with the dots that can be pointed at, where it has some. */
+function withDots(props: Props) {
+	const dots = props.series.find((s) => s.style === "dots")?.values;
+	return { ...props, dots, scaled: (v: number) => (isLog(props) ? Math.log2(Math.max(v, 1)) : v) };
+}
+
 /** uPlot's columns: stacks as sums, drawn from the highest down, each over the one before. */
 function aligned(props: Props): uPlot.AlignedData {
 	const columns: (Float64Array | (number | null)[])[] = [];
@@ -307,7 +313,7 @@ function options(
 		hooks: {
 			drawClear: [(u) => drawHeat(u, latest.current, theme)],
 			drawAxes: [(u) => drawSheet(u, latest.current.sheet)],
-			ready: [(u) => listenForClicks(u, latest)],
+			ready: [(u) => listenForClicks(u, () => withDots(latest.current))],
 			setSelect: [
 				(u) => {
 					const { left, top, width: wide, height: tall } = u.select;
@@ -333,7 +339,7 @@ function options(
 						return;
 					}
 					const box = u.over.getBoundingClientRect();
-					setHover({ ...pointed(u, latest.current, left, top), x: box.left + left, y: box.top + top });
+					setHover({ ...pointed(u, withDots(latest.current), left, top), x: box.left + left, y: box.top + top });
 				},
 			],
 		},
