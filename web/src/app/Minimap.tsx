@@ -8,7 +8,7 @@ import { colorOf, ERROR } from "../lib/color";
 import { duration, exactTime } from "../lib/format";
 import { clampSpan, MIN_SPAN_NS, type Span, toPixel, toTime } from "../lib/scale";
 import { useDiagnosis } from "../state/diagnosis";
-import { useColumns, useSession, useShown } from "../state/session";
+import { stripPixels, useColumns, useSession, useShown } from "../state/session";
 import { store } from "../state/store";
 import { token, useTheme } from "../state/theme";
 
@@ -24,7 +24,7 @@ export function Minimap() {
 	const holder = useRef<HTMLDivElement>(null);
 	const canvas = useRef<HTMLCanvasElement>(null);
 	const { width, height } = useSize(holder);
-	const pixels = Math.ceil(width / 2 / 64) * 64;
+	const pixels = stripPixels();
 	const asked = width > 0;
 	const tiles = useColumns(
 		asked ? { path: "tiles", params: { by: "purpose", busy: 1 }, windowed: false, pixels } : null,

@@ -9,6 +9,7 @@ import { Tip } from "../../components/tip";
 import { useSize } from "../../components/useSize";
 import type { Span } from "../../lib/scale";
 import { nameKey } from "../../lib/spans";
+import { useFailures } from "../../state/failures";
 import { useShortcut } from "../../state/keys";
 import { client } from "../../state/server";
 import { resolveWindow, useSession } from "../../state/session";
@@ -71,6 +72,7 @@ export function Board({ rows, layers: withLayers, states: withStates, spans: wit
 	const page = usePage();
 	const session = useSession();
 	const theme = useTheme();
+	const isFailure = useFailures();
 	const callAt = useCallAt();
 	const holder = useRef<HTMLDivElement>(null);
 	const canvas = useRef<HTMLCanvasElement>(null);
@@ -296,7 +298,7 @@ export function Board({ rows, layers: withLayers, states: withStates, spans: wit
 				) : null}
 				{hover ? (
 					<Tip x={hover.x} y={hover.y}>
-						<HitTip hit={hover.hit} />
+						<HitTip hit={hover.hit} failed={isFailure} />
 					</Tip>
 				) : null}
 			</div>
