@@ -109,7 +109,7 @@ export default function Blame() {
 				</Shown>
 			</Panel>
 			{chosen.length > 0 && !answer.stale ? (
-				<Panel title="Each against each" note="rows waited because of columns; the more time, the stronger the color">
+				<Panel title="Who waited for whom" note="row waited for column; the more time, the stronger the color">
 					<Cells rows={chosen} />
 				</Panel>
 			) : null}

@@ -172,7 +172,7 @@ function Table({ by, sums, sort, setSort, about, open }: TableProps) {
 						>
 							{count(sum.failures ?? sum.errors)}
 						</td>
-						<td className="number" title={about ? "within a power of two" : exactDuration(sum.p99 ?? 0)}>
+						<td className="number" title={about ? "p99 to within a factor of 2" : exactDuration(sum.p99 ?? 0)}>
 							{sum.p99 === null ? "–" : `${about ? "≈ " : ""}${duration(sum.p99)}`}
 						</td>
 					</tr>

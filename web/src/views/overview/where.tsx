@@ -41,7 +41,7 @@ export function Where() {
 	return (
 		<Panel
 			title="Where the time went"
-			note="time in calls; of threads and operations together"
+			note="time in calls, summed over threads"
 			end={
 				<Link className="button plain" to={{ view: "flame" }} title="The same as one picture">
 					Flame graph
