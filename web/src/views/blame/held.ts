@@ -66,6 +66,11 @@ export function isItself({ victim, culprit }: Held): boolean {
 	return culprit !== null && culprit.id !== null && culprit.id === victim.id;
 }
 
+/** Whether nothing holds the victim up: it waits for work, or until its own timer ends. */
+export function isIdle(held: Held): boolean {
+	return held.resource === "poll" || (held.resource === "timer" && (held.culprit === null || isItself(held)));
+}
+
 /** Resources with their time, most first. */
 export function resourcesOf(rows: readonly Held[]): { resource: string; time: number }[] {
 	const sums = new Map<string, number>();

@@ -19,6 +19,7 @@ import {
 	culpritName,
 	type Held,
 	heldOf,
+	isIdle,
 	isItself,
 	matrixOf,
 	type Party,
@@ -53,6 +54,7 @@ export default function Blame() {
 	const by: By = byParam === "thread" ? "thread" : "process";
 	const [resource, setResource] = useParam("resource", "");
 	const [own, setOwn] = useParam("own", "");
+	const [idle, setIdle] = useParam("idle", "");
 	const [sortParam, setSort] = useParam("sort", "time");
 	const sort = HEADS.find(([id]) => id === sortParam)?.[0] ?? "time";
 	const answer = advised(
@@ -62,8 +64,11 @@ export default function Blame() {
 	const resources = useMemo(() => resourcesOf(rows), [rows]);
 	const chosen = useMemo(() => {
 		const all = rows.filter((row) => resource === "" || row.resource === resource);
-		return own === "" ? all : all.filter((row) => !isItself(row));
-	}, [rows, resource, own]);
+		const others = own === "" ? all : all.filter((row) => !isItself(row));
+		// A resource that was chosen is shown.
+		return idle === "" && resource === "" ? others.filter((row) => !isIdle(row)) : others;
+	}, [rows, resource, own, idle]);
+	const hidden = idle === "" && resource === "" ? rows.filter(isIdle).reduce((sum, row) => sum + row.time, 0) : 0;
 	const known = answer.data?.metaFlag("cut") ? answer.data.rows : null;
 	return (
 		<div className="blame">
@@ -94,6 +99,17 @@ export default function Blame() {
 							/>
 							<span>only others</span>
 						</label>
+						<label
+							className="blame-choice"
+							title={`Waits in poll and for the thread's own timers: it waits for work, nothing holds it up${hidden > 0 ? `. ${duration(hidden)} are hidden` : ""}`}
+						>
+							<input
+								type="checkbox"
+								checked={idle !== ""}
+								onChange={(event) => setIdle(event.target.checked ? "shown" : "")}
+							/>
+							<span>idle waits</span>
+						</label>
 						<Segmented label="Rows" value={by} options={WAYS} onChange={setBy} />
 					</>
 				}
@@ -105,7 +121,9 @@ export default function Blame() {
 					emptyTitle="No waits are known"
 					emptyText="Record with --layers sched,block: waits, and requests to devices."
 				>
-					{() => <Rows rows={sorted(chosen, sort)} by={by} sort={sort} setSort={setSort} known={known} />}
+					{() => (
+						<Rows rows={sorted(chosen, sort)} by={by} sort={sort} setSort={setSort} known={known} hidden={hidden} />
+					)}
 				</Shown>
 			</Panel>
 			{chosen.length > 0 && !answer.stale ? (
@@ -133,15 +151,15 @@ interface RowsProps {
 	setSort: (sort: string) => void;
 	/** Rows of the answer, if there are more. */
 	known: number | null;
+	/** Time of idle waits that have no rows here. */
+	hidden: number;
 }
 
-function Rows({ rows, by, sort, setSort, known }: RowsProps) {
+function Rows({ rows, by, sort, setSort, known, hidden }: RowsProps) {
 	const theme = useTheme();
 	const most = rows.reduce((a, row) => Math.max(a, row.time), 1);
 	const color = (row: Held) =>
-		row.kind === "device"
-			? colorOf("device", row.resource, theme)
-			: colorOf("state", row.kind === "cpu" ? "runnable" : "waiting", theme);
+		row.kind === "device" ? colorOf("device", row.resource, theme) : colorOf("reason", row.resource, theme);
 	return (
 		<>
 			<div className="blame-rows">
@@ -200,6 +218,11 @@ function Rows({ rows, by, sort, setSort, known }: RowsProps) {
 				</table>
 			</div>
 			{rows.length === 0 ? <p className="blame-said">No row is left by these choices.</p> : null}
+			{hidden > 0 ? (
+				<p className="blame-said faint">
+					{duration(hidden)} of idle waits, in poll and for a thread's own timers, are not shown: check "idle waits".
+				</p>
+			) : null}
 			{rows.length > SHOWN || known !== null ? (
 				<p className="blame-said faint">
 					{rows.length > SHOWN ? `${SHOWN} of ${counted(rows.length, "row", "rows", count)} are shown. ` : ""}
