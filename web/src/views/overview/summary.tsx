@@ -65,7 +65,7 @@ export function Summary({ totals, errors }: Props) {
 				name="Failed calls"
 				title={
 					failed
-						? `${counted(failed.failed, "call")} failed; ${exact(failed.answers)} returned an error that is an answer, such as ENOENT of a look-up`
+						? `${counted(failed.failed, "call")} failed; ${counted(failed.answers, "expected error", "expected errors")}: ${exact(failed.missing)} of look-ups of missing files, ${exact(failed.answers - failed.missing)} of others, such as EAGAIN`
 						: ""
 				}
 				more={failed ? answersText(failed) : ""}
