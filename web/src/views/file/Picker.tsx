@@ -7,6 +7,7 @@ import { Segmented } from "../../components/segmented";
 import { colorOf } from "../../lib/color";
 import { bytes, count, counted, duration, exact, visible } from "../../lib/format";
 import { useShortcut } from "../../state/keys";
+import { savedFiles } from "../../state/server";
 import { useColumns } from "../../state/session";
 import { useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
@@ -61,7 +62,7 @@ export function Picker({ chosen, choose, found }: Props) {
 	const data = top.stale && wanted === "" ? undefined : top.data;
 	const items = useMemo(() => (data ? grouped(rowsOf(data), by, wanted !== "") : []), [data, by, wanted]);
 	// What the system's files have is seldom what the reader looks for.
-	const firstFiles = firstOf(items, by)?.files.join(",");
+	const firstFiles = firstOf(items, by, savedFiles)?.files.join(",");
 	const told = useRef(found);
 	told.current = found;
 	useEffect(() => {

@@ -56,6 +56,9 @@ describe("files", () => {
 		const items = grouped([row(1, "/srv", 0, 90), row(2, "/srv/data", 5, 10)], "time_ns", false);
 		expect(items.map((item) => item.path)).toEqual(["/srv", "/srv/data"]);
 		expect(firstOf(items, "time_ns")?.files).toEqual([2]);
+		const both = grouped([row(1, "/srv/a", 5, 90), row(2, "/srv/data", 5, 10)], "time_ns", false);
+		expect(firstOf(both, "time_ns", new Set(["2"]))?.files).toEqual([2]);
+		expect(firstOf(both, "time_ns", new Set())?.files).toEqual([1]);
 	});
 
 	it("are named by the ends of their paths that differ", () => {

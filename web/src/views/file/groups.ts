@@ -117,13 +117,21 @@ export function grouped(rows: readonly FileRow[], sort: Sort, searching: boolean
 	return items;
 }
 
-/** The entry that is shown when none is chosen: of the program's own with offsets to show, the one with the most. */
-export function firstOf(items: readonly (Entry | Folder)[], sort: Sort): Entry | undefined {
+/**
+ * The entry that is shown when none is chosen: of the program's own with offsets to show, the one with the most. A saved
+ * page has the offsets of `saved` only.
+ */
+export function firstOf(
+	items: readonly (Entry | Folder)[],
+	sort: Sort,
+	saved: ReadonlySet<string> | null = null,
+): Entry | undefined {
 	const own = items.filter((item) => !isFolder(item) || item.path !== "");
 	const entries = (own.length > 0 ? own : items)
 		.flatMap((item) => (isFolder(item) ? item.entries : [item]))
 		.sort((a, b) => amountOf(b, sort) - amountOf(a, sort));
-	return entries.find((entry) => entry.bytes > 0 || entry.faults > 0) ?? entries[0];
+	const there = saved ? entries.filter((entry) => saved.has(entry.files.join(","))) : entries;
+	return there.find((entry) => entry.bytes > 0 || entry.faults > 0) ?? there[0] ?? entries[0];
 }
 
 /** The ends of paths that differ: each the name, with as many directories before it as it takes to tell it apart. */
