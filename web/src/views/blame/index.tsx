@@ -12,11 +12,12 @@ import { colorOf } from "../../lib/color";
 import { count, counted, duration, exactDuration, percent, visible } from "../../lib/format";
 import type { Resource } from "../../state/resource";
 import { useColumns, WHOLE } from "../../state/session";
-import { usePage, useParam } from "../../state/store";
+import { usePage, useParam, useRestedPage } from "../../state/store";
 import { useTheme } from "../../state/theme";
 import {
 	type By,
 	culpritName,
+	filtered,
 	type Held,
 	heldOf,
 	isIdle,
@@ -60,7 +61,8 @@ export default function Blame() {
 	const answer = advised(
 		useColumns({ path: by === "thread" ? "questions/blame-threads" : "questions/blame-processes", ...WHOLE }),
 	);
-	const rows = useMemo(() => (answer.data ? heldOf(answer.data) : []), [answer.data]);
+	const { filter } = useRestedPage();
+	const rows = useMemo(() => (answer.data ? filtered(heldOf(answer.data), by, filter) : []), [answer.data, by, filter]);
 	const resources = useMemo(() => resourcesOf(rows), [rows]);
 	const chosen = useMemo(() => {
 		const all = rows.filter((row) => resource === "" || row.resource === resource);
@@ -74,7 +76,7 @@ export default function Blame() {
 		<div className="blame">
 			<Panel
 				title="Who held whom up"
-				note="waits in the whole recording, whatever window and filter are set"
+				note={`waits in the whole recording, whatever window is set; of the filter, ${by === "thread" ? "threads" : "processes"} and names count`}
 				end={
 					<>
 						<label className="blame-choice">
