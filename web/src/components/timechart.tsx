@@ -11,6 +11,7 @@ import { said } from "../lib/said";
 import { binaryStep, niceStep, type Span, ticks, timeStep } from "../lib/scale";
 import { showSpan } from "../state/store";
 import { canvasFont, token, useTheme } from "../state/theme";
+import { NowEdge } from "./now";
 import { type Axis, drawSheet, listenForClicks, type Pointed, pointed, type Sheet } from "./plotframe";
 import { Tip, type TipRow, TipRows } from "./tip";
 import { useSize } from "./useSize";
@@ -119,6 +120,15 @@ export function TimeChart(props: Props) {
 			role="img"
 			aria-label={words === "" ? label : `${label}. ${words}`}
 		>
+			{axis === undefined ? (
+				<NowEdge
+					span={props.span}
+					left={AXIS_WIDTH}
+					wide={width - AXIS_WIDTH - RIGHT}
+					known={t.length > 0 ? (t.at(-1) ?? 0) + props.bucket : undefined}
+					named={times}
+				/>
+			) : null}
 			{hover && told ? (
 				<Tip x={hover.x} y={hover.y}>
 					{told}

@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { isAbort } from "../../api/client";
 import { columns as askColumns, filterText, selectionText, sessionPath } from "../../api/session";
+import { NowEdge } from "../../components/now";
 import { savePng } from "../../components/png";
 import { Progress } from "../../components/states";
 import { Tip } from "../../components/tip";
@@ -302,6 +303,7 @@ export function Board({ rows, layers: withLayers, states: withStates, spans: wit
 					</Tip>
 				) : null}
 			</div>
+			<NowEdge span={span} left={NAME_WIDTH} wide={size.width - NAME_WIDTH} named />
 			{withStates ? <StatesKey states={states} rows={rows} span={span} /> : null}
 			<button
 				type="button"
