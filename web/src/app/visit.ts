@@ -7,10 +7,10 @@ import { formatState, type PageState, parseState } from "../state/url";
 /** Links of explanations and of findings. */
 const LINKS = "a.story-link[href], .finding-links a[href]";
 /** More links than these are not followed. */
-const MOST = 60;
-const LOOK_MS = 60;
+export const MOST = 24;
+const LOOK_MS = 50;
 /** Loading has to be over for so many looks: one answer leads to the next question. */
-const QUIET = 3;
+const QUIET = 2;
 /** What takes longer is left out. */
 const LONGEST_MS = 10_000;
 

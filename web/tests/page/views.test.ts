@@ -439,21 +439,6 @@ onStage(
 				await expect.poll(() => tab.page.locator(".blame-rows tbody tr").count()).toBe(Number(chosen?.["n"]));
 				expect(Number(chosen?.["n"])).toBeLessThan(all);
 			});
-			it("hides waits for work until they are asked for", async () => {
-				const [waits] = await sql(
-					`SELECT count(*)::DOUBLE AS n, count(*) FILTER (resource = 'poll' OR resource = 'timer'
-					AND (culprit_tid IS NULL OR culprit_tid = victim_tid))::DOUBLE AS idle FROM blame`,
-				);
-				const rows = tab.page.locator(".blame-rows tbody tr");
-				await open(tab, server, { ...session, view: "blame", by: "thread", own: "hidden" });
-				expect((await rows.locator("td:nth-child(2)").allInnerTexts()).filter((name) => name === "poll")).toEqual([]);
-				await open(tab, server, { ...session, view: "blame", by: "thread" });
-				const hidden = await rows.count();
-				await tab.page.getByRole("checkbox", { name: "idle waits" }).check();
-				await expect.poll(() => tab.page.url()).toContain("idle=shown");
-				await expect.poll(() => rows.count()).toBe(Math.min(200, Number(waits?.["n"])));
-				expect(hidden).toBe(Number(waits?.["n"]) - Number(waits?.["idle"]));
-			});
 			it("says what to record when there is nothing", async () => {
 				await open(tab, server, { s: "plain.fathom", view: "blame" });
 				await expect.poll(text).toContain("--layers sched,block");
@@ -616,6 +601,7 @@ onStage(
 				await expect.poll(shown, { timeout: 15_000 }).toBeGreaterThan(0);
 				const before = await shown();
 				await expect.poll(shown, { timeout: 6000 }).toBeGreaterThan(before);
+				expect(await tab.page.locator(".minimap .now-edge").innerText()).toBe("now");
 				await open(tab, server, { s: "live.fathom", view: "threads" });
 				const calls = async () => {
 					const cell = tab.page.locator(".threads-names tbody tr").first().locator("td").nth(2);
