@@ -39,7 +39,9 @@ function sharedPage(): Plugin {
 				.replaceAll("<!--", "<\\!--");
 			const style = outputs
 				.flatMap((part) => (part.type === "asset" && part.fileName.endsWith(".css") ? [String(part.source)] : []))
-				.join("");
+				.join("")
+				// A font inside the file is not fetched, but the first text is drawn before it is decoded.
+				.replaceAll(/font-display: ?optional/g, "font-display:block");
 			const hash = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 			const policy = [
 				"default-src 'none'",

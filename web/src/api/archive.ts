@@ -50,7 +50,8 @@ export function archiveSender(archive: Archive): typeof fetch {
 		// Nothing is added to what was saved.
 		if (path.endsWith("/live")) return new Response(new ReadableStream());
 		const body = typeof init?.body === "string" ? init.body : null;
-		const kept = known.get(questionKey(path, body)) ?? widerTile(path, archive.answers);
+		const kept =
+			known.get(questionKey(path, body)) ?? widerTile(path, archive.answers) ?? otherOrder(path, archive.answers);
 		if (!kept) return new Response(JSON.stringify(NOT_SAVED), { status: 404 });
 		const packed = new Blob([bytesOf(kept.data)]).stream().pipeThrough(new DecompressionStream("gzip"));
 		return new Response(packed, { headers: { "Content-Type": kept.kind } });
@@ -77,6 +78,34 @@ function widerTile(path: string, answers: readonly Kept[]): Kept | undefined {
 		if (!best || tile.to - tile.from < best.width) best = { kept, width: tile.to - tile.from };
 	}
 	return best?.kept;
+}
+
+/** A list that is put into its order where it is shown may be kept in another one. */
+const ORDERED_BY_READER = "300";
+
+/** The list of files in another order: the page sorts it. */
+function otherOrder(path: string, answers: readonly Kept[]): Kept | undefined {
+	const wanted = listOf(path);
+	return wanted === null ? undefined : answers.find((kept) => listOf(kept.path) === wanted);
+}
+
+/** A list without its order; null for other questions. */
+function listOf(path: string): string | null {
+	const [base = "", query = ""] = path.split("?");
+	const params = new URLSearchParams(query);
+	if (!base.endsWith("/top") || params.get("limit") !== ORDERED_BY_READER) return null;
+	params.delete("sort");
+	return questionKey(`${base}?${params}`);
+}
+
+/** The files of which a saved page has the accesses, as they stand in questions. */
+export function keptFiles(archive: Archive): ReadonlySet<string> {
+	const files = archive.answers.flatMap(({ path }) => {
+		const [base = "", query = ""] = path.split("?");
+		const file = base.endsWith("/offsets") ? new URLSearchParams(query).get("file") : null;
+		return file === null ? [] : [file];
+	});
+	return new Set(files);
 }
 
 interface Tile {

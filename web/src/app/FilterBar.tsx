@@ -8,7 +8,7 @@ import type { Filter, LayerState, ThreadRow, Threads } from "../api/types";
 import { Text } from "../components/text";
 import type { ListMember } from "../lib/filters";
 import { chipsOf, isNumeric, mergeFilters, parseTyped, withoutMember } from "../lib/filters";
-import { count, duration, shortPath, visible } from "../lib/format";
+import { count, counted, duration, shortPath, visible } from "../lib/format";
 import { sumsOf } from "../lib/sums";
 import { meaningOf } from "../lib/typed";
 import { useShortcut } from "../state/keys";
@@ -263,7 +263,7 @@ function useSuggestions(wanted: boolean): Suggestion[] {
 }
 
 function figure(calls: number, time: number): string {
-	return `${count(calls)} calls, ${duration(time)}`;
+	return `${counted(calls, "call", "calls", count)}, ${duration(time)}`;
 }
 
 function ofSums(columns: Columns, index: number): Suggestion[] {
@@ -304,13 +304,18 @@ function ofNames(threads: readonly ThreadRow[]): Suggestion[] {
 
 function ofErrors(columns: Columns): Suggestion[] {
 	const calls = columns.f64("calls");
-	return columns
-		.texts("key")
-		.flatMap((key, i) =>
-			key === null
-				? []
-				: [{ kind: "error", label: key, figure: `${count(calls[i] ?? 0)} calls`, filter: { error: [key] } }],
-		);
+	return columns.texts("key").flatMap((key, i) =>
+		key === null
+			? []
+			: [
+					{
+						kind: "error",
+						label: key,
+						figure: counted(calls[i] ?? 0, "call", "calls", count),
+						filter: { error: [key] },
+					},
+				],
+	);
 }
 
 /** What fits a typed text: the text itself as a filter, then what the session has. */

@@ -2,13 +2,14 @@
 // move it.
 
 import { type PointerEvent, useEffect, useMemo, useRef } from "react";
+import { NowEdge } from "../components/now";
 import { useSize } from "../components/useSize";
-import { gridOf, seriesByKey } from "../lib/buckets";
+import { type Grid, gridOf, seriesByKey } from "../lib/buckets";
 import { colorOf, ERROR } from "../lib/color";
 import { duration, exactTime } from "../lib/format";
 import { clampSpan, MIN_SPAN_NS, type Span, toPixel, toTime } from "../lib/scale";
 import { useDiagnosis } from "../state/diagnosis";
-import { useColumns, useSession, useShown } from "../state/session";
+import { stripPixels, useColumns, useSession, useShown } from "../state/session";
 import { store } from "../state/store";
 import { token, useTheme } from "../state/theme";
 
@@ -24,7 +25,7 @@ export function Minimap() {
 	const holder = useRef<HTMLDivElement>(null);
 	const canvas = useRef<HTMLCanvasElement>(null);
 	const { width, height } = useSize(holder);
-	const pixels = Math.ceil(width / 2 / 64) * 64;
+	const pixels = stripPixels();
 	const asked = width > 0;
 	const tiles = useColumns(
 		asked ? { path: "tiles", params: { by: "purpose", busy: 1 }, windowed: false, pixels } : null,
@@ -140,6 +141,7 @@ export function Minimap() {
 			onDoubleClick={() => store.go({ window: { kind: "all" } })}
 		>
 			<canvas ref={canvas} />
+			<NowEdge span={bounds} left={0} wide={width} known={bars ? endOf(bars.grid) : undefined} named />
 			{width > 0 && !whole ? (
 				<div className="frame" style={{ left, width: Math.max(3, right - left) }} onPointerDown={grab("move")}>
 					<div className="grip left" onPointerDown={grab("left")} />
@@ -148,6 +150,12 @@ export function Minimap() {
 			) : null}
 		</div>
 	);
+}
+
+/** The end of the last bucket. */
+function endOf(grid: Grid): number | undefined {
+	const last = grid.t.at(-1);
+	return last === undefined ? undefined : last + grid.bucket;
 }
 
 function dragged(held: { grab: Grab; start: number; before: Span }, now: number, bounds: Span): Span {

@@ -12,6 +12,7 @@ import { resolveWindow, type Session, useMaybeSession } from "../state/session";
 import { store, useRestedPage } from "../state/store";
 import type { PageState } from "../state/url";
 import { VIEWS, viewOf } from "../views";
+import { visitLinks } from "./visit";
 
 /** Views that were looked at since the page was opened: a saved page has tabs for them. */
 const looked = new Set<string>();
@@ -93,8 +94,8 @@ export function Share() {
 					)}
 					{item(
 						"Save as page",
-						"One HTML file of what this tab has shown. It opens without a server.",
-						() => void run(() => savePage(page)),
+						"One HTML file of what this tab has shown, and of what its explanations link to. It opens without a server.",
+						() => void run(() => savePage(page, (done, all) => setSaid(`Saving: link ${done} of ${all}`))),
 					)}
 				</div>
 			</details>
@@ -138,7 +139,8 @@ function captionOf(page: PageState, session: Session | null) {
 	};
 }
 
-async function savePage(page: PageState): Promise<string> {
+async function savePage(page: PageState, say: (done: number, all: number) => void): Promise<string> {
+	await visitLinks(looked.has("overview"), say);
 	const own = page.session === null ? null : `/sessions/${encodeURIComponent(page.session)}`;
 	const belongs = (path: string) =>
 		own === null || path === own || path.startsWith(`${own}/`) || path.startsWith(`${own}?`) || path === "/panels";

@@ -5,7 +5,7 @@ import { Component, type ReactNode, useEffect, useMemo, useState } from "react";
 import { asApiError } from "../api/client";
 import { Link } from "../components/link";
 import { ErrorState, Loading } from "../components/states";
-import { count, duration, exact, exactTime, time, visible } from "../lib/format";
+import { count, counted, duration, exact, exactTime, time, visible } from "../lib/format";
 import { panSpan, zoomSpan } from "../lib/scale";
 import { hasRows } from "../lib/tables";
 import { useComing, useShortcut } from "../state/keys";
@@ -241,7 +241,7 @@ function Top({ view }: { view: View | undefined }) {
 /** Whether anything is missing from what is shown: always in sight. */
 function Loss() {
 	const { seen, stored, lost } = useSession();
-	const title = `${exact(seen)} calls seen, ${exact(stored)} stored, ${exact(lost)} lost`;
+	const title = `${counted(seen, "call")} seen, ${exact(stored)} stored, ${exact(lost)} lost`;
 	if (lost === 0) {
 		return (
 			<span className="badge" title={title}>

@@ -23,13 +23,15 @@ export function Panel({ title, note, head, end, picture, className, children }: 
 	return (
 		<section className={className ? `panel ${className}` : "panel"} aria-label={title}>
 			<header className="panel-head">
-				<h2>{title}</h2>
-				{note ? (
-					<span className="note cut" title={typeof note === "string" ? note : undefined}>
-						{note}
-					</span>
-				) : null}
-				{head}
+				<div className="panel-about">
+					<h2>{title}</h2>
+					{note ? (
+						<span className="note cut" title={typeof note === "string" ? note : undefined}>
+							{note}
+						</span>
+					) : null}
+					{head}
+				</div>
 				<div className="end">
 					{end}
 					{picture ? (

@@ -52,6 +52,35 @@ interface Places {
 	t: Float64Array;
 	bucket: number;
 	loose?: boolean | undefined;
+	/** Values that are drawn as dots at the begins of buckets. */
+	dots?: Float64Array | undefined;
+	/** Where a value of a dot stands on the vertical axis. */
+	scaled?: (value: number) => number;
+}
+
+/** A dot within so many pixels of the pointer is meant, not the bucket below the pointer. */
+const DOT_REACH = 7;
+
+/** The place of the dot at a position in pixels; -1 for none. */
+export function dotAt(
+	dots: readonly number[] | Float64Array,
+	x: (place: number) => number,
+	y: (value: number) => number,
+	at: { left: number; top: number },
+): number {
+	let best = -1;
+	let least = DOT_REACH;
+	for (let i = 0; i < dots.length; i += 1) {
+		const dx = x(i) - at.left;
+		const value = dots[i] ?? Number.NaN;
+		if (Math.abs(dx) >= least || !Number.isFinite(value)) continue;
+		const distance = Math.hypot(dx, y(value) - at.top);
+		if (distance < least) {
+			least = distance;
+			best = i;
+		}
+	}
+	return best;
 }
 
 interface Clicked extends Places {
@@ -59,10 +88,13 @@ interface Clicked extends Places {
 }
 
 /** What lies at a position in the frame of a plot. */
-export function pointed(u: uPlot, { t, bucket, loose }: Places, left: number, top: number): Pointed {
+export function pointed(u: uPlot, { t, bucket, loose, dots, scaled }: Places, left: number, top: number): Pointed {
 	const at = u.posToVal(left, "x");
 	const value = u.posToVal(top, "y");
-	const index = loose ? nearestIndex(t, at) : placeAt(t, bucket, at);
+	const x = (place: number) => u.valToPos(t[place] ?? 0, "x");
+	const y = (dot: number) => u.valToPos(scaled?.(dot) ?? dot, "y");
+	const dot = dots && !loose ? dotAt(dots, x, y, { left, top }) : -1;
+	const index = dot >= 0 ? dot : loose ? nearestIndex(t, at) : placeAt(t, bucket, at);
 	return {
 		index: index >= 0 && index < t.length ? index : -1,
 		t: at,
@@ -97,7 +129,7 @@ function nearestIndex(t: Float64Array, at: number): number {
 }
 
 /** A click is a press and a release at one place: anything else was a brush. */
-export function listenForClicks(u: uPlot, latest: { current: Clicked }): void {
+export function listenForClicks(u: uPlot, latest: () => Clicked): void {
 	let down: { x: number; y: number } | null = null;
 	u.over.addEventListener("mousedown", (event) => {
 		down = event.button === 0 ? { x: event.clientX, y: event.clientY } : null;
@@ -105,7 +137,8 @@ export function listenForClicks(u: uPlot, latest: { current: Clicked }): void {
 	u.over.addEventListener("mouseup", (event) => {
 		if (down === null || Math.hypot(event.clientX - down.x, event.clientY - down.y) > 3) return;
 		const box = u.over.getBoundingClientRect();
-		latest.current.onPick?.(pointed(u, latest.current, event.clientX - box.left, event.clientY - box.top));
+		const clicked = latest();
+		clicked.onPick?.(pointed(u, clicked, event.clientX - box.left, event.clientY - box.top));
 	});
 }
 

@@ -55,28 +55,79 @@ function fitted(context: CanvasRenderingContext2D, text: string, room: number): 
 	return `${short}…`;
 }
 
+/** Controls do nothing in a picture. */
+const CONTROLS = [".button:not([aria-expanded])", ".segmented", ".dropdown", ".field", ".no-picture", ".progress"];
+
+/** What stands in a picture as a whole or not at all. */
+const WHOLE = ".panel, .summary";
+
+/** Below a block, so that nothing of the next one's border is seen. */
+const EDGE = 4;
+
+/** The height up to which nothing is cut, where that is most of what is in sight. */
+export function wholeHeight(height: number, blocks: readonly { top: number; bottom: number }[]): number {
+	const cut = blocks.filter((block) => block.top > height / 2 && block.top < height && block.bottom > height + 1);
+	return Math.min(height, ...cut.map((block) => block.top - EDGE));
+}
+
+/** The page's styles, with the font in them: what is inside a picture fetches nothing. */
+async function styles(): Promise<string> {
+	const rules = [...document.styleSheets].flatMap((sheet) =>
+		[...sheet.cssRules].map((rule) => ({ rule, base: sheet.href ?? document.baseURI })),
+	);
+	const texts = rules.map(async ({ rule, base }) => {
+		if (!(rule instanceof CSSFontFaceRule)) return rule.cssText;
+		const source = /url\("?([^")]+)"?\)/.exec(rule.cssText);
+		if (!source?.[1]) return rule.cssText;
+		try {
+			const font = await fetch(new URL(source[1], base));
+			return rule.cssText.replace(source[0], `url("${await dataUrl(await font.blob())}")`);
+		} catch {
+			// The system's font, then.
+			return "";
+		}
+	});
+	return (await Promise.all(texts)).join("\n");
+}
+
+function dataUrl(blob: Blob): Promise<string> {
+	return new Promise((resolve, reject) => {
+		const reader = new FileReader();
+		reader.onload = () => resolve(String(reader.result));
+		reader.onerror = () => reject(reader.error);
+		reader.readAsDataURL(blob);
+	});
+}
+
 /** The element as an image: a copy of it, with the page's styles and plots as pictures, inside SVG. */
 async function rendered(element: HTMLElement): Promise<{ image: HTMLImageElement; width: number; height: number }> {
 	const width = element.clientWidth;
-	const height = element.clientHeight;
+	const { top } = element.getBoundingClientRect();
+	const blocks = [...element.querySelectorAll(WHOLE)].map((block) => {
+		const box = block.getBoundingClientRect();
+		return { top: box.top - top, bottom: box.bottom - top };
+	});
+	const height = Math.round(wholeHeight(element.clientHeight, blocks));
 	const copy = element.cloneNode(true) as HTMLElement;
 	copyState(element, copy);
 	const frame = document.createElement("div");
 	frame.className = "picture-root";
 	frame.dataset["theme"] = document.documentElement.dataset["theme"] ?? "";
 	frame.append(copy);
-	const styles = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules].map((rule) => rule.cssText));
-	const css = styles
-		.join("\n")
+	const css = (await styles())
 		.replaceAll(":root", ".picture-root")
 		.replace(/(^|[\s,}])(html|body)(?=[\s,{])/g, "$1.picture-root");
 	const style = document.createElement("style");
 	style.textContent = `${css}
 .picture-root { width: ${width}px; height: ${height}px; overflow: hidden; background: ${token("--ground")}; color: ${token("--ink")}; font: 13px ${token("--font")}; }
-.picture-root > * { width: ${width}px; height: ${height}px; overflow: hidden; }`;
+.picture-root > * { width: ${width}px; height: ${height}px; overflow: hidden; }
+.picture-root :is(${CONTROLS.join(", ")}) { display: none; }
+.picture-root * { scrollbar-width: none; transition: none; animation: none; }`;
 	frame.prepend(style);
 	const text = new XMLSerializer().serializeToString(frame);
-	const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}"><foreignObject width="100%" height="100%">${text}</foreignObject></svg>`;
+	// Sizes in rem are those of the page.
+	const { fontSize } = getComputedStyle(document.documentElement);
+	const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" style="font-size: ${fontSize}"><foreignObject width="100%" height="100%">${text}</foreignObject></svg>`;
 	const image = new Image();
 	image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
 	await image.decode();

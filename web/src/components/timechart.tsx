@@ -11,6 +11,7 @@ import { said } from "../lib/said";
 import { binaryStep, niceStep, type Span, ticks, timeStep } from "../lib/scale";
 import { showSpan } from "../state/store";
 import { canvasFont, token, useTheme } from "../state/theme";
+import { NowEdge } from "./now";
 import { type Axis, drawSheet, listenForClicks, type Pointed, pointed, type Sheet } from "./plotframe";
 import { Tip, type TipRow, TipRows } from "./tip";
 import { useSize } from "./useSize";
@@ -119,6 +120,15 @@ export function TimeChart(props: Props) {
 			role="img"
 			aria-label={words === "" ? label : `${label}. ${words}`}
 		>
+			{axis === undefined ? (
+				<NowEdge
+					span={props.span}
+					left={AXIS_WIDTH}
+					wide={width - AXIS_WIDTH - RIGHT}
+					known={t.length > 0 ? (t.at(-1) ?? 0) + props.bucket : undefined}
+					named={times}
+				/>
+			) : null}
 			{hover && told ? (
 				<Tip x={hover.x} y={hover.y}>
 					{told}
@@ -157,6 +167,12 @@ function toldAt(props: Props, hover: Hover): ReactNode {
 
 function isLog(props: Props): boolean {
 	return props.heat !== undefined || props.log === true;
+}
+
+/** A chart with the dots that can be pointed at, where it has some. */
+function withDots(props: Props) {
+	const dots = props.series.find((s) => s.style === "dots")?.values;
+	return { ...props, dots, scaled: (v: number) => (isLog(props) ? Math.log2(Math.max(v, 1)) : v) };
 }
 
 /** uPlot's columns: stacks as sums, drawn from the highest down, each over the one before. */
@@ -307,7 +323,7 @@ function options(
 		hooks: {
 			drawClear: [(u) => drawHeat(u, latest.current, theme)],
 			drawAxes: [(u) => drawSheet(u, latest.current.sheet)],
-			ready: [(u) => listenForClicks(u, latest)],
+			ready: [(u) => listenForClicks(u, () => withDots(latest.current))],
 			setSelect: [
 				(u) => {
 					const { left, top, width: wide, height: tall } = u.select;
@@ -333,7 +349,7 @@ function options(
 						return;
 					}
 					const box = u.over.getBoundingClientRect();
-					setHover({ ...pointed(u, latest.current, left, top), x: box.left + left, y: box.top + top });
+					setHover({ ...pointed(u, withDots(latest.current), left, top), x: box.left + left, y: box.top + top });
 				},
 			],
 		},

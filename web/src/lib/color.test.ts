@@ -47,3 +47,15 @@ it("gives calls the hue of their purpose, and each another shade", () => {
 	}
 	expect(colorOf("syscall", "fsync", "dark")).not.toBe(colorOf("syscall", "fdatasync", "dark"));
 });
+
+it("has one color for a state of threads in all views", () => {
+	for (const theme of ["dark", "light"] as const) {
+		expect(colorOf("reason", "cpu", theme)).toBe(colorOf("state", "runnable", theme));
+		expect(colorOf("reason", "disk", theme)).toBe(colorOf("state", "device", theme));
+		const waits = ["cpu", "poll", "child", "futex", "timer", "socket"].map((reason) =>
+			colorOf("reason", reason, theme),
+		);
+		expect(new Set(waits).size).toBe(waits.length);
+		expect(colorOf("series", "steal", theme)).not.toBe(colorOf("state", "runnable", theme));
+	}
+});

@@ -118,6 +118,7 @@ const SERIES: Readonly<Record<string, Hsl>> = {
 	max: [215, 16, 78],
 	time: [215, 22, 62],
 	rest: [212, 8, 50],
+	steal: [340, 20, 50],
 	before: [212, 14, 62],
 	after: [184, 62, 48],
 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { bytes, count, duration, exactDuration, exactTime, percent, shortPath, time, visible } from "./format";
+import { bytes, count, counted, duration, exactDuration, exactTime, percent, shortPath, time, visible } from "./format";
 
 describe("durations", () => {
 	it.each([
@@ -21,6 +21,12 @@ describe("durations", () => {
 	it("tells every nanosecond where asked to", () => {
 		expect(exactDuration(1234567)).toBe("1\u2009234\u2009567 ns");
 	});
+});
+
+it("counts in the word's form", () => {
+	expect(counted(1, "access", "accesses")).toBe("1 access");
+	expect(counted(0, "access", "accesses")).toBe("0 accesses");
+	expect(counted(12000, "call", "calls", count)).toBe("12 k calls");
 });
 
 describe("points in time", () => {

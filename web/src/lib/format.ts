@@ -48,6 +48,11 @@ export function exactDuration(ns: number): string {
 	return `${exact(Math.round(ns))} ns`;
 }
 
+/** A number of things, with the word in its form: `1 access`, `2 accesses`. */
+export function counted(value: number, one: string, many = `${one}s`, format = exact): string {
+	return `${format(value)} ${value === 1 ? one : many}`;
+}
+
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 /** Bytes in binary units: `4 KiB`. */

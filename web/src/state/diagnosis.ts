@@ -4,7 +4,7 @@ import type { Diagnosis } from "../api/diagnosis";
 import { sessionPath } from "../api/session";
 import { type Resource, useResource } from "./resource";
 import { client } from "./server";
-import { useSession } from "./session";
+import { useLoad, useSession } from "./session";
 
 /** A diagnosis reads every call: of a running recording it is made again this often. */
 const AGAIN_NS = 10e9;
@@ -14,5 +14,6 @@ export function useDiagnosis(wanted: boolean): Resource<Diagnosis> {
 	const session = useSession();
 	const path = sessionPath(session.id, "/findings");
 	const turn = session.live ? Math.floor(session.bounds.to / AGAIN_NS) : -1;
-	return useResource(wanted ? path : null, (signal) => client.json<Diagnosis>(path, signal), turn);
+	const load = useLoad(path, (signal) => client.json<Diagnosis>(path, signal));
+	return useResource(wanted ? path : null, load, turn);
 }

@@ -1,7 +1,7 @@
 // The one server that this page talks to.
 
 import { useSyncExternalStore } from "react";
-import { archiveSender, readArchive } from "../api/archive";
+import { archiveSender, keptFiles, readArchive } from "../api/archive";
 import { Client, type Connection, TOKEN } from "../api/client";
 import { tokenOf } from "./url";
 
@@ -15,6 +15,9 @@ function storage(): Storage | null {
 
 /** What this page was saved with; null when it has a server. */
 export const archive = readArchive();
+
+/** The files of which a saved page has the accesses; null on a page that has a server. */
+export const savedFiles = archive ? keptFiles(archive) : null;
 
 export const client = archive ? new Client(null, archiveSender(archive)) : new Client(storage());
 

@@ -9,6 +9,7 @@ import { mergeFilters } from "../lib/filters";
 import { clampSpan, type Span } from "../lib/scale";
 import { type Resource, useResource } from "./resource";
 import { client } from "./server";
+import { Shared } from "./shared";
 import { usePage, useRestedPage } from "./store";
 import type { TimeWindow } from "./url";
 
@@ -181,14 +182,38 @@ function useAsked(question: Question | null): { key: string | null; revision: nu
 	return { key, revision: touched ? session.revision : session.live ? -1 : -2, path };
 }
 
+/** Answers of sessions that do not grow. */
+const shared = new Shared(40);
+
+/** `ask`, once for all that ask for `path` of a session to which nothing is added. */
+export function useLoad<T>(
+	path: string | (() => string),
+	ask: (signal: AbortSignal) => Promise<T>,
+): (signal: AbortSignal) => Promise<T> {
+	const { live, revision } = useSession();
+	if (live) return ask;
+	// After a recording has ended, and after the server was away, answers may be others.
+	return (signal) => {
+		const asked = typeof path === "string" ? path : path();
+		return shared.load(`${client.getGeneration()} ${revision} ${asked}`, signal, ask);
+	};
+}
+
+/** Buckets of the strip of the whole session: as many as half of the pixels, in steps, so that others can ask the same. */
+export function stripPixels(): number {
+	return Math.ceil(window.innerWidth / 2 / 64) * 64;
+}
+
 /** Arrow columns for the page's window and filter. */
 export function useColumns(question: Question | null): Resource<Columns> {
 	const { key, revision, path } = useAsked(question);
-	return useResource(key, (signal) => columns(client, path(), signal), revision);
+	const load = useLoad(path, (signal) => columns(client, path(), signal));
+	return useResource(key, load, revision);
 }
 
 /** The same for answers in JSON. */
 export function useJson<T>(question: Question | null): Resource<T> {
 	const { key, revision, path } = useAsked(question);
-	return useResource(key, (signal) => client.json<T>(path(), signal), revision);
+	const load = useLoad(path, (signal) => client.json<T>(path(), signal));
+	return useResource(key, load, revision);
 }

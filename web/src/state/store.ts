@@ -63,6 +63,13 @@ export class Store {
 		this.set(next);
 	}
 
+	/** Another state in place of this one. */
+	show(state: PageState): void {
+		this.commitGesture();
+		this.browser.replace(formatState(state));
+		this.set(state);
+	}
+
 	/** The window while a gesture moves it; it becomes a step when it has rested. */
 	move(window: TimeWindow): void {
 		if (this.settling !== null) clearTimeout(this.settling);

@@ -426,7 +426,7 @@ onStage(
 					const cell = tab.page.locator(".blame-rows tbody tr").first().locator("td").nth(3);
 					return Number(((await cell.getAttribute("title")) ?? "").replace(/\D/g, ""));
 				};
-				await open(tab, server, { ...session, view: "blame" });
+				await open(tab, server, { ...session, view: "blame", idle: "shown" });
 				await expect.poll(first).toBe(Number(process?.["n"]));
 				await tab.page.getByRole("button", { name: "by thread" }).click();
 				await expect.poll(first).toBe(Number(thread?.["n"]));
@@ -601,6 +601,7 @@ onStage(
 				await expect.poll(shown, { timeout: 15_000 }).toBeGreaterThan(0);
 				const before = await shown();
 				await expect.poll(shown, { timeout: 6000 }).toBeGreaterThan(before);
+				expect(await tab.page.locator(".minimap .now-edge").innerText()).toBe("now");
 				await open(tab, server, { s: "live.fathom", view: "threads" });
 				const calls = async () => {
 					const cell = tab.page.locator(".threads-names tbody tr").first().locator("td").nth(2);

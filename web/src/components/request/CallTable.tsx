@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { colorOf } from "../../lib/color";
-import { bytes, duration, exact, exactDuration } from "../../lib/format";
+import { bytes, counted, duration, exactDuration } from "../../lib/format";
 import { useTheme } from "../../state/theme";
 import { Link } from "../link";
 import { Path, Swatch } from "../text";
@@ -62,7 +62,7 @@ export function CallTable<T extends CallRow>({ calls, since, current, more }: Pr
 						<td className="number" title={exactDuration(call.dur)}>
 							{duration(call.dur)}
 						</td>
-						<td className="number" title={`${exact(call.bytes)} bytes`}>
+						<td className="number" title={counted(call.bytes, "byte")}>
 							{call.bytes > 0 ? bytes(call.bytes) : ""}
 						</td>
 						{more ? <td className={more.className}>{more.of(call)}</td> : null}

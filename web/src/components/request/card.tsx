@@ -6,6 +6,7 @@ import { Blocks, Facts, Head, Neighbors, PageCache, Section, usedCache, Waits } 
 import { spanOf } from "./rows";
 import { stepFrom, useRequest, windowAround } from "./useRequest";
 import { Waterfall } from "./Waterfall";
+import { Why } from "./Why";
 import "./style.css";
 
 /** A request beside a plot: what it was and where its time went. */
@@ -56,6 +57,7 @@ export function RequestCard({ rid }: { rid: number }) {
 					return (
 						<div>
 							<Head answer={data} />
+							<Why rid={rid} />
 							<Section title="Through the layers">
 								<Waterfall answer={data} names={150} narrow />
 							</Section>

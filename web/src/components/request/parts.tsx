@@ -5,6 +5,7 @@ import type { RequestAnswer, Row } from "../../api/types";
 import { colorOf } from "../../lib/color";
 import type { ListMember } from "../../lib/filters";
 import { bytes, count, duration, exact, exactDuration, exactTime, visible } from "../../lib/format";
+import { useFailures } from "../../state/failures";
 import { toggleFilter } from "../../state/store";
 import { useTheme } from "../../state/theme";
 import { Link } from "../link";
@@ -57,6 +58,7 @@ const IDS: readonly string[] = ["rid", "file_id", "fd", "user_call"];
 /** Name, result, who, when and how long, in a few lines. */
 export function Head({ answer }: { answer: RequestAnswer }) {
 	const theme = useTheme();
+	const failed = useFailures();
 	const { row } = answer;
 	const name = text(row, "syscall") ?? (answer.table === "faults" ? "page fault" : "write-back");
 	const errno = text(row, "errno");
@@ -66,7 +68,7 @@ export function Head({ answer }: { answer: RequestAnswer }) {
 		<div className="request-head">
 			<h2>
 				<Swatch color={colorOf("syscall", name, theme)} /> {name}
-				{errno ? <span className="danger"> {errno}</span> : null}
+				{errno ? <span className={failed(name, errno) ? "danger" : "quiet"}> {errno}</span> : null}
 				<span className="request-took" title={dur === null ? "" : exactDuration(dur)}>
 					{dur === null ? "duration not seen" : duration(dur)}
 				</span>
@@ -307,6 +309,7 @@ export function PageCache({ row }: { row: Row }) {
 
 export function Neighbors({ answer }: { answer: RequestAnswer }) {
 	const theme = useTheme();
+	const failed = useFailures();
 	const own = number(answer.row, "rid");
 	const all = [...answer.neighbors.before, answer.row, ...answer.neighbors.after];
 	const from = number(answer.row, "ts_ns") ?? 0;
@@ -333,7 +336,7 @@ export function Neighbors({ answer }: { answer: RequestAnswer }) {
 								{rid === own ? <b>{name}</b> : <Link to={{ rid }}>{name}</Link>}
 							</td>
 							<td className="number">{duration(number(row, "dur_ns") ?? Number.NaN)}</td>
-							<td className={text(row, "errno") ? "number danger" : "number"}>
+							<td className={failed(name, text(row, "errno")) ? "number danger" : "number"}>
 								{text(row, "errno") ?? (number(row, "ret") === null ? "–" : exact(number(row, "ret") ?? 0))}
 							</td>
 							<td>

@@ -1,7 +1,8 @@
 import { tableFromArrays, tableToIPC } from "apache-arrow";
 import { describe, expect, it } from "vitest";
 import { Columns } from "../../api/arrow";
-import { culpritName, heldOf, isItself, matrixOf, partyName, resourcesOf, sorted } from "./held";
+import type { Filter } from "../../api/types";
+import { culpritName, filtered, heldOf, isIdle, isItself, matrixOf, partyName, resourcesOf, sorted } from "./held";
 
 const answer = Columns.from(
 	tableToIPC(
@@ -27,6 +28,31 @@ describe("who held whom up", () => {
 		expect(rows.map((row) => partyName(row.victim))).toEqual(["a 1", "a 1", "b\\n 2", "? 3"]);
 		expect(rows.map(culpritName)).toEqual(["b\\n 2", "a 1", "none, or not known", "kworker"]);
 		expect(rows.map(isItself)).toEqual([false, true, false, false]);
+	});
+
+	it("pass a filter by the one that waited or the one that held it up", () => {
+		const victims = (by: "process" | "thread", filter: Filter) =>
+			filtered(rows, by, filter).map((row) => `${partyName(row.victim)} < ${culpritName(row)}`);
+		expect(filtered(rows, "process", {})).toEqual(rows);
+		expect(filtered(rows, "process", { tid: [99], path: "/x" })).toEqual(rows);
+		expect(victims("process", { pid: [2] })).toEqual(["a 1 < b\\n 2", "b\\n 2 < none, or not known"]);
+		expect(victims("thread", { tid: [3] })).toEqual(["? 3 < kworker"]);
+		expect(victims("thread", { comm: ["kworker"] })).toEqual(["? 3 < kworker"]);
+		expect(victims("process", { not_comm: ["a", "b\n"] })).toEqual(["? 3 < kworker"]);
+	});
+
+	it("are idle in poll and until their own timers", () => {
+		const party = (id: number) => ({ id, name: "a", known: true });
+		const held = (resource: string, culprit: number | null) => ({
+			resource,
+			kind: "wake_up",
+			victim: party(1),
+			culprit: culprit === null ? null : party(culprit),
+			time: 1,
+			share: 1,
+		});
+		const waits = [held("poll", 2), held("timer", 1), held("timer", null), held("timer", 2), held("futex", 2)];
+		expect(waits.map(isIdle)).toEqual([true, true, true, false, false]);
 	});
 
 	it("is sorted, and summed up by resource", () => {

@@ -1,6 +1,7 @@
 // Who held whom up: the rows of the SQL view `blame`, by thread or by process, and as a matrix.
 
 import type { Columns } from "../../api/arrow";
+import type { Filter } from "../../api/types";
 import { visible } from "../../lib/format";
 
 export type By = "process" | "thread";
@@ -64,6 +65,27 @@ export function culpritName(held: Held): string {
 /** The process or thread itself: its own requests were ahead, or its own timer woke it. */
 export function isItself({ victim, culprit }: Held): boolean {
 	return culprit !== null && culprit.id !== null && culprit.id === victim.id;
+}
+
+/** Whether nothing holds the victim up: it waits for work, or until its own timer ends. */
+export function isIdle(held: Held): boolean {
+	return held.resource === "poll" || (held.resource === "timer" && (held.culprit === null || isItself(held)));
+}
+
+/** Whether a party passes the members of a filter that are about processes, or threads, and names. */
+function passes({ id, name }: Party, by: By, filter: Filter): boolean {
+	const [ids, not] = by === "process" ? [filter.pid, filter.not_pid] : [filter.tid, filter.not_tid];
+	if (ids && (id === null || !ids.includes(id))) return false;
+	if (not && id !== null && not.includes(id)) return false;
+	if (filter.comm && (name === null || !filter.comm.includes(name))) return false;
+	return !(filter.not_comm && name !== null && filter.not_comm.includes(name));
+}
+
+/** Rows in which the victim or the culprit passes the filter. */
+export function filtered(rows: readonly Held[], by: By, filter: Filter): Held[] {
+	return rows.filter(
+		({ victim, culprit }) => passes(victim, by, filter) || (culprit !== null && passes(culprit, by, filter)),
+	);
 }
 
 /** Resources with their time, most first. */

@@ -9,16 +9,18 @@ import { Segmented } from "../../components/segmented";
 import { targetOf } from "../../components/story";
 import { Swatch } from "../../components/text";
 import { colorOf } from "../../lib/color";
-import { count, duration, exactDuration, percent, visible } from "../../lib/format";
+import { count, counted, duration, exactDuration, percent, visible } from "../../lib/format";
 import type { Resource } from "../../state/resource";
 import { useColumns, WHOLE } from "../../state/session";
-import { usePage, useParam } from "../../state/store";
+import { usePage, useParam, useRestedPage } from "../../state/store";
 import { useTheme } from "../../state/theme";
 import {
 	type By,
 	culpritName,
+	filtered,
 	type Held,
 	heldOf,
+	isIdle,
 	isItself,
 	matrixOf,
 	type Party,
@@ -53,23 +55,28 @@ export default function Blame() {
 	const by: By = byParam === "thread" ? "thread" : "process";
 	const [resource, setResource] = useParam("resource", "");
 	const [own, setOwn] = useParam("own", "");
+	const [idle, setIdle] = useParam("idle", "");
 	const [sortParam, setSort] = useParam("sort", "time");
 	const sort = HEADS.find(([id]) => id === sortParam)?.[0] ?? "time";
 	const answer = advised(
 		useColumns({ path: by === "thread" ? "questions/blame-threads" : "questions/blame-processes", ...WHOLE }),
 	);
-	const rows = useMemo(() => (answer.data ? heldOf(answer.data) : []), [answer.data]);
+	const { filter } = useRestedPage();
+	const rows = useMemo(() => (answer.data ? filtered(heldOf(answer.data), by, filter) : []), [answer.data, by, filter]);
 	const resources = useMemo(() => resourcesOf(rows), [rows]);
 	const chosen = useMemo(() => {
 		const all = rows.filter((row) => resource === "" || row.resource === resource);
-		return own === "" ? all : all.filter((row) => !isItself(row));
-	}, [rows, resource, own]);
+		const others = own === "" ? all : all.filter((row) => !isItself(row));
+		// A resource that was chosen is shown.
+		return idle === "" && resource === "" ? others.filter((row) => !isIdle(row)) : others;
+	}, [rows, resource, own, idle]);
+	const hidden = idle === "" && resource === "" ? rows.filter(isIdle).reduce((sum, row) => sum + row.time, 0) : 0;
 	const known = answer.data?.metaFlag("cut") ? answer.data.rows : null;
 	return (
 		<div className="blame">
 			<Panel
 				title="Who held whom up"
-				note="waits in the whole recording, whatever window and filter are set"
+				note={`waits in the whole recording, whatever window is set; of the filter, ${by === "thread" ? "threads" : "processes"} and names count`}
 				end={
 					<>
 						<label className="blame-choice">
@@ -94,6 +101,17 @@ export default function Blame() {
 							/>
 							<span>only others</span>
 						</label>
+						<label
+							className="blame-choice"
+							title={`Waits in poll and for the thread's own timers: it waits for work, nothing holds it up${hidden > 0 ? `. ${duration(hidden)} are hidden` : ""}`}
+						>
+							<input
+								type="checkbox"
+								checked={idle !== ""}
+								onChange={(event) => setIdle(event.target.checked ? "shown" : "")}
+							/>
+							<span>idle waits</span>
+						</label>
 						<Segmented label="Rows" value={by} options={WAYS} onChange={setBy} />
 					</>
 				}
@@ -105,11 +123,13 @@ export default function Blame() {
 					emptyTitle="No waits are known"
 					emptyText="Record with --layers sched,block: waits, and requests to devices."
 				>
-					{() => <Rows rows={sorted(chosen, sort)} by={by} sort={sort} setSort={setSort} known={known} />}
+					{() => (
+						<Rows rows={sorted(chosen, sort)} by={by} sort={sort} setSort={setSort} known={known} hidden={hidden} />
+					)}
 				</Shown>
 			</Panel>
 			{chosen.length > 0 && !answer.stale ? (
-				<Panel title="Each against each" note="rows waited because of columns; the more time, the stronger the color">
+				<Panel title="Who waited for whom" note="row waited for column; the more time, the stronger the color">
 					<Cells rows={chosen} />
 				</Panel>
 			) : null}
@@ -133,15 +153,15 @@ interface RowsProps {
 	setSort: (sort: string) => void;
 	/** Rows of the answer, if there are more. */
 	known: number | null;
+	/** Time of idle waits that have no rows here. */
+	hidden: number;
 }
 
-function Rows({ rows, by, sort, setSort, known }: RowsProps) {
+function Rows({ rows, by, sort, setSort, known, hidden }: RowsProps) {
 	const theme = useTheme();
 	const most = rows.reduce((a, row) => Math.max(a, row.time), 1);
 	const color = (row: Held) =>
-		row.kind === "device"
-			? colorOf("device", row.resource, theme)
-			: colorOf("state", row.kind === "cpu" ? "runnable" : "waiting", theme);
+		row.kind === "device" ? colorOf("device", row.resource, theme) : colorOf("reason", row.resource, theme);
 	return (
 		<>
 			<div className="blame-rows">
@@ -200,10 +220,15 @@ function Rows({ rows, by, sort, setSort, known }: RowsProps) {
 				</table>
 			</div>
 			{rows.length === 0 ? <p className="blame-said">No row is left by these choices.</p> : null}
+			{hidden > 0 ? (
+				<p className="blame-said faint">
+					{duration(hidden)} of idle waits, in poll and for a thread's own timers, are not shown: check "idle waits".
+				</p>
+			) : null}
 			{rows.length > SHOWN || known !== null ? (
 				<p className="blame-said faint">
-					{rows.length > SHOWN ? `${SHOWN} of ${count(rows.length)} rows are shown. ` : ""}
-					{known !== null ? `Only the ${count(known)} rows with the most time were asked for. ` : ""}
+					{rows.length > SHOWN ? `${SHOWN} of ${counted(rows.length, "row", "rows", count)} are shown. ` : ""}
+					{known !== null ? `Only the ${counted(known, "row", "rows", count)} with the most time were asked for. ` : ""}
 					The view blame of the SQL tab has all.
 				</p>
 			) : null}

@@ -63,7 +63,7 @@ export function Side({ title, color, chosen, sessions, choose }: Props) {
 				disabled={free.length === 0}
 				onChange={(event) => event.target.value && choose([...chosen, event.target.value])}
 			>
-				<option value="">{chosen.length === 0 ? "Choose a session" : "Another run of the same"}</option>
+				<option value="">{chosen.length === 0 ? "Choose a session" : "Add a session"}</option>
 				{free.map((s) => (
 					<option key={s.id} value={s.id}>
 						{visible(s.id)}: {visible(s.command ?? s.target).slice(0, 60)}

@@ -33,6 +33,9 @@ export function precise(metric: Metric, value: number | null): string {
 	return `${exact(Math.round(value * 100) / 100)}${metric === "bytes" || metric === "asked_bytes" ? " bytes" : ""}`;
 }
 
+/** A part of less than one in so many is as good as nothing. */
+const NEARLY = 100;
+
 /** How much it changed: as a factor where it is large, as percent where it is small. */
 export function changed({ before, after, change }: Pick<Figure, "before" | "after" | "change">): string {
 	if (before === null || after === null) return "";
@@ -42,6 +45,7 @@ export function changed({ before, after, change }: Pick<Figure, "before" | "afte
 	const factor = 1 + change;
 	if (factor >= 3) return `× ${Number(factor.toPrecision(3))}`;
 	if (after === 0) return "gone";
+	if (factor < 1 / NEARLY) return "nearly gone";
 	if (factor <= 1 / 3) return `÷ ${Number((1 / factor).toPrecision(3))}`;
 	return `${change > 0 ? "+" : "−"}${percent(Math.abs(change))}`;
 }

@@ -5,7 +5,7 @@ import { Panel, Shown } from "../../components/panel";
 import { Loading } from "../../components/states";
 import { Text } from "../../components/text";
 import { colorOf } from "../../lib/color";
-import { bytes, count, duration, exact, exactDuration, visible } from "../../lib/format";
+import { bytes, count, counted, duration, exact, exactDuration, visible } from "../../lib/format";
 import { useColumns, useJson, useSession } from "../../state/session";
 import { useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
@@ -113,10 +113,10 @@ function Table({ devices, chosen, choose }: TableProps) {
 						<td className="number" title={`${exact(d.requests)}, of which recorded calls caused ${exact(d.recorded)}`}>
 							{count(d.requests)}
 						</td>
-						<td className="number" title={`${exact(d.bytes_read)} bytes`}>
+						<td className="number" title={counted(d.bytes_read, "byte")}>
 							{bytes(d.bytes_read)}
 						</td>
-						<td className="number" title={`${exact(d.bytes_written)} bytes`}>
+						<td className="number" title={counted(d.bytes_written, "byte")}>
 							{bytes(d.bytes_written)}
 						</td>
 						<td className="number" title="From submission to the device's driver">

@@ -5,21 +5,33 @@ import type { Columns } from "../../api/arrow";
 import { Shown } from "../../components/panel";
 import { Segmented } from "../../components/segmented";
 import { colorOf } from "../../lib/color";
-import { bytes, count, duration, exact, visible } from "../../lib/format";
+import { bytes, count, counted, duration, exact, visible } from "../../lib/format";
 import { useShortcut } from "../../state/keys";
+import { savedFiles } from "../../state/server";
 import { useColumns } from "../../state/session";
 import { useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
-import { amountOf, type Entry, type FileRow, grouped, isFolder, parseFiles, type Sort, sumOf } from "./groups";
+import {
+	amountOf,
+	distinctNames,
+	type Entry,
+	type FileRow,
+	firstOf,
+	grouped,
+	isFolder,
+	parseFiles,
+	type Sort,
+	sumOf,
+} from "./groups";
 
 const MOST = 300;
 /** Typing rests this long before the server is asked. */
 const REST_MS = 200;
 
 const SORTS = [
-	["bytes", "bytes"],
-	["calls", "calls"],
 	["time_ns", "time"],
+	["calls", "calls"],
+	["bytes", "bytes"],
 ] as const;
 
 interface Props {
@@ -30,7 +42,7 @@ interface Props {
 }
 
 export function Picker({ chosen, choose, found }: Props) {
-	const [sort, setSort] = useParam("order", "bytes");
+	const [sort, setSort] = useParam("order", "time_ns");
 	const [typed, setTyped] = useState("");
 	const [wanted, setWanted] = useState("");
 	const field = useRef<HTMLInputElement>(null);
@@ -40,7 +52,7 @@ export function Picker({ chosen, choose, found }: Props) {
 		return () => clearTimeout(timer);
 	}, [typed]);
 	useShortcut(["o"], "Find a file", "File", () => field.current?.focus());
-	const by = SORTS.find(([id]) => id === sort)?.[0] ?? "bytes";
+	const by = SORTS.find(([id]) => id === sort)?.[0] ?? "time_ns";
 	const top = useColumns({
 		path: "top",
 		params: { by: "file", sort: by, limit: MOST },
@@ -50,8 +62,7 @@ export function Picker({ chosen, choose, found }: Props) {
 	const data = top.stale && wanted === "" ? undefined : top.data;
 	const items = useMemo(() => (data ? grouped(rowsOf(data), by, wanted !== "") : []), [data, by, wanted]);
 	// What the system's files have is seldom what the reader looks for.
-	const first = items.find((item) => !isFolder(item) || item.path !== "") ?? items[0];
-	const firstFiles = first ? (isFolder(first) ? first.entries[0] : first)?.files.join(",") : undefined;
+	const firstFiles = firstOf(items, by, savedFiles)?.files.join(",");
 	const told = useRef(found);
 	told.current = found;
 	useEffect(() => {
@@ -84,13 +95,13 @@ export function Picker({ chosen, choose, found }: Props) {
 	const most = items.reduce((a, item) => Math.max(a, isFolder(item) && item.path === "" ? 0 : sumOf(item, by)), 0);
 	// Opening the folder of the first only once the view has chosen it would move the rows below.
 	const key = chosen.length > 0 ? chosen.join(",") : (firstFiles ?? "");
-	const line = (entry: Entry, inside: boolean) => (
+	const line = (entry: Entry, name: string | null) => (
 		<Line
 			key={entry.files.join(",")}
 			entry={entry}
 			sort={by}
 			share={most > 0 ? Math.min(1, amountOf(entry, by) / most) : 0}
-			inside={inside}
+			name={name}
 			current={entry.files.join(",") === key}
 			choose={choose}
 		/>
@@ -120,9 +131,10 @@ export function Picker({ chosen, choose, found }: Props) {
 				{() => (
 					<ul className="picker-list" ref={list}>
 						{items.map((item) => {
-							if (!isFolder(item)) return line(item, false);
+							if (!isFolder(item)) return line(item, item.path);
 							const all = item.entries.flatMap((entry) => entry.files);
 							const shown = open.has(item.path) || item.entries.some((entry) => entry.files.join(",") === key);
+							const names = shown ? distinctNames(item.entries.flatMap(({ path }) => path ?? [])) : null;
 							return (
 								<li key={`folder ${item.path}`}>
 									<div className="picker-folder">
@@ -133,12 +145,12 @@ export function Picker({ chosen, choose, found }: Props) {
 													"system files"
 												) : (
 													<bdi dir="ltr" className="mono" title={visible(item.path)}>
-														{visible(item.path)}/
+														{visible(item.path === "/" ? "" : item.path)}/
 													</bdi>
 												)}
 											</span>
 											<span className="faint">
-												{exact(item.entries.length)} files, {show(by)(sumOf(item, by))}
+												{counted(item.entries.length, "file")}, {show(by)(sumOf(item, by))}
 											</span>
 										</button>
 										{item.path === "" ? null : (
@@ -154,7 +166,11 @@ export function Picker({ chosen, choose, found }: Props) {
 											</button>
 										)}
 									</div>
-									{shown ? <ul className="picker-inside">{item.entries.map((entry) => line(entry, true))}</ul> : null}
+									{names ? (
+										<ul className="picker-inside">
+											{item.entries.map((entry) => line(entry, names.get(entry.path ?? "") ?? entry.path))}
+										</ul>
+									) : null}
 								</li>
 							);
 						})}
@@ -162,7 +178,9 @@ export function Picker({ chosen, choose, found }: Props) {
 				)}
 			</Shown>
 			{data && data.rows >= MOST ? (
-				<p className="faint picker-more">The first {MOST}; type part of a path to find others.</p>
+				<p className="faint picker-more">
+					{exact(data.rows)} of {exact(data.metaNumber("total") ?? data.rows)} files. Type to search.
+				</p>
 			) : null}
 		</section>
 	);
@@ -199,35 +217,34 @@ interface LineProps {
 	entry: Entry;
 	sort: Sort;
 	share: number;
-	/** In its folder: the directory is not said again. */
-	inside: boolean;
+	/** In a folder, the part of the path that is not said above. */
+	name: string | null;
 	current: boolean;
 	choose: (files: readonly number[]) => void;
 }
 
-function Line({ entry, sort, share, inside, current, choose }: LineProps) {
+function Line({ entry, sort, share, name, current, choose }: LineProps) {
 	const theme = useTheme();
-	const path = entry.path ?? "path not known";
+	const path = entry.path ?? "unknown path";
 	const split = Number.isFinite(entry.read) && entry.bytes > 0;
 	const reading = split ? entry.read / entry.bytes : 1;
 	const parts = split
 		? `${bytes(entry.read)} read, ${bytes(entry.written)} written`
 		: `${bytes(entry.bytes)} read or written`;
-	const faults = entry.faults > 0 ? `${exact(entry.faults)} ${entry.faults === 1 ? "page fault" : "page faults"}` : "";
+	const faults = entry.faults > 0 ? counted(entry.faults, "page fault") : "";
 	const again = entry.files.length > 1 ? `${entry.files.length} files in turn under this name` : "";
-	const name = inside ? (path.split("/").at(-1) ?? path) : path;
 	return (
 		<li>
 			<button
 				type="button"
 				aria-current={current}
-				title={[visible(path), [`${exact(entry.calls)} calls`, parts, faults, again].filter(Boolean).join(", ")].join(
+				title={[visible(path), [counted(entry.calls, "call"), parts, faults, again].filter(Boolean).join(", ")].join(
 					"\n",
 				)}
 				onClick={() => choose(entry.files)}
 			>
 				<span className="path cut-start mono">
-					<bdi dir="ltr">{visible(name)}</bdi>
+					<bdi dir="ltr">{visible(name ?? path)}</bdi>
 					{entry.files.length > 1 ? <span className="faint"> ×{entry.files.length}</span> : null}
 				</span>
 				<span className="faint">

@@ -7,7 +7,7 @@ import { Segmented } from "../../components/segmented";
 import { TimeChart } from "../../components/timechart";
 import { TipRows } from "../../components/tip";
 import { colorOf, ramp, type Theme } from "../../lib/color";
-import { bytes, duration, exact, exactDuration, exactTime, time, visible } from "../../lib/format";
+import { bytes, counted, duration, exact, exactDuration, exactTime, time, visible } from "../../lib/format";
 import { panSpan, type Span, zoomSpan } from "../../lib/scale";
 import { useShortcut } from "../../state/keys";
 import type { Resource } from "../../state/resource";
@@ -99,7 +99,7 @@ export function Plot({ of, accesses, path, names, height }: Props) {
 						rows={[
 							what.fault[i]
 								? { label: "page fault", value: what.write[i] ? "by a write" : "by a read" }
-								: { label: what.write[i] ? "write" : "read", value: `${exact(what.bytes[i] ?? 0)} bytes` },
+								: { label: what.write[i] ? "write" : "read", value: counted(what.bytes[i] ?? 0, "byte") },
 							{ label: "at offset", value: exact(what.offset[i] ?? 0) },
 							{ label: "took", value: exactDuration(what.dur[i] ?? 0) },
 							{ label: "thread", value: name(what.tid[i] ?? 0) },
@@ -187,15 +187,19 @@ const EMPTY = new Float64Array(0);
 function noteOf(accesses: Accesses | null): string {
 	if (!accesses) return "";
 	const { what } = accesses;
-	if (what.mode === "points") return `${exact(what.rows)} accesses: a point each, larger for more bytes`;
+	if (what.mode === "points") return `${counted(what.rows, "access", "accesses")}: a point each, larger for more bytes`;
 	let sum = 0;
 	for (let i = 0; i < what.rows; i += 1) sum += (what.reads[i] || 0) + (what.writes[i] || 0);
-	return `${exact(sum)} accesses: brighter where there are more; zoom in for single ones`;
+	return `${counted(sum, "access", "accesses")}: brighter where there are more; zoom in for single ones`;
 }
 
 /** The plot in words. */
 function described({ what, figures }: Accesses): string {
-	return `${exact(what.rows)} ${what.mode === "points" ? "accesses" : "cells with accesses"}, ${bytes(figures.read)} read, ${bytes(figures.written)} written, ${exact(figures.faults)} page faults`;
+	const found =
+		what.mode === "points"
+			? counted(what.rows, "access", "accesses")
+			: counted(what.rows, "cell with accesses", "cells with accesses");
+	return `${found}, ${bytes(figures.read)} read, ${bytes(figures.written)} written, ${counted(figures.faults, "page fault")}`;
 }
 
 function legend(

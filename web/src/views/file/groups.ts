@@ -18,7 +18,7 @@ export interface Entry extends Omit<FileRow, "file"> {
 	files: number[];
 }
 
-/** Several entries of a directory, or those of the system. */
+/** Several entries below a directory, or those of the system. */
 export interface Folder {
 	/** The directory; empty for the files of the system. */
 	path: string;
@@ -31,6 +31,13 @@ export type Sort = "bytes" | "calls" | "time_ns";
 const FEW = 3;
 
 const SYSTEM = /^\/(usr|lib|lib32|lib64|bin|sbin|etc|proc|sys|dev|run\/systemd)\//;
+
+/** Files that every program of a kind loads: libraries, modules of interpreters, settings of the loader and of locales. */
+const RUNTIME =
+	/^\/(proc|sys|dev)\/|\.so(\.[\d.]+)?$|\/(__pycache__|site-packages|dist-packages|node_modules|lib\/python[\d.]+|locale|gconv)\/|\/ld\.so\.[a-z]+$/;
+
+/** With this share of the time, a file or a directory of the system is the program's own work. */
+const RELEVANT = 0.25;
 
 export function amountOf(row: Pick<FileRow, "bytes" | "calls" | "time">, sort: Sort): number {
 	return sort === "bytes" ? row.bytes : sort === "calls" ? row.calls : row.time;
@@ -57,21 +64,47 @@ export function directoryOf(path: string): string {
 	return at <= 0 ? "/" : path.slice(0, at);
 }
 
+/** `/usr/share/doc` of a file below it: fine enough to separate data from libraries. */
+function regionOf(path: string): string {
+	return path.split("/").slice(0, -1).slice(0, 4).join("/");
+}
+
+/** Files of the system and of runtimes, which are folded, and directories of the system that the program works on. */
+function systemOf(entries: readonly Entry[]): { folded: Set<Entry>; regions: Set<string> } {
+	const total = entries.reduce((sum, entry) => sum + entry.time, 0);
+	const relevant = (time: number) => total > 0 && time >= total * RELEVANT;
+	const times = new Map<string, number>();
+	for (const { path, time } of entries) {
+		if (path === null || RUNTIME.test(path) || !SYSTEM.test(path)) continue;
+		const region = regionOf(path);
+		times.set(region, (times.get(region) ?? 0) + time);
+	}
+	const regions = new Set([...times].flatMap(([region, time]) => (relevant(time) ? [region] : [])));
+	const folded = entries.filter(
+		({ path, time }) =>
+			path !== null && !relevant(time) && (RUNTIME.test(path) || (SYSTEM.test(path) && !regions.has(regionOf(path)))),
+	);
+	return { folded: new Set(folded), regions };
+}
+
 /** Entries and folders, the one with the most first. A search shows every file it finds. */
 export function grouped(rows: readonly FileRow[], sort: Sort, searching: boolean): (Entry | Folder)[] {
 	const entries = entriesOf(rows).sort((a, b) => amountOf(b, sort) - amountOf(a, sort));
 	if (searching) return entries;
-	const system = entries.filter((entry) => entry.path !== null && SYSTEM.test(entry.path));
+	const { folded, regions } = systemOf(entries);
 	const folders = new Map<string, Entry[]>();
 	const items: (Entry | Folder)[] = [];
 	for (const entry of entries) {
-		if (entry.path === null) items.push(entry);
-		else if (!SYSTEM.test(entry.path)) {
-			const folder = directoryOf(entry.path);
-			const list = folders.get(folder);
-			if (list) list.push(entry);
-			else folders.set(folder, [entry]);
+		if (folded.has(entry)) continue;
+		if (entry.path === null) {
+			items.push(entry);
+			continue;
 		}
+		const region = regionOf(entry.path);
+		const folder = SYSTEM.test(entry.path) && regions.has(region) ? region : directoryOf(entry.path);
+		const list = folders.get(folder);
+		if (list) list.push(entry);
+		else folders.set(folder, [entry]);
 	}
 	for (const [path, list] of folders) {
 		if (list.length <= FEW) items.push(...list);
@@ -79,9 +112,52 @@ export function grouped(rows: readonly FileRow[], sort: Sort, searching: boolean
 	}
 	const most = (item: Entry | Folder) => sumOf(item, sort);
 	items.sort((a, b) => most(b) - most(a));
-	if (system.length > FEW) items.push({ path: "", entries: system });
-	else items.push(...system);
+	if (folded.size > FEW) items.push({ path: "", entries: [...folded] });
+	else items.push(...folded);
 	return items;
+}
+
+/**
+ * The entry that is shown when none is chosen: of the program's own with offsets to show, the one with the most. A saved
+ * page has the offsets of `saved` only.
+ */
+export function firstOf(
+	items: readonly (Entry | Folder)[],
+	sort: Sort,
+	saved: ReadonlySet<string> | null = null,
+): Entry | undefined {
+	const own = items.filter((item) => !isFolder(item) || item.path !== "");
+	const entries = (own.length > 0 ? own : items)
+		.flatMap((item) => (isFolder(item) ? item.entries : [item]))
+		.sort((a, b) => amountOf(b, sort) - amountOf(a, sort));
+	const there = saved ? entries.filter((entry) => saved.has(entry.files.join(","))) : entries;
+	return there.find((entry) => entry.bytes > 0 || entry.faults > 0) ?? there[0] ?? entries[0];
+}
+
+/** The ends of paths that differ: each the name, with as many directories before it as it takes to tell it apart. */
+export function distinctNames(paths: readonly string[]): Map<string, string> {
+	const names = new Map<string, string>();
+	let open = [...new Set(paths)];
+	for (let parts = 1; open.length > 0; parts += 1) {
+		const ends = new Map<string, string[]>();
+		for (const path of open) {
+			const end = path.split("/").slice(-parts).join("/");
+			ends.set(end, [...(ends.get(end) ?? []), path]);
+		}
+		open = [];
+		for (const [end, same] of ends) {
+			const only = same[0];
+			// A path that is used up cannot become longer.
+			if (same.length === 1 && only !== undefined) names.set(only, end);
+			else {
+				for (const path of same) {
+					if (path === end) names.set(path, end);
+					else open.push(path);
+				}
+			}
+		}
+	}
+	return names;
 }
 
 export function isFolder(item: Entry | Folder): item is Folder {

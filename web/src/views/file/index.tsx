@@ -6,7 +6,7 @@ import { RequestCard } from "../../components/request/card";
 import { Empty } from "../../components/states";
 import { Path } from "../../components/text";
 import { useSize } from "../../components/useSize";
-import { bytes, exact, percent } from "../../lib/format";
+import { bytes, counted, exact, percent } from "../../lib/format";
 import { useColumns, useJson, useSession } from "../../state/session";
 import { store, usePage, useParam } from "../../state/store";
 import { type Accesses, accessesOf, type Figures as FigureValues, patternsOf } from "./accesses";
@@ -223,7 +223,7 @@ interface FigureProps {
 function Figure({ name, of, whole, title }: FigureProps) {
 	const value = of ?? Number.NaN;
 	return (
-		<div title={`${title ? `${title}: ` : ""}${exact(value)} bytes`}>
+		<div title={`${title ? `${title}: ` : ""}${counted(value, "byte")}`}>
 			<dt>{name}</dt>
 			<dd>
 				{bytes(value)}

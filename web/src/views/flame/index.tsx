@@ -6,7 +6,7 @@ import { Order, orderOf } from "../../components/flame/Order";
 import { flameRows } from "../../components/flame/rows";
 import { Panel, Shown } from "../../components/panel";
 import { flameOf, type Level } from "../../lib/flame";
-import { count, duration } from "../../lib/format";
+import { count, counted, duration } from "../../lib/format";
 import { useColumns } from "../../state/session";
 import { store, useParam, useRestedPage } from "../../state/store";
 
@@ -28,7 +28,7 @@ export default function FlameView() {
 			title="Time in calls"
 			note={
 				root
-					? `${duration(root.ns)} in all; click a frame to zoom${others > 0 ? `; ${count(others)} files with little time share frames` : ""}`
+					? `${duration(root.ns)} in all; click a frame to zoom${others > 0 ? `; ${counted(others, "file", "files", count)} with little time share frames` : ""}`
 					: ""
 			}
 			end={<Order order={order} setOrder={setOrder} />}

@@ -4,7 +4,7 @@ import type { Axis, Frame, Pointed } from "../../components/plotframe";
 import { Segmented } from "../../components/segmented";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
 import { colorOf, type Theme } from "../../lib/color";
-import { duration, exact, exactDuration, exactTime } from "../../lib/format";
+import { counted, duration, exact, exactDuration, exactTime } from "../../lib/format";
 import { niceStep, ticks } from "../../lib/scale";
 import { useShortcut } from "../../state/keys";
 import { useColumns } from "../../state/session";
@@ -82,7 +82,7 @@ export function RequestStacks({ height }: { height: number }) {
 				{() =>
 					made && (
 						<TimeChart
-							label={`Time of ${exact(made.length)} requests by layer, ${order === "dur" ? "the longest first" : "in the order of time"}`}
+							label={`Time of ${counted(made.length, "request")} by layer, ${order === "dur" ? "the longest first" : "in the order of time"}`}
 							span={{ from: 0, to: placeOf(Math.max(made.length, 1)) }}
 							t={places}
 							bucket={1}

@@ -22,6 +22,7 @@ export function Findings({ diagnosis }: { diagnosis: Resource<Diagnosis> }) {
 	return (
 		<Panel
 			title="Findings"
+			className="findings"
 			note={
 				count === undefined
 					? "reading every call of the session"
@@ -38,8 +39,8 @@ export function Findings({ diagnosis }: { diagnosis: Resource<Diagnosis> }) {
 				{(data) => (
 					<div className="findings-list">
 						{data.findings.length === 0 ? <p className="quiet">No known problem found ({data.rules} rules).</p> : null}
-						{data.findings.slice(0, FIRST).map((finding, i) => (
-							<Entry key={i} finding={finding} start={session.about.started_at_ns} />
+						{data.findings.slice(0, FIRST).map((finding, i, shown) => (
+							<Entry key={i} finding={finding} start={session.about.started_at_ns} of={shown.length} />
 						))}
 						{data.findings.length > FIRST ? (
 							<details>
@@ -75,7 +76,14 @@ export function Findings({ diagnosis }: { diagnosis: Resource<Diagnosis> }) {
 	);
 }
 
-function Entry({ finding, start }: { finding: Finding; start: number }) {
+interface EntryProps {
+	finding: Finding;
+	start: number;
+	/** So many stand open together: where they leave room, the advice is in sight. */
+	of?: number;
+}
+
+function Entry({ finding, start, of = FIRST }: EntryProps) {
 	const filter = filterOf(finding);
 	const [rule] = useParam("finding", "");
 	const entry = useRef<HTMLDetailsElement>(null);
@@ -95,6 +103,11 @@ function Entry({ finding, start }: { finding: Finding; start: number }) {
 				<span className="number quiet" title={finding.cost_how}>
 					{finding.cost_ns === null ? "" : `costs ${duration(finding.cost_ns)}`}
 				</span>
+				{of < FIRST ? (
+					<span className="finding-advice quiet" style={{ WebkitLineClamp: of === 1 ? 3 : 1 }}>
+						{visible(finding.advice)}
+					</span>
+				) : null}
 			</summary>
 			<div className="finding-body">
 				<p>{visible(finding.advice)}</p>

@@ -3,7 +3,7 @@
 import type { ReactNode } from "react";
 import { Panel } from "../../components/panel";
 import { Text } from "../../components/text";
-import { count, exact } from "../../lib/format";
+import { count, counted, exact } from "../../lib/format";
 import { useSession } from "../../state/session";
 
 export function Gaps() {
@@ -14,10 +14,10 @@ export function Gaps() {
 		...about.losses.slice(0, 12).map((loss) => ({
 			what: "lost",
 			text: (
-				<span title={`${exact(loss.count)}, ${exact(loss.bytes)} bytes`}>
+				<span title={`${exact(loss.count)}, ${counted(loss.bytes, "byte")}`}>
 					{loss.layer === "syscall"
-						? `${count(loss.count)} calls ${loss.syscall}, at stage ${loss.stage}: in the sums of calls, bytes and latencies; single calls are missing`
-						: `${count(loss.count)} records of layer ${loss.layer} (${loss.syscall}), at stage ${loss.stage}: their time counts as the call's own`}
+						? `${counted(loss.count, "call", "calls", count)} ${loss.syscall}, at stage ${loss.stage}: in the sums of calls, bytes and latencies; single calls are missing`
+						: `${counted(loss.count, "record", "records", count)} of layer ${loss.layer} (${loss.syscall}), at stage ${loss.stage}: their time counts as the call's own`}
 				</span>
 			),
 		})),

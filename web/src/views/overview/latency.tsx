@@ -159,14 +159,14 @@ function Classes({ classes, chosen, choose }: ClassesProps) {
 					<th className="number" title="Share of the time in calls">
 						Time
 					</th>
-					<th className="number" title="Half of the calls took less; within a power of two">
+					<th className="number" title="Half of the calls took less; p50 to within a factor of 2">
 						p50
 					</th>
-					<th className="number" title="One call in a hundred took more; within a power of two">
+					<th className="number" title="One call in a hundred took more; p99 to within a factor of 2">
 						p99
 					</th>
 					<th className="number">Longest</th>
-					<th className="number" title="Half of the time is in calls that took longer; within a power of two">
+					<th className="number" title="Half of the time is in calls that took longer; to within a factor of 2">
 						½ time
 					</th>
 				</tr>

@@ -15,10 +15,10 @@ import { isNumeric } from "../../lib/filters";
 import { bytes, count, exact, inProgress, shortPath } from "../../lib/format";
 import type { Span } from "../../lib/scale";
 import type { Resource } from "../../state/resource";
-import { useColumns, useShown } from "../../state/session";
+import { stripPixels, useColumns, useShown } from "../../state/session";
 import { toggleFilter, useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
-import { BUCKETS, tellsDirections } from "./totals";
+import { tellsDirections } from "./totals";
 
 const BYS: readonly (readonly [TilesBy, string])[] = [
 	["purpose", "kind"],
@@ -46,7 +46,9 @@ export function Rates({ totals, errors }: Props) {
 	const [metricParam, setMetric] = useParam("metric", "busy");
 	const by = BYS.find(([id]) => id === byParam)?.[0] ?? "purpose";
 	const metric = metricParam === "calls" ? "calls" : "busy";
-	const tiles = useColumns({ path: "tiles", params: { by, top: 8, busy: 1 }, pixels: BUCKETS });
+	// By purpose it is the question of the strip of the whole session.
+	const params = by === "purpose" ? { by, busy: 1 } : { by, top: 8, busy: 1 };
+	const tiles = useColumns({ path: "tiles", params, pixels: stripPixels() });
 	// The pyramid distinguishes reads from writes only where it is not asked by thread or file.
 	const made = useMemo(
 		() => (tiles.data ? stacks(tiles.data, by, metric, theme) : null),
@@ -219,7 +221,7 @@ function errorSeries(answer: Columns, theme: Theme) {
 			style: "stack",
 		},
 		{
-			label: "found nothing, or not yet",
+			label: "expected errors, such as look-ups of missing files",
 			color: colorOf("series", "answers", theme),
 			values: perSecond(values.answers, grid.bucket),
 			style: "stack",

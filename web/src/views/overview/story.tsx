@@ -1,6 +1,6 @@
 // Where the time of the window went, in a few sentences.
 
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import type { Diagnosis } from "../../api/diagnosis";
 import type { Story as Told } from "../../api/why";
 import { Shown } from "../../components/panel";
@@ -8,11 +8,16 @@ import { plainText, StoryText } from "../../components/story";
 import type { Resource } from "../../state/resource";
 import { useJson } from "../../state/session";
 
+/** An explanation that is not there after so long is asked for without advice. */
+const LATE_MS = 600;
+
 export function Story({ diagnosis }: { diagnosis: Resource<Diagnosis> }) {
-	// The diagnosis adds its advice, but takes longer than the rest.
-	const quick = useJson<Told>({ path: "why" });
-	const full = useJson<Told>(diagnosis.data ? { path: "why", params: { findings: 1 } } : null);
-	const story = full.data && !full.stale ? full : quick;
+	// With the advice of the diagnosis; where that takes long, the rest comes before it.
+	const full = useJson<Told>({ path: "why", params: { findings: 1 } });
+	const told = full.data !== undefined && !full.stale;
+	const late = useLate(!told);
+	const quick = useJson<Told>(late && !told ? { path: "why" } : null);
+	const story = told || quick.data === undefined ? full : quick;
 	return (
 		<section className="panel story" aria-label="In short">
 			<Shown of={story} height={42}>
@@ -21,8 +26,8 @@ export function Story({ diagnosis }: { diagnosis: Resource<Diagnosis> }) {
 						<StoryText
 							story={data}
 							more={
-								full.data || full.error || diagnosis.error ? null : (
-									<span className="faint"> The rules are still reading the calls; their advice follows.</span>
+								told || full.error || diagnosis.data || diagnosis.error ? null : (
+									<span className="faint"> The rules are still reading the calls.</span>
 								)
 							}
 						/>
@@ -32,6 +37,18 @@ export function Story({ diagnosis }: { diagnosis: Resource<Diagnosis> }) {
 			</Shown>
 		</section>
 	);
+}
+
+/** Whether `waiting` has lasted for a while. */
+function useLate(waiting: boolean): boolean {
+	const [late, setLate] = useState(false);
+	useEffect(() => {
+		setLate(false);
+		if (!waiting) return;
+		const timer = setTimeout(() => setLate(true), LATE_MS);
+		return () => clearTimeout(timer);
+	}, [waiting]);
+	return late;
 }
 
 function Copy({ story }: { story: Told }) {

@@ -1,11 +1,13 @@
 import type { ReactNode } from "react";
 import type { Columns } from "../../api/arrow";
-import { bytes, count, duration, exact, exactDuration, percent } from "../../lib/format";
+import type { Purpose } from "../../api/calls";
+import { bytes, count, counted, duration, exact, exactDuration, percent } from "../../lib/format";
 import { latencyOf } from "../../lib/latency";
 import type { Resource } from "../../state/resource";
 import { useSession, useShown } from "../../state/session";
 import { useSlowest } from "../../state/slowest";
 import { store } from "../../state/store";
+import { answersText, errorsOf } from "./errors";
 import { tellsDirections } from "./totals";
 
 interface Props {
@@ -32,12 +34,13 @@ export function Summary({ totals, errors }: Props) {
 	const classes = data ? latencyOf(data) : [];
 	// Syncs say how durable writes feel; without any, the kind with most time does.
 	const shown = classes.find((c) => c.purpose === "sync") ?? classes[0];
-	const failed = errors.data ? failures(errors.data) : null;
+	const failed = errors.data ? errorsOf(errors.data) : null;
 	return (
 		<dl className="summary" aria-busy={data === undefined}>
 			<Figure
 				name="Time in calls"
-				title={exactDuration(time)}
+				title={`${exactDuration(time)}. Click: by file and call, as a flame graph`}
+				run={calls > 0 ? () => store.go({ view: "flame" }) : undefined}
 				more={`${(time / width).toFixed(1)} calls in progress on average`}
 			>
 				{duration(time)}
@@ -52,7 +55,8 @@ export function Summary({ totals, errors }: Props) {
 			</Figure>
 			<Figure
 				name={shown ? `p99 of ${shown.purpose}` : "p99"}
-				title={`One ${shown?.purpose ?? ""} call in a hundred took more; within a power of two`}
+				title={`One ${shown?.purpose ?? ""} call in a hundred took more; p99 to within a factor of 2. Click: their latencies over time`}
+				run={shown ? () => toLatency(shown.purpose) : undefined}
 				more={shown?.halfTime ? `half of their time in calls > ${duration(shown.halfTime)}` : ""}
 			>
 				{shown?.p99 ? `≈ ${duration(shown.p99)}` : "–"}
@@ -61,10 +65,10 @@ export function Summary({ totals, errors }: Props) {
 				name="Failed calls"
 				title={
 					failed
-						? `${exact(failed.failed)} calls failed; ${exact(failed.answers)} returned an error that is an answer, such as ENOENT of a look-up`
+						? `${counted(failed.failed, "call")} failed; ${counted(failed.answers, "expected error", "expected errors")}: ${exact(failed.missing)} of look-ups of missing files, ${exact(failed.answers - failed.missing)} of others, such as EAGAIN`
 						: ""
 				}
-				more={failed?.answers ? `${count(failed.answers)} found nothing, or not yet` : ""}
+				more={failed ? answersText(failed) : ""}
 				danger={(failed?.failed ?? 0) > 0}
 				run={
 					failed && failed.failed + failed.answers > 0
@@ -74,28 +78,49 @@ export function Summary({ totals, errors }: Props) {
 			>
 				{failed ? count(failed.failed) : "–"}
 			</Figure>
-			<Figure name="Calls" title={`${exact(calls)} calls`} more={`${count((calls / width) * 1e9)}/s`}>
+			<Figure
+				name="Calls"
+				title={`${counted(calls, "call")}. Click: all of them in a table`}
+				more={`${count((calls / width) * 1e9)}/s`}
+				run={calls > 0 ? () => store.go({ view: "table" }) : undefined}
+			>
 				{count(calls)}
 			</Figure>
 			{told ? (
 				<>
-					<Figure name="Read" title={`${exact(read)} bytes`} more={`${bytes((read / width) * 1e9)}/s`}>
+					<Figure
+						name="Read"
+						title={`${counted(read, "byte")}. Click: the files with the most bytes`}
+						more={`${bytes((read / width) * 1e9)}/s`}
+						run={read > 0 ? byBytes : undefined}
+					>
 						{bytes(read)}
 					</Figure>
-					<Figure name="Written" title={`${exact(written)} bytes`} more={`${bytes((written / width) * 1e9)}/s`}>
+					<Figure
+						name="Written"
+						title={`${counted(written, "byte")}. Click: the files with the most bytes`}
+						more={`${bytes((written / width) * 1e9)}/s`}
+						run={written > 0 ? byBytes : undefined}
+					>
 						{bytes(written)}
 					</Figure>
 				</>
 			) : (
-				<Figure name="Read and written" title={`${exact(moved)} bytes`} more={`${bytes((moved / width) * 1e9)}/s`}>
+				<Figure
+					name="Read and written"
+					title={`${counted(moved, "byte")}. Click: the files with the most bytes`}
+					more={`${bytes((moved / width) * 1e9)}/s`}
+					run={moved > 0 ? byBytes : undefined}
+				>
 					{bytes(moved)}
 				</Figure>
 			)}
 			<Figure
 				name="Lost, whole session"
-				title={`${exact(session.seen)} calls seen, ${exact(session.stored)} stored, ${exact(session.lost)} lost`}
+				title={`${counted(session.seen, "call")} seen, ${exact(session.stored)} stored, ${exact(session.lost)} lost`}
 				more={session.lost > 0 ? `${percent(session.lost / session.seen)} of calls` : "every call is here"}
 				danger={session.lost > 0}
+				run={session.lost > 0 ? () => scrollTo("Missing data") : undefined}
 			>
 				{session.lost > 0 ? count(session.lost) : "0"}
 			</Figure>
@@ -103,16 +128,16 @@ export function Summary({ totals, errors }: Props) {
 	);
 }
 
-function failures(errors: Columns): { failed: number; answers: number } {
-	const calls = errors.f64("calls");
-	const flags = errors.flags("failed");
-	let failed = 0;
-	let answers = 0;
-	for (let i = 0; i < errors.rows; i += 1) {
-		if (flags[i]) failed += calls[i] ?? 0;
-		else answers += calls[i] ?? 0;
-	}
-	return { failed, answers };
+const byBytes = () => store.go({ view: "file", params: { order: "bytes" } });
+
+/** The panel of latencies, with the calls of one kind. */
+function toLatency(purpose: Purpose): void {
+	store.go({ params: { latency: purpose } }, "replace");
+	scrollTo("Latency");
+}
+
+function scrollTo(panel: string): void {
+	document.querySelector(`section.panel[aria-label="${panel}"]`)?.scrollIntoView({ block: "start" });
 }
 
 interface FigureProps {

@@ -6,7 +6,7 @@ import { Path, Text } from "../../components/text";
 import { type Thing, useThingMenu } from "../../components/useThingMenu";
 import { colorOf } from "../../lib/color";
 import type { ListMember } from "../../lib/filters";
-import { bytes, count, duration, exact, exactDuration } from "../../lib/format";
+import { bytes, count, counted, duration, exact, exactDuration } from "../../lib/format";
 import type { Sum } from "../../lib/sums";
 import { useColumns, useSession } from "../../state/session";
 import { useParam } from "../../state/store";
@@ -159,20 +159,20 @@ function Table({ by, sums, sort, setSort, about, open }: TableProps) {
 						<td className="number" title={exact(sum.calls)}>
 							{count(sum.calls)}
 						</td>
-						<td className="number" title={`${exact(sum.bytes)} bytes`}>
+						<td className="number" title={counted(sum.bytes, "byte")}>
 							{bytes(sum.bytes)}
 						</td>
 						<td
 							className={(sum.failures ?? 0) > 0 ? "number danger" : "number faint"}
 							title={
 								sum.failures === null
-									? `${exact(sum.errors)} errors`
+									? counted(sum.errors, "error")
 									: `${exact(sum.failures)} failed; ${exact(sum.errors - sum.failures)} returned an error that is an answer`
 							}
 						>
 							{count(sum.failures ?? sum.errors)}
 						</td>
-						<td className="number" title={about ? "within a power of two" : exactDuration(sum.p99 ?? 0)}>
+						<td className="number" title={about ? "p99 to within a factor of 2" : exactDuration(sum.p99 ?? 0)}>
 							{sum.p99 === null ? "–" : `${about ? "≈ " : ""}${duration(sum.p99)}`}
 						</td>
 					</tr>

@@ -2,10 +2,7 @@
 
 import type { Columns } from "../../api/arrow";
 import type { Resource } from "../../state/resource";
-import { useColumns } from "../../state/session";
-
-/** About as many buckets as there are pairs of pixels on a wide screen; the server rounds to what it has. */
-export const BUCKETS = 600;
+import { stripPixels, useColumns } from "../../state/session";
 
 /** Whether reads and writes are distinguished: for some filters only their sum is known. */
 export function tellsDirections(tiles: Columns): boolean {
@@ -14,10 +11,10 @@ export function tellsDirections(tiles: Columns): boolean {
 
 /** Sums of all calls over time by what they do, with histograms of their durations. */
 export function useTotals(): Resource<Columns> {
-	return useColumns({ path: "tiles", params: { by: "purpose", latency: 1 }, pixels: BUCKETS });
+	return useColumns({ path: "tiles", params: { by: "purpose", latency: 1 }, pixels: stripPixels() });
 }
 
 /** Calls that returned an error, over time. */
 export function useErrors(): Resource<Columns> {
-	return useColumns({ path: "errors", pixels: BUCKETS });
+	return useColumns({ path: "errors", pixels: stripPixels() });
 }

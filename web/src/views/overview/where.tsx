@@ -41,7 +41,7 @@ export function Where() {
 	return (
 		<Panel
 			title="Where the time went"
-			note="time in calls; of threads and operations together"
+			note="time in calls, summed over threads"
 			end={
 				<Link className="button plain" to={{ view: "flame" }} title="The same as one picture">
 					Flame graph
@@ -126,7 +126,7 @@ function Rows({ dimension, data, open }: ColumnProps & { data: Columns }) {
 									{by === "thread" ? <span className="faint"> {sum.key}</span> : null}
 								</button>
 							)}
-							{by === "layer" ? <span className="faint"> {meaningOf(sum.label ?? "")}</span> : null}
+							{by === "layer" ? <span className="quiet"> {meaningOf(sum.label ?? "")}</span> : null}
 						</td>
 						<td className="number" title={exactDuration(sum.busy)}>
 							{duration(sum.busy)}

@@ -10,7 +10,7 @@ import { ResultPlot } from "../../components/query/ResultPlot";
 import { ResultTable } from "../../components/query/ResultTable";
 import { useSql } from "../../components/query/useSql";
 import { useTall } from "../../components/useTall";
-import { exact, visible } from "../../lib/format";
+import { counted, exact, visible } from "../../lib/format";
 import { unheeded } from "../../lib/sql";
 import { BOARD, EXAMPLES } from "../../state/examples";
 import { parseFile, queries, queriesFile, type SavedQuery, useQueries } from "../../state/queries";
@@ -213,7 +213,7 @@ function Own({ query, tools }: { query: SavedQuery; tools: Tools | null }) {
 		<Panel
 			title={name}
 			className={query.wide ? "panel-wide" : ""}
-			note={result.data ? [`${exact(result.data.rows)} rows`, left].filter((part) => part !== "").join("; ") : ""}
+			note={result.data ? [counted(result.data.rows, "row"), left].filter((part) => part !== "").join("; ") : ""}
 			end={
 				<>
 					{tools ? tool("Move up", "↑", tools.up, tools.first) : null}

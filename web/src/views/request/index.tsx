@@ -1,6 +1,5 @@
 // One request: where its time went, what it was asked, who else was involved.
 
-import type { Story } from "../../api/why";
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
 import { CriticalPath } from "../../components/request/CriticalPath";
@@ -10,13 +9,12 @@ import { Blocks, Counters, Facts, Head, Neighbors, PageCache, usedCache, Waits }
 import { number, spanOf } from "../../components/request/rows";
 import { stepFrom, useRequest, windowAround } from "../../components/request/useRequest";
 import { Waterfall } from "../../components/request/Waterfall";
+import { Why } from "../../components/request/Why";
 import { Empty } from "../../components/states";
-import { StoryText } from "../../components/story";
 import { saveSvg } from "../../components/svg";
 import "../../components/request/style.css";
 import { duration } from "../../lib/format";
 import { useShortcut } from "../../state/keys";
-import { useJson } from "../../state/session";
 import { usePage } from "../../state/store";
 import "./style.css";
 
@@ -136,17 +134,6 @@ export default function Request() {
 				);
 			}}
 		</Shown>
-	);
-}
-
-/** Why it took so long, in a sentence or two. */
-function Why({ rid }: { rid: number }) {
-	const story = useJson<Story>({ path: "why", params: { rid }, windowed: false, filtered: false });
-	if (story.error) return null;
-	return (
-		<div className="request-why" aria-busy={story.data === undefined}>
-			{story.data && !story.stale ? <StoryText story={story.data} /> : null}
-		</div>
 	);
 }
 

@@ -5,7 +5,7 @@ import { sessionPath } from "../../api/session";
 import type { Glance } from "../../api/types";
 import { Text } from "../../components/text";
 import { colorOf } from "../../lib/color";
-import { duration, exact, percent } from "../../lib/format";
+import { counted, duration, exact, percent } from "../../lib/format";
 import { type Resource, useResource } from "../../state/resource";
 import { client } from "../../state/server";
 import { useTheme } from "../../state/theme";
@@ -86,7 +86,7 @@ export function Worst({ glance }: { glance: Resource<Glance> }) {
 	if (!data.diagnosed) return <span className="faint">open it for its findings</span>;
 	if (!data.worst) return <span className="faint">none</span>;
 	return (
-		<span className="worst" title={`${exact(data.findings)} findings. The worst: ${data.worst.title}`}>
+		<span className="worst" title={`${counted(data.findings, "finding")}. The worst: ${data.worst.title}`}>
 			<span className={`severity ${data.worst.severity}`}>{data.worst.severity}</span>{" "}
 			<Text of={data.worst.title} className="cut" />
 		</span>

@@ -5,7 +5,7 @@ import type { SessionSummary } from "../../api/types";
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
 import { Text } from "../../components/text";
-import { ago, bytes, count, duration, exact, exactDuration, visible, wallTime } from "../../lib/format";
+import { ago, bytes, count, counted, duration, exact, exactDuration, visible, wallTime } from "../../lib/format";
 import { useResource } from "../../state/resource";
 import { client } from "../../state/server";
 import { store, useParam } from "../../state/store";
@@ -243,10 +243,10 @@ function Row({ session, chosen, choose }: RowProps) {
 			<td className="number" title={`${exact(session.seen)} seen, ${exact(session.stored)} stored`}>
 				{count(session.seen)}
 			</td>
-			<td className={session.lost > 0 ? "number warn" : "number faint"} title={`${exact(session.lost)} calls`}>
+			<td className={session.lost > 0 ? "number warn" : "number faint"} title={counted(session.lost, "call")}>
 				{session.lost > 0 ? count(session.lost) : "none"}
 			</td>
-			<td className="number" title={`${exact(session.bytes)} bytes`}>
+			<td className="number" title={counted(session.bytes, "byte")}>
 				{bytes(session.bytes)}
 			</td>
 		</tr>

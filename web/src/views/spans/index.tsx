@@ -6,7 +6,7 @@ import { Panel, Shown } from "../../components/panel";
 import { Segmented } from "../../components/segmented";
 import { Empty } from "../../components/states";
 import { Text } from "../../components/text";
-import { bytes, count, duration, exact, exactDuration } from "../../lib/format";
+import { bytes, count, counted, duration, exact, exactDuration } from "../../lib/format";
 import { type Name, nameKey, nameOf, nameText } from "../../lib/spans";
 import { hasRows } from "../../lib/tables";
 import { useColumns, useSession } from "../../state/session";
@@ -177,10 +177,10 @@ function InsideCells({ inside }: { inside: Inside }) {
 			<td className="number" title={exact(inside.calls)}>
 				{count(inside.calls)}
 			</td>
-			<td className="number" title={`${exact(inside.bytes)} bytes`}>
+			<td className="number" title={counted(inside.bytes, "byte")}>
 				{bytes(inside.bytes)}
 			</td>
-			<td className="number" title={`${exact(inside.deviceBytes)} bytes`}>
+			<td className="number" title={counted(inside.deviceBytes, "byte")}>
 				{bytes(inside.deviceBytes)}
 			</td>
 		</>
@@ -252,7 +252,7 @@ function Slowest({ name, counting }: { name: Name; counting: Counting }) {
 												{duration(span.time)}
 											</td>
 											<td className="number">{count(span.calls)}</td>
-											<td className="number" title={`${exact(span.bytes)} bytes`}>
+											<td className="number" title={counted(span.bytes, "byte")}>
 												{bytes(span.bytes)}
 											</td>
 										</tr>

@@ -4,7 +4,7 @@ import { useState } from "react";
 import type { Relation } from "../../api/types";
 import { Shown } from "../../components/panel";
 import { Segmented } from "../../components/segmented";
-import { count, exact, visible } from "../../lib/format";
+import { count, counted, visible } from "../../lib/format";
 import { identifier, PLACEHOLDERS } from "../../lib/sql";
 import { EXAMPLES } from "../../state/examples";
 import { type PlotChoice, queries, useQueries } from "../../state/queries";
@@ -95,7 +95,7 @@ function Table({ relation, wanted, insert }: { relation: Relation; wanted: strin
 			</div>
 			{shown ? (
 				<>
-					<p className="sql-doc" title={relation.rows === null ? undefined : `${exact(relation.rows)} rows`}>
+					<p className="sql-doc" title={relation.rows === null ? undefined : counted(relation.rows, "row")}>
 						{relation.doc}
 					</p>
 					<ul>

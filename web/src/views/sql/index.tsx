@@ -12,7 +12,7 @@ import { ResultTable } from "../../components/query/ResultTable";
 import { useSql } from "../../components/query/useSql";
 import { Empty, Progress, sentence } from "../../components/states";
 import { useSize } from "../../components/useSize";
-import { exact, visible } from "../../lib/format";
+import { counted, visible } from "../../lib/format";
 import { errorIn, type SqlError, unheeded } from "../../lib/sql";
 import { EXAMPLES } from "../../state/examples";
 import { useShortcut } from "../../state/keys";
@@ -32,8 +32,8 @@ export default function Sql() {
 	const asked = params["sql"] ?? null;
 	const choice = choiceOf(params);
 	const session = useSession();
-	const [timesParam, setTimes] = useParam("times", "");
-	const times = timesParam === "1";
+	const [units, setUnits] = useParam("units", "readable");
+	const times = units !== "exact";
 	const [text, setText] = useState(asked ?? EXAMPLES[0]?.sql ?? "");
 	const [name, setName] = useState(params["name"] ?? "");
 	const [cancelled, setCancelled] = useState(false);
@@ -151,9 +151,13 @@ export default function Sql() {
 					{data && choice.form === "table" ? (
 						<label
 							className="choice"
-							title="Durations in the unit that fits, points in time since the start of the session"
+							title="Durations and bytes in the unit that fits, points in time since the start of the session. Exact values stand in tooltips, copies, and CSV"
 						>
-							<input type="checkbox" checked={times} onChange={(event) => setTimes(event.target.checked ? "1" : "")} />
+							<input
+								type="checkbox"
+								checked={times}
+								onChange={(event) => setUnits(event.target.checked ? "readable" : "exact")}
+							/>
 							readable units
 						</label>
 					) : null}
@@ -219,7 +223,7 @@ function errorOf(what: string, expanded: { text: string; back: (place: number) =
 function factsOf(rows: number, meta: Readonly<Record<string, unknown>>): string {
 	const elapsed = typeof meta["elapsed_ms"] === "number" ? ` in ${Math.round(meta["elapsed_ms"])} ms` : "";
 	const cut = meta["cut"] === true ? ", there are more: add a LIMIT, or group" : "";
-	return `${exact(rows)} rows${cut}${elapsed}`;
+	return `${counted(rows, "row")}${cut}${elapsed}`;
 }
 
 function fileName(name: string): string {

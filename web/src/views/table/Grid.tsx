@@ -5,13 +5,14 @@ import { Empty, ErrorState, Progress } from "../../components/states";
 import { useSize } from "../../components/useSize";
 import { contentHeight, scrollFor, sliceAt } from "../../components/virtual";
 import { colorOf } from "../../lib/color";
-import { exact, visible } from "../../lib/format";
+import { counted, exact, visible } from "../../lib/format";
+import { useFailures } from "../../state/failures";
 import { useShortcut } from "../../state/keys";
 import { client } from "../../state/server";
 import { useSession, useShown } from "../../state/session";
 import { store, usePage } from "../../state/store";
 import { useTheme } from "../../state/theme";
-import { cell, nextSort, type Sums, type TableColumn } from "./columns";
+import { cell, nextSort, type Sums, type TableColumn, widthsOf } from "./columns";
 import { type Page, Pages } from "./pages";
 
 const ROW = 24;
@@ -38,8 +39,9 @@ export function Grid({ columns, sort, setSort, setTotal, setSums, say }: Props) 
 	const session = useSession();
 	const { span } = useShown();
 	const theme = useTheme();
+	const failed = useFailures();
 	const body = useRef<HTMLDivElement>(null);
-	const { height } = useSize(body);
+	const { width: room, height } = useSize(body);
 	const [scroll, setScroll] = useState(0);
 	const [total, setRows] = useState<number | null>(null);
 	const [error, setError] = useState<ApiError | null>(null);
@@ -124,7 +126,7 @@ export function Grid({ columns, sort, setSort, setTotal, setSums, say }: Props) 
 		navigator.clipboard.writeText(`${lines.join("\n")}\n`).then(
 			() =>
 				say(
-					`${exact(lines.length - 1)} rows copied${missing > 0 ? `; ${exact(missing)} are not loaded: scroll to them first` : ""}`,
+					`${counted(lines.length - 1, "row")} copied${missing > 0 ? `; ${exact(missing)} are not loaded: scroll to them first` : ""}`,
 				),
 			() => say("the browser did not let the page copy"),
 		);
@@ -167,8 +169,9 @@ export function Grid({ columns, sort, setSort, setTotal, setSums, say }: Props) 
 		pressed.current = ridAt(index);
 		select(index, event.shiftKey);
 	};
-	const template = columns.map((c) => (c.path ? `minmax(${c.width}px, 1fr)` : `${c.width}px`)).join(" ");
-	const width = columns.reduce((sum, c) => sum + c.width, 0);
+	const widths = widthsOf(columns, room);
+	const template = columns.map((c, i) => (c.path ? `minmax(${widths[i]}px, 1fr)` : `${widths[i]}px`)).join(" ");
+	const width = widths.reduce((sum, w) => sum + w, 0);
 	const shown: number[] = [];
 	for (let i = slice.first; i < slice.end; i += 1) shown.push(i);
 	const waiting = total === null || shown.some((i) => pages.row(i) === null);
@@ -234,7 +237,7 @@ export function Grid({ columns, sort, setSort, setTotal, setSums, say }: Props) 
 									}
 								>
 									{columns.map((column) => (
-										<Cell key={column.id} column={column} found={found} theme={theme} />
+										<Cell key={column.id} column={column} found={found} theme={theme} failed={failed} />
 									))}
 								</div>
 							);
@@ -275,9 +278,10 @@ interface CellProps {
 	column: TableColumn;
 	found: { page: Page; place: number } | null;
 	theme: "dark" | "light";
+	failed: ReturnType<typeof useFailures>;
 }
 
-function Cell({ column, found, theme }: CellProps) {
+function Cell({ column, found, theme, failed }: CellProps) {
 	const role = "gridcell";
 	if (!found) return <div role={role} className="grid-wait" />;
 	const value: unknown = found.page.columns.vector(column.id)?.get(found.place);
@@ -292,7 +296,8 @@ function Cell({ column, found, theme }: CellProps) {
 		);
 	}
 	const text = visible(String(value));
-	const className = `${column.path ? "cut-start" : "cut"}${column.id === "errno" ? " danger" : ""}${column.path ? " mono" : ""}`;
+	const danger = column.id === "errno" && failed(textOf(found, "syscall"), String(value));
+	const className = `${column.path ? "cut-start" : "cut"}${danger ? " danger" : ""}${column.path ? " mono" : ""}`;
 	return (
 		<div role={role} className={className} title={text}>
 			{column.id === "syscall" ? (
@@ -301,6 +306,11 @@ function Cell({ column, found, theme }: CellProps) {
 			<bdi dir={column.path ? "ltr" : undefined}>{text}</bdi>
 		</div>
 	);
+}
+
+function textOf({ page, place }: { page: Page; place: number }, name: string): string | null {
+	const value: unknown = page.columns.vector(name)?.get(place);
+	return value === null || value === undefined ? null : String(value);
 }
 
 /** Counts up while something is live. */

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { cell, chosenColumns, nextSort, STANDARD, sumsText } from "./columns";
+import { COLUMNS, cell, chosenColumns, nextSort, STANDARD, sumsText, widthsOf } from "./columns";
 
 it("takes the columns of an address that exist, or the standard ones", () => {
 	expect(chosenColumns("").map((c) => c.id)).toEqual(STANDARD);
@@ -23,4 +23,11 @@ it("sums selected rows up", () => {
 	const sums = { rows: 3, known: 3, time: 3e6, longest: 2e6, bytes: 4096, errors: 1 };
 	expect(sumsText(sums)).toBe("3 selected · 3 ms in calls · mean 1 ms · longest 2 ms · 4 KiB · 1 error");
 	expect(sumsText({ ...sums, known: 2, errors: 0 })).toContain("of 2 loaded rows");
+});
+
+it("makes a path fit that would be cut at the edge", () => {
+	const columns = COLUMNS.filter(({ id }) => ["ts_ns", "path", "flags"].includes(id));
+	expect(widthsOf(columns, 1000)).toEqual([152, 220, 180]);
+	expect(widthsOf(columns, 352)).toEqual([152, 200, 180]);
+	expect(widthsOf(columns, 250)).toEqual([152, 220, 180]);
 });

@@ -49,6 +49,20 @@ export function chosenColumns(param: string): TableColumn[] {
 	return found.length > 0 ? found : COLUMNS.filter((column) => STANDARD.includes(column.id));
 }
 
+/** A path that is cut at the edge of the grid has lost its end: one that is half in sight is made to fit, unless it becomes too narrow. */
+const LEAST_PATH = 140;
+
+/** Widths of columns in a grid so many pixels wide. */
+export function widthsOf(columns: readonly TableColumn[], room: number): number[] {
+	let left = 0;
+	return columns.map((column) => {
+		const fits = room - left;
+		const width = column.path && fits >= LEAST_PATH && fits < column.width ? fits : column.width;
+		left += width;
+		return width;
+	});
+}
+
 /** The order that a click on a head asks for: the largest first, then the smallest, then by time. */
 export function nextSort(sort: string, id: string): string {
 	if (id === "ts_ns") return sort === "ts_ns" ? "-ts_ns" : "ts_ns";

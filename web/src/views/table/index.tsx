@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "react";
 import { Segmented } from "../../components/segmented";
-import { exact } from "../../lib/format";
+import { counted } from "../../lib/format";
 import { usePage, useParam } from "../../state/store";
 import { COLUMNS, chosenColumns, STANDARD, type Sums, sumsText } from "./columns";
 import { Grid } from "./Grid";
@@ -35,7 +35,7 @@ export default function Table() {
 	return (
 		<div className={page.rid === null ? "table-view" : "table-view with-card"}>
 			<div className="table-bar">
-				<span>{total === null ? " " : `${exact(total)} calls`}</span>
+				<span>{total === null ? " " : counted(total, "call")}</span>
 				<Segmented label="Order" value={sort} options={ORDERS} onChange={setSort} />
 				{sums && said === "" ? (
 					<b className="table-sums" role="status">

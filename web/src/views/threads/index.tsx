@@ -77,7 +77,7 @@ export default function Threads() {
 		<div className="threads">
 			<Panel
 				title="Latency, p99"
-				note="within a power of two; through calls in progress"
+				note="p99 to within a factor of 2, including unfinished calls"
 				head={
 					made ? (
 						<Legend entries={latencyLines(made, marked, theme).map((s) => ({ label: s.label, color: s.color }))} />

@@ -3,12 +3,14 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { isAbort } from "../../api/client";
 import { columns as askColumns, filterText, selectionText, sessionPath } from "../../api/session";
+import { NowEdge } from "../../components/now";
 import { savePng } from "../../components/png";
 import { Progress } from "../../components/states";
 import { Tip } from "../../components/tip";
 import { useSize } from "../../components/useSize";
 import type { Span } from "../../lib/scale";
 import { nameKey } from "../../lib/spans";
+import { useFailures } from "../../state/failures";
 import { useShortcut } from "../../state/keys";
 import { client } from "../../state/server";
 import { resolveWindow, useSession } from "../../state/session";
@@ -71,6 +73,7 @@ export function Board({ rows, layers: withLayers, states: withStates, spans: wit
 	const page = usePage();
 	const session = useSession();
 	const theme = useTheme();
+	const isFailure = useFailures();
 	const callAt = useCallAt();
 	const holder = useRef<HTMLDivElement>(null);
 	const canvas = useRef<HTMLCanvasElement>(null);
@@ -296,10 +299,11 @@ export function Board({ rows, layers: withLayers, states: withStates, spans: wit
 				) : null}
 				{hover ? (
 					<Tip x={hover.x} y={hover.y}>
-						<HitTip hit={hover.hit} />
+						<HitTip hit={hover.hit} failed={isFailure} />
 					</Tip>
 				) : null}
 			</div>
+			<NowEdge span={span} left={NAME_WIDTH} wide={size.width - NAME_WIDTH} named />
 			{withStates ? <StatesKey states={states} rows={rows} span={span} /> : null}
 			<button
 				type="button"

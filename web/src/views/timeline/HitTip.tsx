@@ -1,6 +1,7 @@
 import { TipRows } from "../../components/tip";
 import { bytes, duration, exact, exactDuration, exactTime, percent, visible } from "../../lib/format";
 import { nameText } from "../../lib/spans";
+import type { useFailures } from "../../state/failures";
 import type { Hit } from "./hit";
 import { StateTip } from "./StateTip";
 
@@ -10,7 +11,7 @@ function long(ns: number): string {
 }
 
 /** What lies below the pointer, with exact values. */
-export function HitTip({ hit }: { hit: Hit }) {
+export function HitTip({ hit, failed }: { hit: Hit; failed: ReturnType<typeof useFailures> }) {
 	const { thread } = hit;
 	const who = `${visible(thread.comm ?? "thread")} ${thread.tid}`;
 	if (hit.kind === "state") return <StateTip hit={hit} />;
@@ -137,7 +138,9 @@ export function HitTip({ hit }: { hit: Hit }) {
 	return (
 		<>
 			<div className="head">
-				<b>{hit.syscall}</b> {hit.errno ? <span className="danger">{hit.errno}</span> : null} · {who}
+				<b>{hit.syscall}</b>{" "}
+				{hit.errno ? <span className={failed(hit.syscall, hit.errno) ? "danger" : "quiet"}>{hit.errno}</span> : null} ·{" "}
+				{who}
 			</div>
 			{hit.label ? <div className="path">{visible(hit.label)}</div> : null}
 			<TipRows

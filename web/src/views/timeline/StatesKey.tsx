@@ -1,5 +1,5 @@
 import { Legend } from "../../components/legend";
-import { exact, percent } from "../../lib/format";
+import { counted, exact, percent } from "../../lib/format";
 import type { Span } from "../../lib/scale";
 import { useTheme } from "../../state/theme";
 import type { Lane } from "./lanes";
@@ -20,7 +20,8 @@ export function StatesKey({ states, rows, span }: { states: States | null; rows:
 	if (states.mode === "sums") arrows = "Zoom in to see wake-ups as arrows.";
 	else if (wakes > ARROWS) arrows = `${exact(wakes)} wake-ups: zoom in for all arrows, or point at a wait for its own.`;
 	else if (wakes > 0) arrows = "Arrows: wake-ups, from the waker to the woken thread.";
-	const lost = states.lost > 0 ? `${exact(states.lost)} rows of layer sched were lost: running may contain waits.` : "";
+	const lost =
+		states.lost > 0 ? `${counted(states.lost, "row")} of layer sched were lost: running may contain waits.` : "";
 	return (
 		<div className="states-key">
 			<Legend

@@ -116,10 +116,10 @@ export default function Timeline() {
 	return (
 		<div className={page.rid === null ? "timeline" : "timeline with-card"}>
 			<div className="timeline-bar">
-				<span className="faint">Lanes</span>
+				<span className="faint no-picture">Lanes</span>
 				<Segmented label="Order of the lanes" value={order} options={ORDERS} onChange={setOrder} />
 				<Segmented label="Which threads" value={who === "all" ? "all" : "window"} options={WHO} onChange={setWho} />
-				<span className="faint">Color</span>
+				<span className="faint no-picture">Color</span>
 				<Segmented label="Color by" value={by} options={COLORS} onChange={setBy} />
 				<button
 					type="button"

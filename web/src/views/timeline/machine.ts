@@ -94,7 +94,7 @@ export function machinePlots(answer: MachineColumns, cpus: number, memory: numbe
 			share("system", "system", colorOf("layer", "syscall", theme)),
 			share("interrupt", "interrupt", colorOf("layer", "irq", theme)),
 			share("iowait", "iowait", colorOf("layer", "device", theme)),
-			share("steal", "steal", colorOf("state", "runnable", theme)),
+			share("steal", "steal", colorOf("series", "steal", theme)),
 		],
 		top: 1,
 		high: HIGHEST,
@@ -105,7 +105,8 @@ export function machinePlots(answer: MachineColumns, cpus: number, memory: numbe
 		const show = (value: number) => exact(Math.round(value * 100) / 100);
 		const threads: MachineLine = {
 			label: "threads",
-			color: colorOf("state", "runnable", theme),
+			// Those that run and those that wait for a CPU.
+			color: colorOf("series", "calls", theme),
 			values: running,
 			style: "stack",
 			show,

@@ -512,12 +512,19 @@ function paintNames(scene: Scene): void {
 		const name = row.group === null ? (thread.comm ?? "thread") : groupName(row, whole);
 		const sign = row.group === null ? "" : row.open ? "▾ " : "▸ ";
 		const room = NAME_WIDTH - left - 9 - 60;
-		context.fillText(`${sign}${cut(visible(name), Math.floor(room / 6.4) - sign.length)}`, left + 9, middle, room);
+		// Threads of one name differ by their ids, and in their time.
+		const id = row.group === null ? ` ${thread.tid}` : "";
+		const text = `${sign}${cut(visible(name), Math.floor(room / 6.4) - sign.length - id.length)}`;
+		context.fillText(text, left + 9, middle, room);
+		const behind = left + 9 + Math.min(room, context.measureText(text).width);
+		context.font = `12px ${colors.font}`;
+		context.fillStyle = colors.ink2;
+		context.fillText(id, behind, middle);
 		context.font = `11px ${colors.font}`;
 		context.fillStyle = colors.ink3;
 		context.textAlign = "right";
 		const time = row.members.reduce((a, t) => a + t.time_ns, 0);
-		context.fillText(row.group === null ? String(thread.tid) : duration(time), NAME_WIDTH - 10, middle);
+		context.fillText(duration(time), NAME_WIDTH - 10, middle);
 		context.textAlign = "left";
 		paintLayerNames(scene, lane);
 	}

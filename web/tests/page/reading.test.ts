@@ -1,0 +1,149 @@
+// What readers of the views rely upon: which file comes first, which errors are red, what a click leads to, what is asked.
+
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { MOST } from "../../src/app/visit.ts";
+import { duration } from "../../src/lib/format.ts";
+import { open, settled } from "./harness.ts";
+import { session, sql, WORK } from "./recorded.ts";
+import { dir, onStage, openSaved, server, tab } from "./stage.ts";
+
+/** A thread that waits in poll until another one writes. */
+const WAITS = `python3 -c 'import os, select, threading
+r, w = os.pipe()
+threading.Timer(0.2, lambda: os.write(w, b"x")).start()
+p = select.poll()
+p.register(r)
+p.poll()
+open("out", "w").write("x")'`;
+
+const sessions = [
+	["work", WORK, ["--layers", "all"]],
+	["waits", WAITS, ["--layers", "all"]],
+] as const;
+
+onStage("reading", sessions, () => {
+	it("File opens with the program's own file with the most time", async () => {
+		const [own] = await sql(
+			`SELECT files.path AS path FROM syscalls JOIN files USING (file_id)
+			WHERE NOT regexp_matches(files.path, '^/(usr|lib|lib64|etc|proc|sys|dev)/|[.]pyc$')
+			GROUP BY files.path HAVING sum(bytes) > 0 ORDER BY sum(dur_ns) DESC LIMIT 1`,
+		);
+		await open(tab, server, { ...session, view: "file" });
+		expect(await tab.page.locator(".file-head h1").innerText()).toBe(String(own?.["path"]));
+		expect(await tab.page.locator('.picker [aria-pressed="true"]').innerText()).toBe("time");
+	});
+
+	it("the card of a call says why it took so long, as its own view does", async () => {
+		const [slow] = await sql("SELECT rid::DOUBLE AS rid FROM syscalls ORDER BY dur_ns DESC, rid LIMIT 1");
+		const rid = Number(slow?.["rid"]);
+		const why = async (view: string) => {
+			await open(tab, server, { ...session, view, rid });
+			return tab.page.locator(".request-why").innerText();
+		};
+		const whole = await why("request");
+		expect(whole.length).toBeGreaterThan(40);
+		expect([await why("timeline"), await why("table")]).toEqual([whole, whole]);
+	});
+
+	it("the table has errors in red where the call failed, as SQL says", async () => {
+		const rows = await sql(
+			"SELECT syscall, errno, call_failed(syscall, errno) AS failed FROM syscalls WHERE errno <> ''",
+		);
+		const failed = new Map(rows.map((row) => [`${row["syscall"]} ${row["errno"]}`, Boolean(row["failed"])]));
+		expect(failed.get("openat ENOENT")).toBe(false);
+		await open(tab, server, { ...session, view: "table", f: JSON.stringify({ error: "any" }) });
+		await expect.poll(() => tab.page.locator(".grid-row").count()).toBeGreaterThan(5);
+		const shown = await tab.page.locator(".grid-row").evaluateAll((found) =>
+			found.map((row) => {
+				const [call, error] = [row.children[4], row.children[5]];
+				return [`${call?.textContent} ${error?.textContent}`, error?.classList.contains("danger")] as const;
+			}),
+		);
+		for (const [error, red] of shown) expect(red, error).toBe(failed.get(error));
+	});
+
+	it("the Overview asks each question once", async () => {
+		const asked: string[] = [];
+		tab.page.on("request", (request) => asked.push(new URL(request.url()).pathname + new URL(request.url()).search));
+		await open(tab, server, { ...session, view: "overview" });
+		const questions = asked.filter((path) => path.startsWith("/api/")).sort();
+		expect(questions.length).toBeGreaterThan(8);
+		expect(questions).toEqual([...new Set(questions)]);
+	});
+
+	it("the figures of the Overview lead on", async () => {
+		const figures = [
+			["Time in calls", "view=flame"],
+			["Longest call", "view=request"],
+			["p99 of", "latency="],
+			["Calls", "view=table"],
+			["Read", "order=bytes"],
+			["Written", "order=bytes"],
+		] as const;
+		for (const [name, leads] of figures) {
+			await open(tab, server, { ...session, view: "overview" });
+			const figure = tab.page.locator(".summary > .leads").filter({ has: tab.page.getByText(new RegExp(`^${name}`)) });
+			await figure.first().getByRole("button").click();
+			await expect.poll(() => tab.page.url(), { message: name }).toContain(leads);
+		}
+	});
+
+	it("results of SQL are in readable units, and exact where they are copied", async () => {
+		const statement = "SELECT 1500 AS dur_ns, 4096 AS bytes, 1500 AS n";
+		await open(tab, server, { ...session, view: "sql", sql: statement });
+		const cells = tab.page.locator(".result-row").first().getByRole("gridcell");
+		await expect.poll(() => cells.allInnerTexts()).toEqual(["1.5 µs", "4 KiB", "1500"]);
+		expect(await cells.first().getAttribute("title")).toBe("1500");
+		await tab.page.getByRole("checkbox", { name: "readable units" }).uncheck();
+		await expect.poll(() => cells.allInnerTexts()).toEqual(["1500", "4096", "1500"]);
+		expect(tab.page.url()).toContain("units=exact");
+	});
+
+	it("Blame hides waits for work until they are asked for", async () => {
+		const idle = "resource = 'poll' OR resource = 'timer' AND (culprit_tid IS NULL OR culprit_tid = victim_tid)";
+		const [waits] = await sql(
+			`SELECT count(*)::DOUBLE AS n, count(*) FILTER (${idle})::DOUBLE AS idle,
+			sum(time_ns) FILTER (${idle})::DOUBLE AS hidden FROM blame`,
+			"waits.fathom",
+		);
+		const [n, hidden] = [Number(waits?.["n"]), Number(waits?.["idle"])];
+		expect(hidden).toBeGreaterThan(0);
+		const rows = tab.page.locator(".blame-rows tbody tr");
+		const note = tab.page.locator(".blame-said").getByText(/of idle waits/);
+		await open(tab, server, { s: "waits.fathom", view: "blame", by: "thread" });
+		expect(await rows.count()).toBe(Math.min(200, n - hidden));
+		expect(await note.innerText()).toContain(`${duration(Number(waits?.["hidden"]))} of idle waits`);
+		await tab.page.getByRole("checkbox", { name: "idle waits" }).check();
+		await expect.poll(() => tab.page.url()).toContain("idle=shown");
+		await expect.poll(() => rows.count()).toBe(Math.min(200, n));
+		expect(await note.count()).toBe(0);
+	});
+
+	it("a saved page has what its explanation and its findings link to", { timeout: 120_000 }, async () => {
+		await open(tab, server, { ...session, view: "overview" });
+		await tab.page.locator(".share > summary").click();
+		const [file] = await Promise.all([
+			tab.page.waitForEvent("download", { timeout: 90_000 }),
+			tab.page.getByRole("button", { name: "Save as page" }).click(),
+		]);
+		expect(new URL(tab.page.url()).searchParams.get("view")).toBe("overview");
+		const kept = join(dir, "linked.html");
+		await file.saveAs(kept);
+		await openSaved(kept, async (page) => {
+			const links = page.locator("a.story-link, .finding-links a[href]");
+			const hrefs = await links.evaluateAll((found) => found.map((link) => link.getAttribute("href") ?? ""));
+			expect(hrefs.some((href) => href.includes("view=request"))).toBe(true);
+			for (const href of [...new Set(hrefs)].slice(0, MOST)) {
+				await page.evaluate((to) => {
+					window.location.hash = to;
+					window.dispatchEvent(new PopStateEvent("popstate"));
+				}, href);
+				await settled(page);
+				expect(await page.locator('[role="alert"]').allInnerTexts(), href).toEqual([]);
+			}
+			await page.evaluate(() => document.fonts.ready);
+			expect(await page.evaluate(() => document.fonts.check('13px "Inter"'))).toBe(true);
+		});
+	});
+});
