@@ -80,7 +80,9 @@ fn plain(text: &str) -> String {
     let mut made = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         match part.split_once(')') {
-            Some((number, rest)) if number.bytes().all(|b| b.is_ascii_digit()) => made.push_str(rest),
+            Some((number, rest)) if number.bytes().all(|b| b.is_ascii_digit()) => {
+                made.push_str(rest)
+            }
             _ => made.extend([" (os error ", part]),
         }
     }
@@ -94,7 +96,10 @@ mod tests {
     #[test]
     fn numbers_of_the_system_are_left_out() {
         let text = "cannot read x: No such file or directory (os error 2): create it";
-        assert_eq!(plain(text), "cannot read x: No such file or directory: create it");
+        assert_eq!(
+            plain(text),
+            "cannot read x: No such file or directory: create it"
+        );
         assert_eq!(plain("a (os error is odd) b"), "a (os error is odd) b");
     }
 }

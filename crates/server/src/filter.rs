@@ -29,6 +29,8 @@ pub(crate) struct Filter {
     pub class: Option<Vec<String>>,
     /// Files, by their ids.
     pub file: Option<Vec<i64>>,
+    /// Paths at the time of the call, whole.
+    pub full_path: Option<Vec<String>>,
     /// A part of the path.
     pub path: Option<String>,
     /// Whether and how they failed.
@@ -49,6 +51,8 @@ pub(crate) struct Filter {
     pub not_class: Option<Vec<String>>,
     /// Excluded files.
     pub not_file: Option<Vec<i64>>,
+    /// Excluded paths, whole.
+    pub not_full_path: Option<Vec<String>>,
     /// Not with this in the path.
     pub not_path: Option<String>,
     /// Excluded errors.
@@ -178,6 +182,9 @@ impl Filter {
         if let Some(list) = &self.comm {
             all.push(format!("comm IN {}", quoted(list)));
         }
+        if let Some(list) = &self.full_path {
+            all.push(format!("path IN {}", quoted(list)));
+        }
         if let Some(part) = &self.path {
             all.push(has_path(part));
         }
@@ -218,6 +225,9 @@ impl Filter {
         }
         if let Some(list) = &self.not_file {
             not("file_id", list_of(list));
+        }
+        if let Some(list) = &self.not_full_path {
+            not("path", quoted(list));
         }
         if let Some(list) = &self.not_comm {
             not("comm", quoted(list));

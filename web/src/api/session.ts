@@ -12,7 +12,7 @@ export interface Selection {
 }
 
 export type TilesBy = "none" | "syscall" | "class" | "purpose" | "layer" | "thread" | "process" | "file";
-export type TopBy = "file" | "syscall" | "thread" | "process" | "class" | "errno" | "comm";
+export type TopBy = "file" | "path" | "syscall" | "thread" | "process" | "class" | "errno" | "comm";
 
 /** The filter as the server takes it, with its members in one order, so that equal filters are equal texts. */
 export function filterText(filter: Filter): string {

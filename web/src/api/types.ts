@@ -34,6 +34,8 @@ export type Filter = {
   class?: Array<string>,
   /** Files, by their ids. */
   file?: Array<number>,
+  /** Paths at the time of the call, whole. */
+  full_path?: Array<string>,
   /** A part of the path. */
   path?: string,
   /** Whether and how they failed. */
@@ -54,6 +56,8 @@ export type Filter = {
   not_class?: Array<string>,
   /** Excluded files. */
   not_file?: Array<number>,
+  /** Excluded paths, whole. */
+  not_full_path?: Array<string>,
   /** Not with this in the path. */
   not_path?: string,
   /** Excluded errors. */
@@ -314,8 +318,12 @@ export type Threads = { threads: Array<ThreadRow>,
 };
 
 export type TopMeta = {
+  /** The key of the rows. */
+  by: string,
   /** How many keys there are. */
   total: number,
+  /** Sum of the durations of all calls, nanoseconds. */
+  time_ns: number,
   /**
    * Whether all numbers are exact. In windows with millions of calls percentiles are not,
    * and files and threads may lack calls; with exact=1 only percentiles are not, of 20

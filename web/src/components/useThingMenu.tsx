@@ -2,18 +2,12 @@
 
 import { type MouseEvent, type ReactNode, useState } from "react";
 import type { Filter } from "../api/types";
-import { type ListMember, mergeFilters } from "../lib/filters";
+import { mergeFilters } from "../lib/filters";
+import type { Thing } from "../lib/sums";
 import { useSlowest } from "../state/slowest";
 import { store, toggleFilter } from "../state/store";
 import { Menu, type MenuEntry } from "./menu";
 import { Text } from "./text";
-
-export interface Thing {
-	member: ListMember;
-	/** As filters take it. */
-	value: string | number;
-	label: string;
-}
 
 interface Opened {
 	thing: Thing;
@@ -47,7 +41,7 @@ export function useThingMenu(): { open: (thing: Thing, event: MouseEvent) => voi
 	return { open, menu };
 }
 
-function entriesOf({ member, value }: Thing, slowest: (filter: Filter) => void): MenuEntry[] {
+function entriesOf({ member, value, file }: Thing, slowest: (filter: Filter) => void): MenuEntry[] {
 	const own = { [member]: [value] } as Filter;
 	const filter = () => mergeFilters(store.get().filter, own);
 	const entries: MenuEntry[] = [
@@ -57,11 +51,12 @@ function entriesOf({ member, value }: Thing, slowest: (filter: Filter) => void):
 			run: () => store.go({ view: "table", filter: filter(), params: { sort: "-dur_ns" } }),
 		},
 	];
-	if (member === "file") {
+	const shown = member === "file" ? value : file;
+	if (shown !== undefined) {
 		entries.unshift({
 			label: "Accesses by offset",
 			note: "view File",
-			run: () => store.go({ view: "file", params: { file: String(value) } }),
+			run: () => store.go({ view: "file", params: { file: String(shown) } }),
 		});
 	}
 	if (member === "tid") {

@@ -4,9 +4,9 @@ import type { Filter } from "../api/types";
 import { duration } from "./format";
 
 /** Members of the filter that are lists of names or numbers. */
-export type ListMember = "pid" | "tid" | "comm" | "syscall" | "class" | "file" | "layer";
+export type ListMember = "pid" | "tid" | "comm" | "syscall" | "class" | "file" | "full_path" | "layer";
 
-export const LISTS: readonly ListMember[] = ["syscall", "class", "comm", "pid", "tid", "file", "layer"];
+export const LISTS: readonly ListMember[] = ["syscall", "class", "comm", "pid", "tid", "file", "full_path", "layer"];
 
 /** How members are called on the page. */
 export const MEMBER_NAMES: Readonly<Record<ListMember, string>> = {
@@ -16,6 +16,7 @@ export const MEMBER_NAMES: Readonly<Record<ListMember, string>> = {
 	pid: "process",
 	tid: "thread",
 	file: "file",
+	full_path: "path",
 	layer: "layer",
 };
 

@@ -1,6 +1,9 @@
 // Sums by key over a whole window, of tiles: what the pyramid answers at once, however many calls there are.
 
+import type { Columns } from "../api/arrow";
 import type { TileColumns } from "./buckets";
+import { isNumeric, type ListMember } from "./filters";
+import { count } from "./format";
 import { quantile } from "./scale";
 
 export interface Sum {
@@ -24,10 +27,67 @@ export interface Sum {
 	atLeast: boolean;
 	/** What is in the rest makes no difference to its time. */
 	slight: boolean;
+	/** Of a path: the file with its longest call, and how many files had it; null for other keys. */
+	file?: { id: number | null; files: number };
+}
+
+/** The rows of the address `top`. */
+export function ranked(data: Columns): Sum[] {
+	const keys = data.texts("key");
+	const labels = data.texts("label");
+	const value = (name: string, i: number) => data.f64(name)[i] || 0;
+	const paths = data.has("files");
+	return keys.map((key, i) => {
+		const sum: Sum = {
+			key,
+			rest: false,
+			label: labels[i] ?? key,
+			calls: value("calls", i),
+			errors: value("errors", i),
+			bytes: value("bytes", i),
+			time: value("time_ns", i),
+			max: value("max_ns", i),
+			p99: value("p99_ns", i),
+			busy: value("time_ns", i),
+			failures: data.has("failures") ? value("failures", i) : null,
+			atLeast: false,
+			slight: false,
+		};
+		const id = paths ? data.f64("file")[i] : undefined;
+		if (paths) sum.file = { id: id === undefined || Number.isNaN(id) ? null : id, files: value("files", i) };
+		return sum;
+	});
+}
+
+/** What a sum is called: a path with the number of files that had it one after another. */
+export function nameOf({ label, file }: Sum): string | null {
+	return label !== null && file && file.files > 1 ? `${label} ×${count(file.files)}` : label;
+}
+
+/** What a click on a sum is about. With millions of calls files answer in the place of paths. */
+export function thingOf(sum: Sum, member: ListMember): Thing {
+	const own = member === "full_path" && !sum.file ? "file" : member;
+	const thing: Thing = {
+		member: own,
+		value: isNumeric(own) ? Number(sum.key) : (sum.key ?? ""),
+		label: nameOf(sum) ?? sum.key ?? "",
+	};
+	if (sum.file?.id != null) thing.file = sum.file.id;
+	return thing;
 }
 
 /** Part of a sum of time that makes no difference to who reads it. */
 const UNSEEN = 0.005;
+
+/** A file, call, thread or layer that a click is about. */
+export interface Thing {
+	member: ListMember;
+	/** As filters take it. */
+	value: string | number;
+	label: string;
+	/** Of a path: a file that had it. */
+	file?: number;
+}
 
 /** One sum a key, most time first, the rest last. */
 export function sumsOf(tiles: TileColumns): Sum[] {

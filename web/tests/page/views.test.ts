@@ -303,7 +303,7 @@ onStage(
 				await tab.page.keyboard.press("ArrowDown");
 				await tab.page.keyboard.press("Escape");
 				await expect.poll(() => tab.page.getByRole("menu").count()).toBe(0);
-				await tab.page.locator(".summary .leads button").first().click();
+				await tab.page.locator(".summary .leads", { hasText: "Longest call" }).getByRole("button").click();
 				await expect.poll(() => tab.page.url()).toContain("view=request");
 			});
 			it("counts look-ups that found nothing apart from failures", async () => {

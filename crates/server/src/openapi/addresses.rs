@@ -191,6 +191,8 @@ fn of_calls() -> Vec<Described> {
         .takes::<p::TopParams>()
         .answer(Answer::arrow::<m::TopMeta>(
             "key: name, or id as a text; null: calls without one, such as successful calls with by=errno\n\
+             file: with by=path, the file that had the path during its longest call\n\
+             files: with by=path, the number of files that had it; 0: only calls on the path itself\n\
              label: name of the key\n\
              calls: calls\n\
              errors: calls that returned an error\n\

@@ -50,7 +50,7 @@ const ALWAYS: [&str; 30] = [
     "/tiles?by=purpose&latency=1&pixels=600",
     "/errors?pixels=600",
     "/flame",
-    "/top?by=file&sort=time_ns&limit=12",
+    "/top?by=path&sort=time_ns&limit=12",
     "/top?by=syscall&sort=time_ns&limit=12",
     "/top?by=thread&sort=time_ns&limit=12",
     "/top?by=file&sort=bytes&limit=300",

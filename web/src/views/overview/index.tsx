@@ -12,7 +12,7 @@ import { useErrors, useTotals } from "./totals";
 import { Where } from "./where";
 import "./style.css";
 
-const TOPS = ["file", "syscall", "thread"] as const;
+const TOPS = ["path", "syscall", "thread"] as const;
 
 export default function Overview() {
 	const totals = useTotals();

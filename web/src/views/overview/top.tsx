@@ -1,21 +1,19 @@
 import type { MouseEvent } from "react";
-import type { Columns } from "../../api/arrow";
 import type { TopBy } from "../../api/session";
 import { Panel, Shown } from "../../components/panel";
 import { Path, Text } from "../../components/text";
-import { type Thing, useThingMenu } from "../../components/useThingMenu";
+import { useThingMenu } from "../../components/useThingMenu";
 import { colorOf } from "../../lib/color";
-import type { ListMember } from "../../lib/filters";
 import { bytes, count, counted, duration, exact, exactDuration } from "../../lib/format";
-import type { Sum } from "../../lib/sums";
+import { nameOf, ranked, type Sum, type Thing, thingOf } from "../../lib/sums";
 import { useColumns, useSession } from "../../state/session";
 import { useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
 
-export type TopKind = "file" | "syscall" | "thread";
+export type TopKind = "path" | "syscall" | "thread";
 
-const TITLES: Readonly<Record<TopKind, string>> = { file: "Files", syscall: "Syscalls", thread: "Threads" };
-const MEMBERS: Readonly<Record<TopKind, ListMember>> = { file: "file", syscall: "syscall", thread: "tid" };
+const TITLES: Readonly<Record<TopKind, string>> = { path: "Files", syscall: "Syscalls", thread: "Threads" };
+const MEMBERS = { path: "full_path", syscall: "syscall", thread: "tid" } as const;
 const ROWS = 12;
 /** Calls from which on the server may answer from sums over time. */
 const MANY = 2e6;
@@ -49,37 +47,16 @@ export function Top({ by }: { by: TopKind }) {
 	return (
 		<Panel title={TITLES[by]} note={inexact ? INEXACT[by] : ""}>
 			<Shown of={top} height={(ROWS + 1) * 26} empty={(data) => data.rows === 0}>
-				{(data) => <Table by={by} sums={rowsOf(data)} sort={sort} setSort={setSort} about={inexact} open={open} />}
+				{(data) => <Table by={by} sums={ranked(data)} sort={sort} setSort={setSort} about={inexact} open={open} />}
 			</Shown>
 			{menu}
 		</Panel>
 	);
 }
 
-function rowsOf(data: Columns): Sum[] {
-	const keys = data.texts("key");
-	const labels = data.texts("label");
-	const value = (name: string, i: number) => data.f64(name)[i] || 0;
-	return keys.map((key, i) => ({
-		key,
-		rest: false,
-		label: labels[i] ?? key,
-		calls: value("calls", i),
-		errors: value("errors", i),
-		bytes: value("bytes", i),
-		time: value("time_ns", i),
-		max: value("max_ns", i),
-		p99: value("p99_ns", i),
-		busy: value("time_ns", i),
-		failures: data.has("failures") ? value("failures", i) : null,
-		atLeast: false,
-		slight: false,
-	}));
-}
-
 /** With millions of calls the sums over time answer, which keep only the keys with the most time in each bucket. */
 const INEXACT: Readonly<Record<TopKind, string>> = {
-	file: "millions of calls: files with little time may lack some of theirs",
+	path: "millions of calls: files with little time may lack some of theirs",
 	syscall: "",
 	thread: "millions of calls: threads with little time may lack some of theirs",
 };
@@ -97,12 +74,11 @@ interface TableProps {
 function Table({ by, sums, sort, setSort, about, open }: TableProps) {
 	const theme = useTheme();
 	const most = sums.reduce((a, s) => Math.max(a, VALUES[sort](s)), 0);
-	const member = MEMBERS[by];
 	return (
 		<table className={`figures top-${by}`}>
 			<thead>
 				<tr>
-					<th>{by === "file" ? "Path" : "Name"}</th>
+					<th>{by === "path" ? "Path" : "Name"}</th>
 					{SORTS.map((id) => (
 						<th
 							key={id}
@@ -123,17 +99,7 @@ function Table({ by, sums, sort, setSort, about, open }: TableProps) {
 						key={sum.key ?? "none"}
 						className={sum.key === null ? undefined : "link"}
 						title={sum.key === null ? undefined : "Click: what can be done with it. Alt+click: all but it."}
-						onClick={(event) =>
-							sum.key !== null &&
-							open(
-								{
-									member,
-									value: member === "syscall" ? sum.key : Number(sum.key),
-									label: sum.label ?? sum.key,
-								},
-								event,
-							)
-						}
+						onClick={(event) => sum.key !== null && open(thingOf(sum, MEMBERS[by]), event)}
 					>
 						<td>
 							<span
@@ -183,8 +149,8 @@ function Table({ by, sums, sort, setSort, about, open }: TableProps) {
 }
 
 function Name({ by, sum }: { by: TopKind; sum: Sum }) {
-	if (sum.key === null) return <span className="faint">{by === "file" ? "calls without a file" : "none"}</span>;
-	if (by === "file") return <Path of={sum.label} />;
+	if (sum.key === null) return <span className="faint">{by === "path" ? "calls without a path" : "none"}</span>;
+	if (by === "path") return <Path of={nameOf(sum)} />;
 	return (
 		<span>
 			<Text of={sum.label} />

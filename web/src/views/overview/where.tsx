@@ -1,28 +1,28 @@
 // Where the time went: by file, call, layer and thread, side by side.
 
 import type { MouseEvent } from "react";
-import type { Columns } from "../../api/arrow";
 import type { TilesBy } from "../../api/session";
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
 import { Path, Text } from "../../components/text";
-import { type Thing, useThingMenu } from "../../components/useThingMenu";
+import { useThingMenu } from "../../components/useThingMenu";
 import { colorOf, type Kind } from "../../lib/color";
 import type { ListMember } from "../../lib/filters";
-import { isNumeric } from "../../lib/filters";
 import { duration, exactDuration, percent } from "../../lib/format";
 import { meaningOf } from "../../lib/layers";
-import { type Sum, sumsOf } from "../../lib/sums";
+import { nameOf, ranked, type Sum, sumsOf, type Thing, thingOf } from "../../lib/sums";
 import { useColumns } from "../../state/session";
 import { useRestedPage } from "../../state/store";
 import { useTheme } from "../../state/theme";
 
 const ROWS = 5;
+/** As many as the card of files asks for: one question for both. */
+const RANKED = 12;
 /** Buckets of a part of the session: whole buckets are counted, so that at most one in so many is too much. */
 const PARTS = 256;
 
 interface Dimension {
-	by: TilesBy;
+	by: TilesBy | "path";
 	member: ListMember;
 	title: string;
 	/** What stands for the calls without one. */
@@ -30,7 +30,7 @@ interface Dimension {
 }
 
 const DIMENSIONS: readonly Dimension[] = [
-	{ by: "file", member: "file", title: "Files", none: "calls without a file" },
+	{ by: "path", member: "full_path", title: "Files", none: "calls without a path" },
 	{ by: "syscall", member: "syscall", title: "Calls", none: "none" },
 	{ by: "layer", member: "layer", title: "Layers", none: "none" },
 	{ by: "thread", member: "tid", title: "Threads", none: "none" },
@@ -64,35 +64,60 @@ interface ColumnProps {
 }
 
 function Column({ dimension, open }: ColumnProps) {
-	const whole = useRestedPage().window.kind === "all";
-	const tiles = useColumns({
-		path: "tiles",
-		params: { by: dimension.by, top: ROWS, busy: 1 },
-		pixels: whole ? 1 : PARTS,
-	});
+	return dimension.by === "path" ? (
+		<Paths dimension={dimension} open={open} />
+	) : (
+		<Tiles by={dimension.by} dimension={dimension} open={open} />
+	);
+}
+
+/** A database's journal may be another file for each transaction, so files count by their paths. */
+function Paths({ dimension, open }: ColumnProps) {
+	const top = useColumns({ path: "top", params: { by: "path", sort: "time_ns", limit: RANKED } });
 	return (
-		<div className={`where-${dimension.by}`}>
-			<Shown of={tiles} height={(ROWS + 2) * 26} empty={(data) => data.rows === 0}>
-				{(data) => <Rows dimension={dimension} data={data} open={open} />}
+		<div className="where-file">
+			<Shown of={top} height={(ROWS + 2) * 26} empty={(data) => data.rows === 0}>
+				{(data) => (
+					<Rows dimension={dimension} sums={ranked(data)} total={data.metaNumber("time_ns") ?? 0} open={open} />
+				)}
 			</Shown>
 		</div>
 	);
 }
 
-function Rows({ dimension, data, open }: ColumnProps & { data: Columns }) {
+function Tiles({ by, dimension, open }: ColumnProps & { by: TilesBy }) {
+	const whole = useRestedPage().window.kind === "all";
+	const tiles = useColumns({
+		path: "tiles",
+		params: { by, top: ROWS, busy: 1 },
+		pixels: whole ? 1 : PARTS,
+	});
+	return (
+		<div className={`where-${by}`}>
+			<Shown of={tiles} height={(ROWS + 2) * 26} empty={(data) => data.rows === 0}>
+				{(data) => {
+					const sums = sumsOf(data);
+					const total = sums.reduce((all, sum) => all + sum.busy, 0);
+					return <Rows dimension={dimension} sums={sums} total={total} open={open} />;
+				}}
+			</Shown>
+		</div>
+	);
+}
+
+interface RowsProps extends ColumnProps {
+	sums: readonly Sum[];
+	/** Of all calls. */
+	total: number;
+}
+
+function Rows({ dimension, sums, total, open }: RowsProps) {
 	const theme = useTheme();
 	const { by, member, title, none } = dimension;
-	const sums = sumsOf(data);
-	const total = sums.reduce((all, sum) => all + sum.busy, 0);
 	const shown = sums.filter((sum) => !sum.rest && sum.busy > 0).slice(0, ROWS);
 	const rest = total - shown.reduce((all, sum) => all + sum.busy, 0);
 	const color = (sum: Sum) =>
 		by === "syscall" || by === "layer" ? colorOf(by as Kind, sum.key, theme) : colorOf("series", "time", theme);
-	const thing = (sum: Sum): Thing => ({
-		member,
-		value: isNumeric(member) ? Number(sum.key) : (sum.key ?? ""),
-		label: sum.label ?? sum.key ?? "",
-	});
 	return (
 		<table className="figures where-rows">
 			<thead>
@@ -108,7 +133,7 @@ function Rows({ dimension, data, open }: ColumnProps & { data: Columns }) {
 						key={sum.key ?? "none"}
 						className={sum.key === null ? undefined : "link"}
 						title={by === "layer" ? (meaningOf(sum.label ?? "") ?? undefined) : undefined}
-						onClick={(event) => sum.key !== null && open(thing(sum), event)}
+						onClick={(event) => sum.key !== null && open(thingOf(sum, member), event)}
 					>
 						<td>
 							<span
@@ -122,7 +147,7 @@ function Rows({ dimension, data, open }: ColumnProps & { data: Columns }) {
 								<span className="faint">{none}</span>
 							) : (
 								<button type="button" className="plain-name">
-									{by === "file" ? <Path of={sum.label} /> : <Text of={sum.label} />}
+									{by === "path" ? <Path of={nameOf(sum)} /> : <Text of={sum.label} />}
 									{by === "thread" ? <span className="faint"> {sum.key}</span> : null}
 								</button>
 							)}

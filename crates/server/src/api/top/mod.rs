@@ -32,8 +32,9 @@ const MANY: f64 = 2e6;
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct TopParams {
-    /// The key of the rows.
-    #[cfg_attr(test, schemars(extend("enum" = ["file", "syscall", "thread", "process", "class", "errno", "comm"])))]
+    /// The key of the rows. With `path` all files that had one path one after another are one row; with millions of
+    /// calls the files answer.
+    #[cfg_attr(test, schemars(extend("enum" = ["file", "path", "syscall", "thread", "process", "class", "errno", "comm"])))]
     by: Option<String>,
     /// The order, largest first; `time_ns` by default.
     #[cfg_attr(test, schemars(extend("enum" = ["time_ns", "calls", "bytes", "errors", "p99_ns", "max_ns"])))]
@@ -49,8 +50,12 @@ pub(crate) struct TopParams {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct TopMeta {
+    /// The key of the rows.
+    pub by: &'static str,
     /// How many keys there are.
     pub total: usize,
+    /// Sum of the durations of all calls, nanoseconds.
+    pub time_ns: f64,
     /// Whether all numbers are exact. In windows with millions of calls percentiles are not,
     /// and files and threads may lack calls; with exact=1 only percentiles are not, of 20
     /// millions or more.
@@ -59,6 +64,7 @@ pub(crate) struct TopMeta {
 
 /// A way of telling calls apart: the key in SQL, and where names come from.
 struct Kind {
+    name: &'static str,
     key: &'static str,
     /// As the pyramid has it.
     by: Option<By>,
@@ -75,16 +81,19 @@ struct Asked {
 
 fn kind(name: &str) -> Option<Kind> {
     let plain = |key, by| Kind {
+        name: key,
         key,
         by,
         names: None,
     };
     Some(match name {
+        "path" => plain("path", None),
         "syscall" => plain("syscall", Some(By::Syscall)),
         "class" => plain("class", Some(By::Class)),
         "errno" => plain("errno", None),
         "comm" => plain("comm", None),
         "file" => Kind {
+            name: "file",
             key: "file_id",
             by: Some(By::File),
             names: Some(
@@ -92,6 +101,7 @@ fn kind(name: &str) -> Option<Kind> {
             ),
         },
         "thread" => Kind {
+            name: "thread",
             key: "tid",
             by: Some(By::Thread),
             names: Some(
@@ -100,6 +110,7 @@ fn kind(name: &str) -> Option<Kind> {
             ),
         },
         "process" => Kind {
+            name: "process",
             key: "pid",
             by: Some(By::Process),
             names: Some(
@@ -120,7 +131,7 @@ pub(crate) async fn top(
 ) -> Result<ArrowAnswer, ApiError> {
     let selection = selection.parse()?;
     let kind = kind(params.by.as_deref().unwrap_or("file")).ok_or_else(|| {
-        let takes = "it is one of file, syscall, thread, process, class, errno, comm";
+        let takes = "it is one of file, path, syscall, thread, process, class, errno, comm";
         ApiError::parameter("by", takes)
     })?;
     let sort = match params.sort.as_deref().unwrap_or("time_ns") {
@@ -148,11 +159,14 @@ fn answer(
     reader: &Reader,
     stop: &Stop,
     selection: &Selection,
-    kind: &Kind,
+    asked_kind: &Kind,
     asked: &Asked,
 ) -> Result<ArrowAnswer, ApiError> {
     let window = selection.window(reader.started_at_ns(), reader.span());
     let many = reader.zoom.rows_near(window.from..window.to) as f64 > MANY;
+    // The sums over time know files, not the paths that calls took.
+    let file = kind("file").filter(|_| many && asked_kind.name == "path");
+    let kind = file.as_ref().unwrap_or(asked_kind);
     if many
         && !asked.exact
         && let Some(found) = of_pyramid(reader, selection, kind, asked)?
@@ -165,8 +179,47 @@ fn answer(
         _ => None,
     };
     let faults = faults.map(|condition| format!("{} AND {condition}", window.sql("ts_ns")));
-    let found = of_rows(reader, stop, &calls, faults.as_deref(), kind, asked)?;
+    let mut found = of_rows(reader, stop, &calls, faults.as_deref(), kind, asked)?;
+    if kind.name == "path" {
+        found.of_paths = files_of(reader, &calls, &found.keys)?;
+    }
     found.answer(reader, kind)
+}
+
+/// The files that had a path.
+#[derive(Clone, Copy, Default)]
+struct OfPath {
+    /// The one with the longest call.
+    file: Option<f64>,
+    files: f64,
+}
+
+fn files_of(
+    reader: &Reader,
+    calls: &Calls,
+    keys: &[Option<String>],
+) -> Result<HashMap<String, OfPath>, ApiError> {
+    let paths: Vec<String> = keys.iter().flatten().map(|key| sql_string(key)).collect();
+    if paths.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows = collect(reader.db().run(&format!(
+        "SELECT path, arg_max(file_id, dur_ns)::DOUBLE AS file, \
+         count(DISTINCT file_id)::DOUBLE AS files FROM {} GROUP BY path",
+        calls.and(&format!("path IN ({})", paths.join(", ")))
+    ))?)?;
+    let (path, file, files) = (
+        texts(&rows, "path")?,
+        numbers(&rows, "file")?,
+        numbers(&rows, "files")?,
+    );
+    let of_path = |i: usize| OfPath {
+        file: file.is_valid(i).then(|| file.value(i)),
+        files: files.value(i),
+    };
+    Ok((0..rows.num_rows())
+        .map(|i| (path.value(i).to_owned(), of_path(i)))
+        .collect())
 }
 
 /// Exact sums, and percentiles that are exact up to very many calls. `faults`: which page faults
@@ -215,8 +268,8 @@ fn of_rows(
     let (rows, percentiles) = match sort {
         "p99_ns" => {
             let sql = format!(
-                "WITH {sums}, {} SELECT {columns}, p50_ns, p99_ns, count(*) OVER () AS total \
-                 FROM sums AS s {join} {order}",
+                "WITH {sums}, {} SELECT {columns}, p50_ns, p99_ns, count(*) OVER () AS total, \
+                 sum(time_ns) OVER () AS all_ns FROM sums AS s {join} {order}",
                 percentiles("true")
             );
             let rows = collect(reader.db().run(&sql)?)?;
@@ -225,7 +278,8 @@ fn of_rows(
         }
         _ => {
             let sql = format!(
-                "WITH {sums} SELECT {columns}, count(*) OVER () AS total FROM sums AS s {order}"
+                "WITH {sums} SELECT {columns}, count(*) OVER () AS total, \
+                 sum(time_ns) OVER () AS all_ns FROM sums AS s {order}"
             );
             let rows = collect(reader.db().run(&sql)?)?;
             stop.check()?;
@@ -254,6 +308,7 @@ fn of_rows(
         }
     };
     let total = numbers(&rows, "total")?.iter().flatten().next();
+    let all_ns = numbers(&rows, "all_ns")?.iter().flatten().next();
     let column = |name: &str| Ok::<_, ApiError>(numbers(&rows, name)?.iter().collect());
     Ok(Found {
         keys: texts(&rows, "key")?
@@ -272,7 +327,9 @@ fn of_rows(
         max_ns: column("max_ns")?,
         faults: column("faults")?,
         total: total.unwrap_or(0.0) as usize,
+        all_ns: all_ns.unwrap_or(0.0),
         exact,
+        of_paths: HashMap::new(),
     })
 }
 
@@ -351,7 +408,10 @@ struct Found {
     max_ns: Vec<Option<f64>>,
     faults: Vec<Option<f64>>,
     total: usize,
+    all_ns: f64,
     exact: bool,
+    /// Of answers by path.
+    of_paths: HashMap<String, OfPath>,
 }
 
 impl Found {
@@ -364,6 +424,14 @@ impl Found {
         };
         let names: Vec<Option<String>> = self.keys.iter().map(label).collect();
         let mut columns = Columns::default();
+        if kind.name == "path" {
+            let of = |key: &Option<String>| {
+                let of_path = key.as_ref().and_then(|key| self.of_paths.get(key));
+                of_path.copied().unwrap_or_default()
+            };
+            columns.optional_numbers("file", self.keys.iter().map(|key| of(key).file));
+            columns.numbers("files", self.keys.iter().map(|key| of(key).files));
+        }
         columns.texts("key", self.keys);
         columns.texts("label", names);
         for (name, values) in [
@@ -384,7 +452,9 @@ impl Found {
             columns.optional_numbers("faults", self.faults);
         }
         columns.answer(&TopMeta {
+            by: kind.name,
             total: self.total,
+            time_ns: self.all_ns,
             exact: self.exact,
         })
     }

@@ -77,6 +77,7 @@ pub(super) fn of_pyramid(
         sums.add(&histograms[i]);
     }
     let total = sums.len();
+    let all_ns = sums.values().map(|sum| sum.time).sum();
     let mut sums: Vec<(Option<&str>, Sums)> = sums.into_iter().collect();
     let rank = |s: &Sums| match asked.sort {
         "calls" => s.calls,
@@ -90,6 +91,7 @@ pub(super) fn of_pyramid(
     sums.truncate(asked.limit);
     let mut found = Found {
         total,
+        all_ns,
         ..Found::default()
     };
     for (key, sums) in sums {
