@@ -18,7 +18,8 @@ const MIN_COUNT: f64 = 0.001;
 const MIN_TIME: f64 = 0.01;
 
 /// Part of the run up to which a difference in the number or the bytes of calls is petty, whatever
-/// its factor: 0.1 ms of ten seconds. Calls that make data durable are never petty.
+/// its factor: 0.1 ms of ten seconds. Only calls that neither move data nor look at files are petty, such
+/// as the ioctl that asks what standard output is.
 const PETTY: f64 = 1e-5;
 
 /// Part of the run from which on a difference of time is large, by which factor, and from
@@ -435,8 +436,8 @@ impl<'a> Guarding<'a> {
     fn is_petty(&self, table: &str, row: &Row, figure: &Figure, impact: Option<f64>) -> bool {
         let counted = !figure.metric.is_time() && matches!(table, "operations" | "syscalls");
         let call = SYSCALLS.iter().find(|call| call.name == row.name);
-        let durable = call.is_some_and(|call| call.kind.purpose() == Purpose::Sync);
-        counted && !durable && impact.is_some_and(|ns| ns.abs() < self.run * PETTY)
+        let other = call.is_some_and(|call| call.kind.purpose() == Purpose::Other);
+        counted && other && impact.is_some_and(|ns| ns.abs() < self.run * PETTY)
     }
 
     fn total(&self, figure: &Figure) -> Change {

@@ -291,12 +291,13 @@ const ERRORS: &str = "400: bad request; 401: token; 403: Host or Origin; 404: no
     422: SQL, or a question that is too large; 503: too busy; 500: all others.";
 
 /// Parts of paths.
-const PARTS: [(&str, &str); 3] = [
+const PARTS: [(&str, &str); 4] = [
     (
         "id",
         "The session: the name of its folder, as the list has it.",
     ),
     ("rid", "The request: its `rid`, a whole number."),
+    ("question", "The name of the question."),
     (
         "name",
         "The device: its name, as the list of devices has it.",
