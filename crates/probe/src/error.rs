@@ -11,6 +11,9 @@ pub enum ProbeError {
     /// A function of a library that is not there.
     #[error(transparent)]
     Library(#[from] LibraryError),
+    /// Functions that cannot be recorded by preload.
+    #[error(transparent)]
+    Preload(#[from] crate::PreloadError),
     /// A function of the kernel that is not there.
     #[error(transparent)]
     Function(#[from] KernelFunctionError),

@@ -46,6 +46,7 @@ pub use hooks::{FUNCTION, LAYER_VFS, LIBRARY};
 pub use in_flight::{InFlight, Operation, Whereabouts};
 pub use kernel_functions::{KernelFunction, KernelFunctionError, KernelFunctions};
 pub use layers::usual_layers;
+pub use library::preload::{Preload, PreloadError, PreloadFiles};
 pub use options::ProbeOptions;
 pub use perf_counters::{PerfCounters, PerfCountersError, perf_counters_here};
 pub use privilege::{Privilege, missing_privilege};

@@ -15,8 +15,9 @@ use fathom_model::batch::{Batch, NULL_I64, Null};
 use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::library::{Function, Returns, Role};
 use fathom_model::tables::{UserCallRow, UserCallRows};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
+use super::descriptors::Descriptors;
 use crate::strings::{Known, Strings};
 use crate::{id, signed};
 
@@ -38,6 +39,9 @@ pub(crate) struct LibraryCalls {
     /// By thread: the calls in progress that were heard of, outermost first.
     open: HashMap<u32, Vec<Open>>,
     made: i64,
+    /// Numbers of functions whose records do not name files.
+    by_descriptor: HashSet<u16>,
+    pub(crate) descriptors: Descriptors,
 }
 
 /// A call in progress.
@@ -60,6 +64,10 @@ impl LibraryCalls {
         }
         let roles = record.roles;
         self.words.remove(&record.function);
+        if record.by_descriptor != 0 {
+            self.descriptors.want();
+            self.by_descriptor.insert(record.function);
+        }
         if let Some(place) = self.functions.get_mut(number) {
             *place = Some(Function {
                 library: escape_invalid_utf8(library).into_owned(),
@@ -67,6 +75,7 @@ impl LibraryCalls {
                 name: escape_invalid_utf8(name).into_owned(),
                 returns: Returns::numbered(record.result).unwrap_or(Returns::Value),
                 roles: roles.map(|role| Role::numbered(role).unwrap_or(Role::Other)),
+                in_registers: true,
             });
         }
     }
@@ -101,6 +110,10 @@ impl LibraryCalls {
         let ret = function.returns.number(record.ret).filter(|_| returned);
         let failed = ret.is_some_and(|ret| function.returns.is_failure(ret));
         let (size, items, bytes) = sizes(function, record, ret);
+        let file = match self.by_descriptor.contains(&record.function) {
+            true => self.descriptors.file(record.pid, record.fd),
+            false => record.file,
+        };
         let strings = &mut self.strings;
         let words = self.words.entry(record.function).or_insert_with(|| {
             let Function {
@@ -126,7 +139,7 @@ impl LibraryCalls {
             ret: ret.unwrap_or(NULL_I64),
             failed,
             fd: record.fd.when(record.fd >= 0),
-            file_id: match record.file {
+            file_id: match file {
                 0 => NULL_I64,
                 handle => known.files.by_handle(handle, ended_at_ns).id,
             },
@@ -272,7 +285,7 @@ mod tests {
             kind: 0,
             result: Returns::Items as u8,
             function: 2,
-            reserved: 0,
+            by_descriptor: 0,
             ts_ns: 0,
             roles: [
                 Role::Other as u8,
