@@ -50,15 +50,35 @@ fn compile(
     object: &Path,
 ) -> Result<(), Box<dyn Error>> {
     let run = Command::new(clang)
-        .args(["--target=x86_64-linux-gnu", "-O2", "-fPIC", "-shared", "-nostdlib", "-s"])
+        .args([
+            "--target=x86_64-linux-gnu",
+            "-O2",
+            "-fPIC",
+            "-shared",
+            "-nostdlib",
+            "-s",
+        ])
         .args(["-ffreestanding", "-fno-builtin", "-fno-stack-protector"])
         // What it does not touch it need not keep for the program.
-        .args(["-mgeneral-regs-only", "-fvisibility=hidden", "-ffile-prefix-map=/=/"])
+        .args([
+            "-mgeneral-regs-only",
+            "-fvisibility=hidden",
+            "-ffile-prefix-map=/=/",
+        ])
         .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
         .args(includes.iter().map(|dir| format!("-I{}", dir.display())))
         .args(SOURCES.map(|file| sources.join(file)))
-        .args(["-Wl,--hash-style=sysv", "-Wl,-z,now", "-Wl,-z,relro", "-Wl,-z,noexecstack"])
-        .args(["-Wl,-Bsymbolic", "-Wl,--build-id=none", "-Wl,-soname,fathom-preload.so"])
+        .args([
+            "-Wl,--hash-style=sysv",
+            "-Wl,-z,now",
+            "-Wl,-z,relro",
+            "-Wl,-z,noexecstack",
+        ])
+        .args([
+            "-Wl,-Bsymbolic",
+            "-Wl,--build-id=none",
+            "-Wl,-soname,fathom-preload.so",
+        ])
         .arg("-o")
         .arg(object)
         .output()

@@ -289,8 +289,14 @@ static int look_at_first(struct dl_phdr_info *info, size_t size, void *data)
 			continue;
 		const Elf64_Sym *symbol =
 			symbol_of(&image, name_of(stub), hashes[stub].gnu, hashes[stub].sysv);
-		if (symbol)
-			targets[stub] = target_of(stub, info->dlpi_name, address_of(&image, symbol));
+		if (!symbol)
+			continue;
+		void *real = address_of(&image, symbol);
+		__u32 first = 0;
+		while (first < stub && targets[first].real != real)
+			first++;
+		/* Several names of one function are one. */
+		targets[stub] = first < stub ? targets[first] : target_of(stub, info->dlpi_name, real);
 	}
 	return 0;
 }

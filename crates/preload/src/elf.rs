@@ -98,9 +98,7 @@ impl Elf {
         let buckets = self.number(self.hash, 4)? as usize;
         let first = self.hash + 8;
         let chains = first + 4 * buckets;
-        self.bytes
-            .get_mut(first..chains + 4 * self.count)?
-            .fill(0);
+        self.bytes.get_mut(first..chains + 4 * self.count)?.fill(0);
         for symbol in symbols {
             let bucket = first + 4 * (hash(self.name(*symbol)?) as usize % buckets);
             let next = self.bytes.get(bucket..bucket + 4)?.to_vec();

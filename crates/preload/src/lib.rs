@@ -56,9 +56,7 @@ pub enum PreloadError {
     )]
     TooMany(usize),
     /// A name finds no room.
-    #[error(
-        "--library-by preload: {0} has more than {NAME} characters: use --library-by uprobe"
-    )]
+    #[error("--library-by preload: {0} has more than {NAME} characters: use --library-by uprobe")]
     LongName(String),
     /// The calls of this one cannot be replaced.
     #[error(
@@ -128,7 +126,10 @@ pub fn object(stubs: &[Stub], pool: &Path) -> Result<Vec<u8>, PreloadError> {
         exported.push(symbol);
     }
     // Libraries that a program is started with are never closed.
-    if stubs.iter().any(|stub| stub.libraries.iter().any(|l| !is_of_c_library(l))) {
+    if stubs
+        .iter()
+        .any(|stub| stub.libraries.iter().any(|l| !is_of_c_library(l)))
+    {
         exported.push(elf.symbol("dlclose").ok_or(PreloadError::Damaged)?);
     }
     let path = pool.as_os_str().as_bytes();
@@ -158,7 +159,8 @@ fn function(stub: &Stub) -> Result<ObjectFunction, PreloadError> {
     libraries.push(0);
     Ok(ObjectFunction {
         name: padded(stub.name.as_bytes()).ok_or_else(long)?,
-        libraries: padded(&libraries).ok_or_else(|| PreloadError::LongName(stub.libraries.join(",")))?,
+        libraries: padded(&libraries)
+            .ok_or_else(|| PreloadError::LongName(stub.libraries.join(",")))?,
         stream: stub.stream,
         fd: stub.fd,
         path: stub.path,

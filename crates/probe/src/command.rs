@@ -95,9 +95,8 @@ impl Command {
         }
         if let Some(preload) = preload {
             // What the user's library calls is recorded, too, and what stands behind it.
-            let given = std::env::var_os(PRELOAD).filter(|given| {
-                !given.is_empty() && (user.is_none() || preserve_environment)
-            });
+            let given = std::env::var_os(PRELOAD)
+                .filter(|given| !given.is_empty() && (user.is_none() || preserve_environment));
             let mut list = given.map_or_else(OsString::new, |mut given| {
                 given.push(":");
                 given

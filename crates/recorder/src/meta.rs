@@ -179,7 +179,10 @@ fn others_as_given(options: &Options, target: &Target, plan: &Plan) -> Vec<Strin
         (!options.spans.is_empty()).then(|| format!("--spans {}", options.spans.join(","))),
         given(options.stacks, "--stacks"),
         (!options.library.is_empty()).then(|| format!("--library {}", options.library.join(","))),
-        given(options.library_by == LibraryBy::Preload, "--library-by preload"),
+        given(
+            options.library_by == LibraryBy::Preload,
+            "--library-by preload",
+        ),
         (!options.functions.is_empty())
             .then(|| format!("--function {}", options.functions.join(","))),
         (options.rows != Rows::All).then(|| "--rows tail".to_string()),

@@ -5,8 +5,8 @@ use fathom_model::layers::{Layer, LayerSet};
 use fathom_model::meta::Keep;
 use fathom_model::protocols::{Protocol, Protocols};
 use fathom_probe::{
-    self as probe, Content, FilterArgs, Filters, KernelFunctions, PerfCounters, Preload, ProbeOptions,
-    Selection, User, Wanted, usual_layers,
+    self as probe, Content, FilterArgs, Filters, KernelFunctions, PerfCounters, Preload,
+    ProbeOptions, Selection, User, Wanted, usual_layers,
 };
 
 use crate::stalls::{self, Stalls};

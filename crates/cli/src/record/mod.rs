@@ -8,7 +8,8 @@ mod terminal;
 
 use anyhow::anyhow;
 use fathom_recorder::{
-    Content, Detail, LibraryBy, Options, RecordError, Recorder, Rows, SAMPLE, SaveWhen, Signals, Target,
+    Content, Detail, LibraryBy, Options, RecordError, Recorder, Rows, SAMPLE, SaveWhen, Signals,
+    Target,
 };
 
 use crate::args::{ContentArg, DetailArg, HashInArg, LibraryByArg, RecordArgs, RowsArg};

@@ -50,6 +50,8 @@ struct Open {
     began_ns: u64,
     depth: u8,
     id: i64,
+    /// Handle of the file behind its descriptor when it began, if its own record does not name it.
+    file: u32,
 }
 
 impl LibraryCalls {
@@ -95,11 +97,18 @@ impl LibraryCalls {
         }
         let (user_call, parent) = self.ids(record);
         if flags & LIBRARY_CALL_BEGUN != 0 {
+            self.note_file(record);
             return;
         }
-        if let Some(open) = self.open.get_mut(&record.tid) {
-            open.pop();
-        }
+        let open = self.open.get_mut(&record.tid).and_then(Vec::pop);
+        let file = match self.by_descriptor.contains(&record.function) {
+            // Of a file that the call opened it is known now.
+            true => match open.map_or(0, |call| call.file) {
+                0 => self.descriptors.file(record.pid, record.fd),
+                file => file,
+            },
+            false => record.file,
+        };
         let function = match self.functions.get(usize::from(record.function)) {
             Some(Some(function)) => function,
             _ => &UNKNOWN,
@@ -110,10 +119,6 @@ impl LibraryCalls {
         let ret = function.returns.number(record.ret).filter(|_| returned);
         let failed = ret.is_some_and(|ret| function.returns.is_failure(ret));
         let (size, items, bytes) = sizes(function, record, ret);
-        let file = match self.by_descriptor.contains(&record.function) {
-            true => self.descriptors.file(record.pid, record.fd),
-            false => record.file,
-        };
         let strings = &mut self.strings;
         let words = self.words.entry(record.function).or_insert_with(|| {
             let Function {
@@ -155,6 +160,19 @@ impl LibraryCalls {
             depth: i32::from(record.depth),
         };
         self.rows.push(row);
+    }
+
+    /// Remembers the file of a call that begins: the call may close it.
+    fn note_file(&mut self, record: &LibraryCallRecord) {
+        if record.fd < 0 || !self.by_descriptor.contains(&record.function) {
+            return;
+        }
+        let file = self.descriptors.file(record.pid, record.fd);
+        let open = self.open.get_mut(&record.tid);
+        let call = open.and_then(|open| open.iter_mut().find(|c| c.began_ns == record.ts_ns));
+        if let Some(call) = call {
+            call.file = file;
+        }
     }
 
     /// The innermost library call that thread `tid` was in at `ts_ns`.
@@ -218,6 +236,7 @@ impl LibraryCalls {
                             began_ns,
                             depth,
                             id,
+                            file: 0,
                         },
                     );
                     id

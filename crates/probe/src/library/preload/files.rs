@@ -50,7 +50,10 @@ impl PreloadFiles {
             pool,
             stays: AtomicBool::new(false),
         };
-        files.pool.set_len(pool_bytes()).map_err(files.memory.failed())?;
+        files
+            .pool
+            .set_len(pool_bytes())
+            .map_err(files.memory.failed())?;
         if let Some(uid) = uid {
             std::os::unix::fs::fchown(&files.pool, Some(uid), None)
                 .map_err(files.memory.failed())?;
@@ -160,7 +163,8 @@ impl Private {
     fn file(&self, name: &str, mode: u32) -> Result<File, PreloadError> {
         let open = || {
             let text = c_text(OsStr::new(name))?;
-            let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+            let flags =
+                libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
             // SAFETY: a terminated string; the descriptor is new, or -1.
             unsafe {
                 let file = libc::openat(self.directory.as_raw_fd(), text.as_ptr(), flags, mode);

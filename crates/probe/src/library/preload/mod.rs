@@ -19,8 +19,7 @@ use std::sync::Arc;
 
 use fathom_model::abi::{
     CpuStats, HIST_BUCKETS, LIBRARY_CALL_BEGUN, LIBRARY_CALL_NONE, LIBRARY_CALL_PENDING,
-    LOST_LIBRARY_CALL, LibraryCallRecord, MAX_FUNCTIONS, MAX_LIBRARY_DEPTH, NO_ARG,
-    POOL_PROCESSES,
+    LOST_LIBRARY_CALL, LibraryCallRecord, MAX_FUNCTIONS, MAX_LIBRARY_DEPTH, NO_ARG, POOL_PROCESSES,
     RECORD_LIBRARY_CALL, REGION_READY, RegionPool, ShedKey, ShedValue,
 };
 use fathom_model::meta::Hook;
@@ -149,7 +148,11 @@ pub(crate) struct Preloaded {
 
 impl Preloaded {
     /// `uid`: the user of the command, if that is another one.
-    pub(crate) fn new(preload: Preload, uid: Option<u32>, cpus: usize) -> Result<Self, PreloadError> {
+    pub(crate) fn new(
+        preload: Preload,
+        uid: Option<u32>,
+        cpus: usize,
+    ) -> Result<Self, PreloadError> {
         Ok(Self {
             files: Arc::new(PreloadFiles::new(&preload.stubs, uid)?),
             preload,
@@ -175,7 +178,8 @@ impl Preloaded {
 
     /// From now on the processes write nothing.
     pub(crate) fn stop(&self) {
-        self.files.write(RegionPool::STOPPED_AT as u64, &1u64.to_ne_bytes());
+        self.files
+            .write(RegionPool::STOPPED_AT as u64, &1u64.to_ne_bytes());
     }
 
     /// Takes in what the rings of the kernel held, just before [`Preloaded::drain`].
@@ -188,6 +192,7 @@ impl Preloaded {
     pub(crate) fn drain(&mut self, is_over: bool, out: &mut Vec<RawChunk>) {
         let ends = std::mem::take(&mut self.ends);
         self.look_for_processes();
+        self.tasks.judge();
         let ending: HashSet<u32> = ends.iter().filter_map(End::process).collect();
         let now_ns = crate::monotonic_ns();
         let places: Vec<u32> = self.processes.keys().copied().collect();
@@ -197,14 +202,18 @@ impl Preloaded {
             };
             let pid = process.region.pid;
             // Of another program that the process executed since.
-            let over = ends.iter().find_map(|end| end.of_memory(pid, process.region.registered_ns));
+            let over = ends
+                .iter()
+                .find_map(|end| end.of_memory(pid, process.region.registered_ns));
             let nothing_more = is_over || over.is_some();
             let left = self.take(&mut process, nothing_more);
             let exits = ends.iter().filter_map(|end| end.of_thread(pid));
             let exits: HashMap<u32, u64> = exits.collect();
             for call in left.iter().rev() {
                 // Before the record of the thread's end.
-                let at_ns = over.or(exits.get(&call.tid).copied()).map(|at| at.saturating_sub(1));
+                let at_ns = over
+                    .or(exits.get(&call.tid).copied())
+                    .map(|at| at.saturating_sub(1));
                 let at_ns = at_ns.or(is_over.then_some(now_ns));
                 if let Some(at_ns) = at_ns {
                     self.pending(&mut process, call, at_ns);
@@ -275,8 +284,13 @@ impl Preloaded {
                 continue;
             }
             if process.announced.insert(place, began_ns) != Some(began_ns) {
-                let begun = begun(process, call.tid, call.depth, (began_ns, call.parent_ns));
-                append_framed(self.calls.entry(0).or_default(), &begun.to_bytes());
+                let function = process.functions.get(call.frame.definition as usize);
+                if let Some(Some(function)) = function {
+                    let mut begun =
+                        begun(process, call.tid, call.depth, (began_ns, call.parent_ns));
+                    (begun.function, begun.fd) = (*function, call.frame.fd);
+                    append_framed(self.calls.entry(0).or_default(), &begun.to_bytes());
+                }
             }
             left.push(call);
         }
@@ -291,7 +305,9 @@ impl Preloaded {
                 continue;
             }
             gone.remove(&place);
-            left.retain(|l| (l.tid, l.depth, l.frame.began_ns) != (place.0, place.1, call.slot.began_ns));
+            left.retain(|l| {
+                (l.tid, l.depth, l.frame.began_ns) != (place.0, place.1, call.slot.began_ns)
+            });
         }
         // Their records found no room.
         for place in gone {
@@ -328,15 +344,14 @@ impl Preloaded {
         let cpu = u32::from(slot.cpu);
         let cpu = if cpu < self.cpus { cpu } else { 0 };
         let bytes = self.calls.entry(cpu).or_default();
-        let begun = begun(process, slot.tid, slot.depth, (began_ns, slot.parent_ns));
+        let mut begun = begun(process, slot.tid, slot.depth, (began_ns, slot.parent_ns));
+        (begun.function, begun.fd) = (function, slot.fd);
         if !announced {
             append_framed(bytes, &begun.to_bytes());
         }
         let record = LibraryCallRecord {
             flags: slot.flags,
-            function,
             dur_ns: slot.dur_ns,
-            fd: slot.fd,
             path_len: call.path.len() as u16,
             args: slot.args,
             ret: slot.ret,
@@ -354,7 +369,12 @@ impl Preloaded {
         let Some(Some(function)) = process.functions.get(frame.definition as usize) else {
             return;
         };
-        let begun = begun(process, call.tid, call.depth, (frame.began_ns, call.parent_ns));
+        let begun = begun(
+            process,
+            call.tid,
+            call.depth,
+            (frame.began_ns, call.parent_ns),
+        );
         let record = LibraryCallRecord {
             flags: LIBRARY_CALL_PENDING as u8,
             function: *function,
@@ -404,7 +424,9 @@ impl Preloaded {
         };
         let of = |path: &Path| {
             let mut of_library = self.preload.wanted.of_library(path);
-            of_library.find(|wanted| wanted.function.name == *name).cloned()
+            of_library
+                .find(|wanted| wanted.function.name == *name)
+                .cloned()
         };
         Some((of(&behind).or_else(|| of(path))?, behind))
     }
@@ -434,7 +456,10 @@ impl Preloaded {
 
     /// Adds the counts so far to those of the kernel.
     pub(crate) fn count(&self, stats: &mut CpuStats) {
-        let unseen = self.processes.values().map(|p| p.region.unseen(&self.files));
+        let unseen = self
+            .processes
+            .values()
+            .map(|p| p.region.unseen(&self.files));
         stats.library_calls += self.written;
         stats.library_unseen += unseen.fold(self.unseen, u64::saturating_add);
         stats.layers_lost += self.losses().values().map(|value| value.count).sum::<u64>();
@@ -467,18 +492,30 @@ impl Preloaded {
         });
         let mut hooks: Vec<Hook> = recorded.collect();
         let asked: BTreeSet<&String> = self.preload.wanted.0.iter().map(|w| &w.asked).collect();
-        for asked in asked.into_iter().filter(|asked| !self.found.contains(*asked)) {
+        for asked in asked
+            .into_iter()
+            .filter(|asked| !self.found.contains(*asked))
+        {
             let why = "no recorded program loaded a library with such functions when it was started, or \
                        called one later";
             hooks.push(refused(format!("{LIBRARY}{asked}"), why));
         }
         for (program, times) in self.tasks.without_object() {
-            let why = format!(
-                "the program did not load fathom's object, {times} times: it is statically linked, of \
-                 32 bits, has rights that its user has not, has another root directory, or an \
-                 environment without LD_PRELOAD"
-            );
-            hooks.push(refused(format!("{LIBRARY}{program}"), &why));
+            let times = match times {
+                1 => String::new(),
+                times => format!(", {times} times"),
+            };
+            hooks.push(Hook {
+                name: format!("{LIBRARY}{program}"),
+                attached: false,
+                note: format!(
+                    "library calls of this program are not recorded{times}: it did not load fathom's \
+                     library, because it is statically linked, is a 32-bit program, is setuid, sees \
+                     other files, or has an environment without LD_PRELOAD or a limit of its address \
+                     space"
+                ),
+                skipped: 0,
+            });
         }
         let without = self.files.read_number(RegionPool::WITHOUT_REGION_AT as u64);
         if let Some(without) = without.filter(|without| *without > 0) {
@@ -514,7 +551,11 @@ impl End {
     /// A thread of process `pid`, and when it ended.
     fn of_thread(&self, pid: u32) -> Option<(u32, u64)> {
         match *self {
-            End::Thread { pid: of, tid, at_ns } => (of == pid).then_some((tid, at_ns)),
+            End::Thread {
+                pid: of,
+                tid,
+                at_ns,
+            } => (of == pid).then_some((tid, at_ns)),
             _ => None,
         }
     }

@@ -96,12 +96,18 @@ impl Region {
             let depth = thread.depth.min(MAX_LIBRARY_DEPTH);
             for (depth, bytes) in (0..depth as u8).zip(frames) {
                 // One that is about to begin has no time.
-                let Some(frame) = RegionFrame::parse(bytes).filter(|f| self.is_time(f.began_ns, now_ns))
+                let Some(frame) =
+                    RegionFrame::parse(bytes).filter(|f| self.is_time(f.began_ns, now_ns))
                 else {
                     return;
                 };
                 let tid = thread.tid;
-                found.push(InProgress { tid, depth, parent_ns, frame });
+                found.push(InProgress {
+                    tid,
+                    depth,
+                    parent_ns,
+                    frame,
+                });
                 parent_ns = frame.began_ns;
             }
         });
@@ -154,7 +160,13 @@ impl Region {
         calls
     }
 
-    fn take_ring(&mut self, files: &PreloadFiles, ring: u32, is_over: bool, calls: &mut Vec<Ended>) {
+    fn take_ring(
+        &mut self,
+        files: &PreloadFiles,
+        ring: u32,
+        is_over: bool,
+        calls: &mut Vec<Ended>,
+    ) {
         let head_at = self.at + u64::from(RING_HEADS_AT) + u64::from(ring * RING_HEAD_BYTES);
         let tail_at = head_at + u64::from(RING_TAIL_AT);
         let Some(head) = files.read_number(head_at) else {
@@ -171,7 +183,8 @@ impl Region {
             files.write(tail_at, &head.to_ne_bytes());
             return;
         }
-        let slots_at = self.at + u64::from(RINGS_AT) + u64::from(ring) * u64::from(RING_SLOTS) * SLOT as u64;
+        let slots_at =
+            self.at + u64::from(RINGS_AT) + u64::from(ring) * u64::from(RING_SLOTS) * SLOT as u64;
         let mut position = before;
         let mut damaged = 0;
         let mut bytes = vec![0; SLOT * (head - before).min(SLOTS_AT_ONCE) as usize];
@@ -232,7 +245,11 @@ impl Region {
                 continue;
             }
             let first = [all.first_at_ns, loss.first_at_ns];
-            all.first_at_ns = first.into_iter().filter(|at| *at > 0).min().unwrap_or_default();
+            all.first_at_ns = first
+                .into_iter()
+                .filter(|at| *at > 0)
+                .min()
+                .unwrap_or_default();
             all.last_at_ns = all.last_at_ns.max(loss.last_at_ns);
             all.max_dur_ns = all.max_dur_ns.max(loss.max_dur_ns);
             all.count = all.count.saturating_add(loss.count);
@@ -273,14 +290,18 @@ fn header(files: &PreloadFiles, at: u64) -> Option<RegionProcess> {
 }
 
 fn mark(slot: &[u8]) -> (u64, u32) {
-    let mark = slot.first_chunk().map_or(0, |mark| u64::from_ne_bytes(*mark));
+    let mark = slot
+        .first_chunk()
+        .map_or(0, |mark| u64::from_ne_bytes(*mark));
     (mark >> 8, mark as u32 & 0xff)
 }
 
 /// Slots from the beginning of `bytes` that were written; with `is_over` those that never will be, too.
 fn whole_slots(bytes: &[u8], position: u64, is_over: bool) -> usize {
     let slots = (position + 1..).zip(bytes.chunks_exact(SLOT));
-    slots.take_while(|(position, slot)| is_over || mark(slot).0 == *position).count()
+    slots
+        .take_while(|(position, slot)| is_over || mark(slot).0 == *position)
+        .count()
 }
 
 /// Takes the calls in `bytes`; returns how many slots they took. `further` reads slots behind those.
@@ -350,7 +371,11 @@ pub(super) fn flags_are_known(flags: u8) -> bool {
 /// Adds `value` to `sum`.
 pub(super) fn add(sum: &mut ShedValue, value: &ShedValue) {
     let first = [sum.first_at_ns, value.first_at_ns];
-    sum.first_at_ns = first.into_iter().filter(|at| *at > 0).min().unwrap_or_default();
+    sum.first_at_ns = first
+        .into_iter()
+        .filter(|at| *at > 0)
+        .min()
+        .unwrap_or_default();
     sum.last_at_ns = sum.last_at_ns.max(value.last_at_ns);
     sum.max_dur_ns = sum.max_dur_ns.max(value.max_dur_ns);
     sum.count = sum.count.saturating_add(value.count);

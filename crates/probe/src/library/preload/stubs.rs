@@ -1,6 +1,6 @@
 //! The functions that the object stands for.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -15,32 +15,43 @@ use crate::wanted_functions::{LibraryError, Wanted};
 
 /// One for each name: a library that has it is recorded if the list asks for it there.
 pub(super) fn stubs(wanted: &Wanted) -> Result<Vec<Stub>, PreloadError> {
-    let mut stubs: BTreeMap<&str, Stub> = BTreeMap::new();
+    // In the order of the list: of several names of one function the first counts.
+    let mut stubs: Vec<Stub> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
     for function in &wanted.0 {
         let name = function.function.name.as_str();
         let library = match &function.file {
             Some(path) => {
                 check_file(path, name)?;
-                path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+                path.file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned()
             }
             None => function.function.library.clone(),
         };
         let desc = desc(&function.function, Path::new(""));
-        let stub = stubs.entry(name).or_insert_with(|| Stub {
-            name: name.to_owned(),
-            libraries: Vec::new(),
-            stream: desc.stream,
-            fd: desc.fd,
-            path: desc.path,
-            in_registers: function.function.in_registers,
-        });
+        let place = *places.entry(name).or_insert(stubs.len());
+        if place == stubs.len() {
+            stubs.push(Stub {
+                name: name.to_owned(),
+                libraries: Vec::new(),
+                stream: desc.stream,
+                fd: desc.fd,
+                path: desc.path,
+                in_registers: true,
+            });
+        }
+        let Some(stub) = stubs.get_mut(place) else {
+            continue;
+        };
         // A function of another library with this name may take more.
         stub.in_registers &= function.function.in_registers;
         if !stub.libraries.contains(&library) {
             stub.libraries.push(library);
         }
     }
-    Ok(stubs.into_values().collect())
+    Ok(stubs)
 }
 
 /// Whether the dynamic linker finds the function in the file.
@@ -72,7 +83,9 @@ fn look(file: &File, function: &str) -> Option<bool> {
     let is_it = |symbol: object::Symbol<'_, '_, _>| {
         symbol.is_definition()
             && symbol.kind() == SymbolKind::Text
-            && symbol.name().is_ok_and(|name| name.split('@').next() == Some(function))
+            && symbol
+                .name()
+                .is_ok_and(|name| name.split('@').next() == Some(function))
     };
     Some(object.dynamic_symbols().any(is_it))
 }
@@ -100,7 +113,9 @@ mod tests {
 
     #[test]
     fn functions_of_programs_are_refused() {
-        let error = check_file(Path::new("/proc/self/exe"), "main").unwrap_err().to_string();
+        let error = check_file(Path::new("/proc/self/exe"), "main")
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("--library-by uprobe"), "{error}");
     }
 }

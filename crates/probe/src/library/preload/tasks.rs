@@ -3,9 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use fathom_model::abi::{
-    RECORD_TASK, TASK_EXEC, TASK_EXIT, TASK_FORK, TASK_SEEN, TaskRecord,
-};
+use fathom_model::abi::{RECORD_TASK, TASK_EXEC, TASK_EXIT, TASK_FORK, TASK_SEEN, TaskRecord};
 use fathom_model::raw::{RawChunk, Ring};
 
 use crate::framing::framed;
@@ -29,9 +27,15 @@ pub(super) enum End {
 #[derive(Debug, Default)]
 struct Process {
     threads: HashSet<u32>,
-    /// When it executed which program; none if it was forked from one.
-    executed: Option<(u64, String)>,
-    /// Whether this program has loaded the object.
+    /// The programs that it executed since the last time they were judged, and the one before.
+    executed: Vec<Executed>,
+}
+
+#[derive(Debug)]
+struct Executed {
+    at_ns: u64,
+    name: String,
+    /// Whether it has loaded the object.
     loaded: bool,
 }
 
@@ -72,13 +76,13 @@ impl Tasks {
                 self.processes.entry(pid).or_default().threads.insert(tid);
             }
             TASK_EXEC => {
-                self.judge(pid);
                 let process = self.processes.entry(pid).or_default();
-                *process = Process {
-                    threads: HashSet::from([tid]),
-                    executed: Some((at_ns, executable)),
+                process.threads = HashSet::from([tid]);
+                process.executed.push(Executed {
+                    at_ns,
+                    name: executable,
                     loaded: false,
-                };
+                });
                 ends.push(End::Memory { pid, at_ns });
             }
             TASK_EXIT => {
@@ -102,26 +106,32 @@ impl Tasks {
 
     /// A region that the process took at `at_ns` was found.
     pub(super) fn loaded(&mut self, pid: u32, at_ns: u64) {
-        if let Some(process) = self.processes.get_mut(&pid) {
-            let executed = process.executed.as_ref();
-            process.loaded |= executed.is_none_or(|(executed_ns, _)| *executed_ns <= at_ns);
+        let process = self.processes.get_mut(&pid);
+        let mut executed = process
+            .into_iter()
+            .flat_map(|process| process.executed.iter_mut().rev());
+        if let Some(program) = executed.find(|program| program.at_ns <= at_ns) {
+            program.loaded = true;
+        }
+    }
+
+    /// Notes the programs that did not load the object and never will, as others took their place.
+    pub(super) fn judge(&mut self) {
+        for process in self.processes.values_mut() {
+            let last = process.executed.pop();
+            for program in process.executed.drain(..) {
+                note(&mut self.without, program);
+            }
+            process.executed.extend(last);
         }
     }
 
     /// The process is over, and what it did was taken.
     pub(super) fn forget(&mut self, pid: u32) {
-        self.judge(pid);
-        self.processes.remove(&pid);
-    }
-
-    /// Notes the program of a process if it has not loaded the object.
-    fn judge(&mut self, pid: u32) {
-        if let Some(process) = self.processes.get(&pid)
-            && !process.loaded
-            && let Some((_, name)) = &process.executed
-            && (self.without.len() < MAX_PROGRAMS || self.without.contains_key(name))
-        {
-            *self.without.entry(name.clone()).or_default() += 1;
+        if let Some(process) = self.processes.remove(&pid) {
+            for program in process.executed {
+                note(&mut self.without, program);
+            }
         }
     }
 
@@ -133,17 +143,30 @@ impl Tasks {
     }
 }
 
+fn note(without: &mut BTreeMap<String, u64>, program: Executed) {
+    if !program.loaded && (without.len() < MAX_PROGRAMS || without.contains_key(&program.name)) {
+        *without.entry(program.name).or_default() += 1;
+    }
+}
+
 /// Path of the executable, whose components stand in the record from the leaf up; the name of the
 /// thread where paths are not read.
 fn executable(task: &TaskRecord, record: &[u8]) -> String {
     let from = TaskRecord::SIZE + usize::from(task.cmdline_len);
-    let components = record.get(from..from + usize::from(task.exe_len)).unwrap_or_default();
+    let components = record
+        .get(from..from + usize::from(task.exe_len))
+        .unwrap_or_default();
     if components.is_empty() || components.len() > LONGEST_NAME {
         let name = task.comm.split(|byte| *byte == 0).next();
         return String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
     }
-    let names = components.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
-    names.rev().map(|name| format!("/{}", String::from_utf8_lossy(name))).collect()
+    let names = components
+        .split(|byte| *byte == b'/')
+        .filter(|name| !name.is_empty());
+    names
+        .rev()
+        .map(|name| format!("/{}", String::from_utf8_lossy(name)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -196,18 +219,28 @@ mod tests {
             [
                 End::Memory { pid: 7, at_ns: 10 },
                 End::Memory { pid: 7, at_ns: 30 },
-                End::Thread { pid: 7, tid: 7, at_ns: 40 },
+                End::Thread {
+                    pid: 7,
+                    tid: 7,
+                    at_ns: 40
+                },
                 End::Process { pid: 7, at_ns: 40 },
             ]
         );
         assert!(tasks.has(7) && !tasks.has(8));
+        // Only the first one, before the second one took its place.
+        tasks.loaded(7, 15);
+        tasks.judge();
         tasks.forget(7);
         tasks.follow(&[chunk(&[task(TASK_EXEC, 50, (9, 9), b"cat/bin/")])]);
         // Of the program before.
         tasks.loaded(9, 45);
         tasks.loaded(9, 55);
         let without = tasks.without_object();
-        let expected = [("/bin/sh", 1), ("/bin/static", 1)];
-        assert_eq!(without, expected.map(|(name, n)| (name.to_owned(), n)).into());
+        let expected = [("/bin/static", 1)];
+        assert_eq!(
+            without,
+            expected.map(|(name, n)| (name.to_owned(), n)).into()
+        );
     }
 }
