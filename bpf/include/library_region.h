@@ -13,7 +13,7 @@ enum region_limits {
 	POOL_PROCESSES = 128,
 	/* Where the first process's region is. */
 	POOL_HEADER_BYTES = 65536,
-	PROCESS_BYTES = 67108864,
+	PROCESS_BYTES = 134217728,
 	/* Where things are in a process's region, and how many there are. */
 	RING_HEADS_AT = 4096,
 	RING_HEAD_BYTES = 512,
@@ -29,7 +29,7 @@ enum region_limits {
 	/* In a thread: the calls that it is in. */
 	REGION_FRAMES_AT = 64,
 	RINGS_AT = 33554432,
-	RING_SLOTS = 65536,
+	RING_SLOTS = 131072,
 	REGION_SLOT_BYTES = 128,
 	/* Bytes of a path in a slot behind that of its call. */
 	SLOT_PATH_BYTES = 120,
@@ -45,9 +45,18 @@ enum region_state {
 	REGION_READY = 2,
 };
 
+/* What the recorder asks of the processes. */
+enum region_order {
+	REGION_RECORD = 0,
+	/* The recording is over. */
+	REGION_STOP = 1,
+	/* Memory is scarce: calls are counted only. */
+	REGION_COUNT = 2,
+};
+
 /* The beginning of the pool. */
 struct region_pool {
-	__u64 stopped; /* the recording is over: nothing is written any more */
+	__u64 order; /* enum region_order */
 	__u64 without_region; /* processes that found no region free */
 	__u64 reserved[6]; /* 0 */
 	__u64 states[128]; /* enum region_state; POOL_PROCESSES */

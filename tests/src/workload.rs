@@ -28,6 +28,18 @@ pub fn workload_with_mpi(name: &str) -> PathBuf {
     compiled("mpicc", &format!("with_mpi/{name}"), &[])
 }
 
+/// Path of the compiled library `workloads/NAME.c`.
+pub fn workload_library(name: &str) -> PathBuf {
+    compiled("cc", name, &["-shared", "-fPIC"])
+}
+
+/// Path of the program `workloads/NAME.c`, which is C++ and calls a library.
+pub fn workload_with_library(name: &str, library: &Path) -> PathBuf {
+    // Also by linkers that leave out what nothing has needed yet.
+    let library = format!("-Wl,--no-as-needed,{}", library.display());
+    compiled("c++", name, &["-x", "c++", &library])
+}
+
 fn compiled(compiler: &str, name: &str, more: &[&str]) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
     let source = sources.join(format!("{name}.c"));

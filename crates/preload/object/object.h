@@ -26,6 +26,8 @@ enum {
 	DEPTH = 8,
 	ABANDONED = 8,
 	LONGEST_PATH = 4096,
+	/* Functions behind the stubs, of which nothing is recorded: dlclose() and those of stubs.S. */
+	OTHERS = 5,
 	/* A definition that is not recorded. */
 	NOT_RECORDED = 0xffffffff,
 };

@@ -329,9 +329,15 @@ HIDDEN struct next fathom_enter(__u32 stub, __u64 *args, __u64 *slot)
 		/* A weak symbol that nothing else defines. */
 		return (struct next){ fathom_missing, 0 };
 	struct next plain = { target.real, 0 };
-	if (UNLIKELY(!alive[0] || !region || target.definition == NOT_RECORDED || LOAD(&pool->stopped)))
+	if (UNLIKELY(!alive[0] || !region || target.definition == NOT_RECORDED))
 		return plain;
 	struct region_process *process = (void *)region;
+	__u64 order = LOAD(&pool->order);
+	if (UNLIKELY(order != REGION_RECORD)) {
+		if (order == REGION_COUNT)
+			ADD(&process->unseen, 1);
+		return plain;
+	}
 	struct region_thread *thread = own;
 	if (UNLIKELY(own_incarnation != incarnation || !thread))
 		thread = thread_place();
@@ -406,4 +412,63 @@ HIDDEN struct back fathom_returns(struct place *place, __s64 ret)
 	fathom_leave(place->sp, ret);
 	STORE(&place->sp, 0);
 	return back;
+}
+
+/* The stack is cut off at `sp`: calls below have ended. */
+static void cut(__u64 sp)
+{
+	if (alive[0] && region && own_incarnation == incarnation && own)
+		drop_abandoned(own, sp - 1, 0);
+}
+
+/* A jump to where setjmp() was called with `buffer`. */
+HIDDEN void *fathom_leaps(__u32 number, const __u64 *buffer, __u64 *slot)
+{
+	enum { STACK_POINTER = 6, NEAR_BYTES = 1 << 30 };
+	struct target target = find(number, *slot);
+	/* glibc keeps it encoded, musl as it is; what is neither is no place on this stack. */
+	__u64 sp = buffer[STACK_POINTER], guard;
+	__asm__("mov %%fs:0x30, %0" : "=r"(guard));
+	__u64 decoded = (sp >> 17 | sp << 47) ^ guard;
+	if (decoded - (__u64)slot < NEAR_BYTES)
+		cut(decoded);
+	else if (sp - (__u64)slot < NEAR_BYTES)
+		cut(sp);
+	return target.real;
+}
+
+extern __u64 _Unwind_GetCFA(void *context) __attribute__((weak));
+
+/* What the unwinder tells (Itanium C++ ABI); of an exception that is caught, `until` is the stack
+ * pointer where it is. */
+struct exception {
+	__u64 class;
+	void *cleanup;
+	__u64 forced, until;
+};
+
+/* A frame of ours is unwound, whose call's return address was so far from its stack pointer. */
+static int unwinds(int actions, const struct exception *exception, void *context, __s64 distance)
+{
+	enum { CLEANUP_PHASE = 2, CONTINUE_UNWIND = 8 };
+	if (!(actions & CLEANUP_PHASE))
+		return CONTINUE_UNWIND;
+	if (_Unwind_GetCFA)
+		cut(_Unwind_GetCFA(context) + distance + 1);
+	else if (!exception->forced)
+		cut(exception->until);
+	return CONTINUE_UNWIND;
+}
+
+HIDDEN int fathom_unwinds_frame(int version, int actions, __u64 class, struct exception *exception,
+				void *context)
+{
+	/* common: 208 bytes, the frame pointer that it keeps, and itself. */
+	return unwinds(actions, exception, context, 216);
+}
+
+HIDDEN int fathom_unwinds_place(int version, int actions, __u64 class, struct exception *exception,
+				void *context)
+{
+	return unwinds(actions, exception, context, -8);
 }

@@ -43,25 +43,26 @@ struct image {
 };
 
 /* Targets in what the program was started with. */
-static struct target targets[MAX_STUBS + 1];
+static struct target targets[MAX_STUBS + OTHERS];
 static struct {
 	__u32 gnu, sysv;
-} hashes[MAX_STUBS + 1];
+} hashes[MAX_STUBS + OTHERS];
 static struct region_definition definitions[MAX_DEFINITIONS];
 static __u64 definition_count;
 HIDDEN struct known_definition known_definitions[MAX_DEFINITIONS];
 static struct {
 	__u64 low, high, generation;
 	struct target target;
-} callers[MAX_STUBS + 1][CALLERS];
+} callers[MAX_STUBS + OTHERS][CALLERS];
 /* Grows when a library may have gone. */
 static __u64 generation = 1;
 static __u32 busy;
 
-/* The name behind those of the recorder, of which nothing is recorded. */
 static const char *name_of(__u32 stub)
 {
-	return stub < MAX_STUBS ? (const char *)fathom_functions[stub].name : "dlclose";
+	static const char others[OTHERS][16] = { "dlclose", "longjmp", "_longjmp", "siglongjmp",
+						 "__longjmp_chk" };
+	return stub < MAX_STUBS ? (const char *)fathom_functions[stub].name : others[stub - MAX_STUBS];
 }
 
 static int image_of(const struct dl_phdr_info *info, struct image *image)
@@ -284,7 +285,7 @@ static int look_at_first(struct dl_phdr_info *info, size_t size, void *data)
 	struct image image;
 	if (!image_of(info, &image) || is_own(&image))
 		return 0;
-	for (__u32 stub = 0; stub <= MAX_STUBS; stub++) {
+	for (__u32 stub = 0; stub < MAX_STUBS + OTHERS; stub++) {
 		if ((stub >= fathom_function_count && stub < MAX_STUBS) || targets[stub].real)
 			continue;
 		const Elf64_Sym *symbol =
@@ -303,7 +304,7 @@ static int look_at_first(struct dl_phdr_info *info, size_t size, void *data)
 
 HIDDEN void find_all(void)
 {
-	for (__u32 stub = 0; stub <= MAX_STUBS; stub++) {
+	for (__u32 stub = 0; stub < MAX_STUBS + OTHERS; stub++) {
 		hashes[stub].gnu = gnu_hash(name_of(stub));
 		hashes[stub].sysv = sysv_hash(name_of(stub));
 	}

@@ -21,6 +21,7 @@
 	.type common, @function
 common:
 	.cfi_startproc
+	.cfi_personality 0x1b, fathom_unwinds_frame
 	endbr64
 	push %rbp
 	.cfi_def_cfa_offset 16
@@ -113,6 +114,7 @@ common:
 	.type fathom_returned, @function
 fathom_returned:
 	.cfi_startproc
+	.cfi_personality 0x1b, fathom_unwinds_place
 	/* rbx leads to { return address, rbx of the caller }. The unwinder tells frames by their CFA:
 	 * one that no other frame has. The caller's stack pointer is none. */
 	.cfi_def_cfa %rsp, 4
@@ -150,6 +152,51 @@ fathom_return:
 	jmp *%r11
 	.cfi_endproc
 	.size fathom_returned, . - fathom_returned
+
+/* longjmp() and its relatives: what is left by them has ended. Their numbers are behind the stubs'. */
+	.p2align 4
+	.type leaps, @function
+leaps:
+	.cfi_startproc
+	push %rbp
+	.cfi_def_cfa_offset 16
+	.cfi_offset %rbp, -16
+	mov %rsp, %rbp
+	.cfi_def_cfa_register %rbp
+	sub $16, %rsp
+	mov %rdi, (%rsp)
+	mov %rsi, 8(%rsp)
+	mov %rdi, %rsi
+	mov %r11d, %edi
+	lea 8(%rbp), %rdx
+	call fathom_leaps
+	mov %rax, %r11
+	mov (%rsp), %rdi
+	mov 8(%rsp), %rsi
+	leave
+	.cfi_def_cfa %rsp, 8
+	.cfi_restore %rbp
+	jmp *%r11
+	.cfi_endproc
+	.size leaps, . - leaps
+
+	.macro leap name, number
+	.p2align 4
+	.globl \name
+	.type \name, @function
+\name:
+	.cfi_startproc
+	endbr64
+	mov $\number, %r11d
+	jmp leaps
+	.cfi_endproc
+	.size \name, . - \name
+	.endm
+
+	leap longjmp, 257
+	leap _longjmp, 258
+	leap siglongjmp, 259
+	leap __longjmp_chk, 260
 
 /* A name that the recorder replaces, and what stands for it. */
 	.macro stub name, number

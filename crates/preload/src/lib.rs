@@ -125,6 +125,11 @@ pub fn object(stubs: &[Stub], pool: &Path) -> Result<Vec<u8>, PreloadError> {
         .ok_or(PreloadError::Damaged)?;
         exported.push(symbol);
     }
+    for name in ["longjmp", "_longjmp", "siglongjmp", "__longjmp_chk"] {
+        if !stubs.iter().any(|stub| stub.name == name) {
+            exported.push(elf.symbol(name).ok_or(PreloadError::Damaged)?);
+        }
+    }
     // Libraries that a program is started with are never closed.
     if stubs
         .iter()

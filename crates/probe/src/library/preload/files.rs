@@ -22,6 +22,8 @@ const OF_PROGRAMS: [&str; 5] = ["/dev/shm", "/run", "/tmp", "/var/tmp", "/var/li
 const POOL: &str = "pool";
 const OBJECT: &str = "fathom-preload.so";
 const TMPFS_MAGIC: i64 = 0x0102_1994;
+/// Memory that must be free: a process that finds none for a page is ended.
+const ROOM: u64 = 256 << 20;
 
 /// A directory that nobody else writes to, and its name.
 struct Private {
@@ -41,7 +43,11 @@ pub struct PreloadFiles {
 impl PreloadFiles {
     /// Makes them for the programs of user `uid`, or of this process's user.
     pub(super) fn new(stubs: &[Stub], uid: Option<u32>) -> Result<Self, PreloadError> {
-        let memory = Private::below(&OF_MEMORY, is_memory, "that is kept in memory (tmpfs)")?;
+        let memory = Private::below(
+            &OF_MEMORY,
+            is_memory,
+            "that is kept in memory (tmpfs) with 256 MiB free",
+        )?;
         let programs = Private::below(&OF_PROGRAMS, executes, "where programs can be executed")?;
         let pool = memory.file(POOL, 0o600)?;
         let files = Self {
@@ -73,6 +79,11 @@ impl PreloadFiles {
     /// programs that they execute.
     pub fn leave_object(&self) {
         self.stays.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether there is memory for what the processes write next.
+    pub(super) fn has_room(&self) -> bool {
+        is_memory(&self.memory.path).unwrap_or(false)
     }
 
     /// Reads all of `bytes` from the shared memory. It is read as a file: a process that cuts it
@@ -203,14 +214,15 @@ fn c_text(text: &OsStr) -> io::Result<CString> {
     CString::new(text.as_bytes()).map_err(|_| io::ErrorKind::InvalidInput.into())
 }
 
-/// Whether files on the file system are kept in memory.
+/// Whether files on the file system are kept in memory, of which there is enough.
 fn is_memory(path: &Path) -> io::Result<bool> {
     let text = c_text(path.as_os_str())?;
     // SAFETY: all zeros are a value of this struct; a terminated string, and room for the result.
     unsafe {
         let mut stat: libc::statfs = std::mem::zeroed();
         match libc::statfs(text.as_ptr(), &mut stat) {
-            0 => Ok(stat.f_type as i64 == TMPFS_MAGIC),
+            0 => Ok(stat.f_type as i64 == TMPFS_MAGIC
+                && (stat.f_bavail as u64).saturating_mul(stat.f_bsize as u64) >= ROOM),
             _ => Err(io::Error::last_os_error()),
         }
     }

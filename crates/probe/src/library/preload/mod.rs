@@ -20,7 +20,8 @@ use std::sync::Arc;
 use fathom_model::abi::{
     CpuStats, HIST_BUCKETS, LIBRARY_CALL_BEGUN, LIBRARY_CALL_NONE, LIBRARY_CALL_PENDING,
     LOST_LIBRARY_CALL, LibraryCallRecord, MAX_FUNCTIONS, MAX_LIBRARY_DEPTH, NO_ARG, POOL_PROCESSES,
-    RECORD_LIBRARY_CALL, REGION_READY, RegionPool, ShedKey, ShedValue,
+    RECORD_LIBRARY_CALL, REGION_COUNT, REGION_READY, REGION_RECORD, REGION_STOP, RegionPool,
+    ShedKey, ShedValue,
 };
 use fathom_model::meta::Hook;
 use fathom_model::raw::{RawChunk, Ring};
@@ -128,6 +129,8 @@ pub(crate) struct Preloaded {
     files: Arc<PreloadFiles>,
     tasks: Tasks,
     ends: Vec<End>,
+    /// Memory is scarce: calls are counted.
+    scarce: bool,
     processes: BTreeMap<u32, Process>,
     /// Functions in libraries that were found, by number of the name and path.
     numbers: HashMap<(u32, Vec<u8>), Option<u16>>,
@@ -158,6 +161,7 @@ impl Preloaded {
             preload,
             tasks: Tasks::default(),
             ends: Vec::new(),
+            scarce: false,
             processes: BTreeMap::new(),
             numbers: HashMap::new(),
             functions: 0,
@@ -178,8 +182,12 @@ impl Preloaded {
 
     /// From now on the processes write nothing.
     pub(crate) fn stop(&self) {
-        self.files
-            .write(RegionPool::STOPPED_AT as u64, &1u64.to_ne_bytes());
+        self.order(REGION_STOP);
+    }
+
+    fn order(&self, order: u32) {
+        let bytes = u64::from(order).to_ne_bytes();
+        self.files.write(RegionPool::ORDER_AT as u64, &bytes);
     }
 
     /// Takes in what the rings of the kernel held, just before [`Preloaded::drain`].
@@ -191,6 +199,11 @@ impl Preloaded {
     /// Takes what the processes have written. `is_over`: nothing will be written any more.
     pub(crate) fn drain(&mut self, is_over: bool, out: &mut Vec<RawChunk>) {
         let ends = std::mem::take(&mut self.ends);
+        let scarce = !self.files.has_room();
+        if scarce != self.scarce && !is_over {
+            self.scarce = scarce;
+            self.order(if scarce { REGION_COUNT } else { REGION_RECORD });
+        }
         self.look_for_processes();
         self.tasks.judge();
         let ending: HashSet<u32> = ends.iter().filter_map(End::process).collect();
