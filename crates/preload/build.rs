@@ -8,7 +8,7 @@ use std::{env, fs};
 
 /// As `MAX_STUBS` of `bpf/include/library_region.h`.
 const STUBS: usize = 256;
-/// Characters of a name: those that the recorder can put in its place, without the NUL.
+/// Longest name that the recorder can put in the place of a stub's, without the NUL.
 const NAME: usize = 255;
 
 const SOURCES: [&str; 3] = ["preload.c", "resolve.c", "stubs.S"];
@@ -59,7 +59,7 @@ fn compile(
             "-s",
         ])
         .args(["-ffreestanding", "-fno-builtin", "-fno-stack-protector"])
-        // What it does not touch it need not keep for the program.
+        // Registers that it does not touch it need not keep for the program.
         .args([
             "-mgeneral-regs-only",
             "-fvisibility=hidden",

@@ -181,3 +181,125 @@ fn padded<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     place.copy_from_slice(bytes);
     Some(whole)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CString;
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    use fathom_model::abi::{
+        NO_ARG, POOL_HEADER_BYTES, POOL_PROCESSES, PROCESS_BYTES, REGION_READY, RINGS_AT,
+        RegionPool, RegionSlot, SLOT_CALL,
+    };
+
+    use super::*;
+
+    fn stub(name: &str, library: &str, in_registers: bool) -> Stub {
+        Stub {
+            name: name.to_owned(),
+            libraries: vec![library.to_owned()],
+            stream: NO_ARG as u8,
+            fd: NO_ARG as u8,
+            path: NO_ARG as u8,
+            in_registers,
+        }
+    }
+
+    #[test]
+    fn what_the_object_cannot_stand_for() {
+        if !is_available() {
+            return;
+        }
+        let refused = |stubs: &[Stub]| object(stubs, Path::new("/x")).unwrap_err();
+        let many = vec![stub("f", "libfoo.so", true); 257];
+        assert_eq!(refused(&many), PreloadError::TooMany(257));
+        let long = "f".repeat(256);
+        assert_eq!(
+            refused(&[stub(&long, "libfoo.so", true)]),
+            PreloadError::LongName(long)
+        );
+        assert_eq!(
+            refused(&[stub("setjmp", "libc", true)]),
+            PreloadError::NotReplaceable("setjmp".into())
+        );
+        assert!(
+            object(
+                &[stub(&"f".repeat(255), "libfoo.so", true)],
+                Path::new("/x")
+            )
+            .is_ok()
+        );
+    }
+
+    /// Loads the object into this process, and calls through it.
+    #[test]
+    fn calls_reach_the_function_and_the_pool() {
+        if !is_available() {
+            return;
+        }
+        let directory = std::env::temp_dir().join(format!("fathom-preload-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        let (pool, library) = (directory.join("pool"), directory.join("object.so"));
+        let bytes =
+            u64::from(POOL_HEADER_BYTES) + u64::from(POOL_PROCESSES) * u64::from(PROCESS_BYTES);
+        let memory = File::create_new(&pool).unwrap();
+        memory.set_len(bytes).unwrap();
+        let stubs = [
+            stub("labs", "libc", true),
+            stub("ldiv", "libc", false),
+            stub("lldiv", "libother", true),
+        ];
+        std::fs::write(&library, object(&stubs, &pool).unwrap()).unwrap();
+        let name = CString::new(library.as_os_str().as_bytes()).unwrap();
+        #[repr(C)]
+        struct Quotient {
+            quotient: i64,
+            rest: i64,
+        }
+        // SAFETY: terminated strings; the functions are those of the C library, with its types.
+        unsafe {
+            let handle = libc::dlopen(name.as_ptr(), libc::RTLD_NOW);
+            assert!(!handle.is_null());
+            assert!(libc::dlsym(handle, c"fathom_stub_003".as_ptr()).is_null());
+            let function = |name: &std::ffi::CStr| {
+                let address = libc::dlsym(handle, name.as_ptr());
+                assert!(!address.is_null(), "{name:?}");
+                address
+            };
+            let labs: extern "C" fn(i64) -> i64 = std::mem::transmute(function(c"labs"));
+            let ldiv: extern "C" fn(i64, i64) -> Quotient = std::mem::transmute(function(c"ldiv"));
+            let lldiv: extern "C" fn(i64, i64) -> Quotient =
+                std::mem::transmute(function(c"lldiv"));
+            assert_eq!(labs(-7), 7);
+            let divided = ldiv(47, 5);
+            assert_eq!((divided.quotient, divided.rest), (9, 2));
+            // Of a library that is not recorded.
+            assert_eq!(lldiv(47, 5).rest, 2);
+        }
+        let read = |at: u64, bytes: usize| {
+            let mut found = vec![0; bytes];
+            File::open(&pool)
+                .unwrap()
+                .read_exact_at(&mut found, at)
+                .unwrap();
+            found
+        };
+        let header = RegionPool::parse(&read(0, RegionPool::SIZE)).unwrap();
+        assert_eq!(header.states[0], u64::from(REGION_READY));
+        let slots: Vec<RegionSlot> = (0..3)
+            .map(|number| {
+                let at = u64::from(POOL_HEADER_BYTES) + u64::from(RINGS_AT);
+                let slot = read(at + number * RegionSlot::SIZE as u64, RegionSlot::SIZE);
+                RegionSlot::parse(&slot).unwrap()
+            })
+            .collect();
+        let marks = slots.iter().map(|slot| slot.mark).collect::<Vec<_>>();
+        let call = u64::from(SLOT_CALL);
+        assert_eq!(marks, [1 << 8 | call, 2 << 8 | call, 0]);
+        assert_eq!((slots[0].args[0], slots[0].ret), (-7i64 as u64, 7));
+        assert_eq!((&slots[1].args[..2], slots[1].ret), (&[47, 5][..], 9));
+        assert!(slots[1].began_ns >= slots[0].began_ns + slots[0].dur_ns);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}

@@ -39,7 +39,7 @@ pub struct Conditions {
     pub user: Option<User>,
     /// In fathom's environment all the same.
     pub preserve_environment: bool,
-    /// A library to load before all others but those that the environment names.
+    /// A library to load before all others, except libraries that the environment names.
     pub preload: Option<PathBuf>,
     pub mask: libc::sigset_t,
     /// Its priority.
@@ -94,7 +94,7 @@ impl Command {
             }
         }
         if let Some(preload) = preload {
-            // What the user's library calls is recorded, too, and what stands behind it.
+            // Behind the user's own: calls that the user's library makes are recorded, too.
             let given = std::env::var_os(PRELOAD)
                 .filter(|given| !given.is_empty() && (user.is_none() || preserve_environment));
             let mut list = given.map_or_else(OsString::new, |mut given| {

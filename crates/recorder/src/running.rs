@@ -17,7 +17,7 @@ pub struct RunningTarget {
     passed_on: bool,
     told_to_end: bool,
     open_ended: bool,
-    /// What the command has loaded, for as long as programs may look for it.
+    /// The library that the command has loaded, for as long as programs may look for it.
     preloaded: Option<Arc<PreloadFiles>>,
     /// Whether recorded tasks were alive when that was last looked at.
     others: bool,

@@ -1,4 +1,4 @@
-//! The files behind descriptors of processes, as their system calls tell: for library calls whose
+//! The files behind descriptors of processes, as their system calls show: for library calls whose
 //! records do not name their file.
 
 use fathom_model::abi::{TASK_EXIT, TASK_FORK, TaskRecord};
@@ -10,20 +10,20 @@ use super::call::Call;
 use super::plan::Plan;
 
 /// Descriptors that are remembered. Beyond that all are forgotten: library calls have no file then
-/// until a system call tells it.
+/// until a system call shows it.
 const MAX_DESCRIPTORS: usize = 1 << 20;
 
 /// Handles of files by descriptor, of each process.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptors {
-    /// Nobody asks otherwise.
+    /// Whether the recording has library calls without files.
     wanted: bool,
     processes: HashMap<u32, HashMap<i32, u32>>,
     count: usize,
 }
 
 impl Descriptors {
-    /// From now on somebody asks.
+    /// Library calls without files follow.
     pub(crate) fn want(&mut self) {
         self.wanted = true;
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fathom_model::abi::{POOL_HEADER_BYTES, POOL_PROCESSES, PROCESS_BYTES};
 use fathom_preload::Stub;
 
-use super::PreloadError;
+use crate::preload_error::PreloadError;
 
 /// Where the memory may be: on other file systems it would be written to a device.
 const OF_MEMORY: [&str; 3] = ["/dev/shm", "/run", "/tmp"];
@@ -25,7 +25,7 @@ const TMPFS_MAGIC: i64 = 0x0102_1994;
 /// Memory that must be free: a process that finds none for a page is ended.
 const ROOM: u64 = 256 << 20;
 
-/// A directory that nobody else writes to, and its name.
+/// A directory that no other user writes to, and its name.
 struct Private {
     path: PathBuf,
     directory: OwnedFd,

@@ -31,8 +31,9 @@ use super::{record, refused};
 use crate::Detail;
 use crate::framing::append_framed;
 use crate::hooks::LIBRARY;
+use crate::preload_error::PreloadError;
 use crate::stats::Losses;
-use crate::wanted_functions::{LibraryError, Wanted, WantedFunction};
+use crate::wanted_functions::{Wanted, WantedFunction};
 pub use files::PreloadFiles;
 use region::{Ended, InProgress, Region};
 use tasks::{End, Tasks};
@@ -47,35 +48,6 @@ const NOTHING: ShedValue = ShedValue {
     last_at_ns: 0,
     hist: [0; HIST_BUCKETS as usize],
 };
-
-/// Why functions cannot be recorded by preload.
-#[derive(Debug, thiserror::Error)]
-pub enum PreloadError {
-    /// The object cannot stand for them.
-    #[error(transparent)]
-    Object(#[from] fathom_preload::PreloadError),
-    /// A file that was named.
-    #[error(transparent)]
-    Library(#[from] LibraryError),
-    /// The dynamic linker does not find the function in the file.
-    #[error(
-        "--library-by preload: {path} is no library that exports {function}: use --library-by uprobe",
-        path = path.display()
-    )]
-    NotExported { path: PathBuf, function: String },
-    /// No directory is suitable.
-    #[error(
-        "--library-by preload needs a directory {what}, and none of {list} is one: use --library-by \
-         uprobe"
-    )]
-    NoDirectory { what: &'static str, list: String },
-    /// Something in a directory failed.
-    #[error("--library-by preload: {path}: {source}", path = path.display())]
-    Directory {
-        path: PathBuf,
-        source: std::io::Error,
-    },
-}
 
 /// Functions to record by preload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -401,7 +373,7 @@ impl Preloaded {
     }
 
     /// The number of a function in the library at `path`, for which there is a record then; none if
-    /// nobody asked for it.
+    /// the list does not ask for it.
     fn number(&mut self, stub: u32, path: Vec<u8>, at_ns: u64) -> Option<u16> {
         if let Some(number) = self.numbers.get(&(stub, path.clone())) {
             return *number;
@@ -426,7 +398,7 @@ impl Preloaded {
         number
     }
 
-    /// What the list asks for of the function in the library; its path behind links, as the mappings
+    /// The element of the list that asks for the function in the library; its path behind links, as the mappings
     /// of processes name it.
     fn wanted(&self, stub: u32, path: &[u8]) -> Option<(WantedFunction, PathBuf)> {
         let name = &self.preload.stubs.get(stub as usize)?.name;
@@ -467,7 +439,7 @@ impl Preloaded {
         losses
     }
 
-    /// Adds the counts so far to those of the kernel.
+    /// Adds the counts so far to the kernel's counts.
     pub(crate) fn count(&self, stats: &mut CpuStats) {
         let unseen = self
             .processes
@@ -492,7 +464,7 @@ impl Preloaded {
         }
     }
 
-    /// What was recorded, and what was not and why, when the recording is over.
+    /// The libraries that were recorded, and the programs that were not and why, when the recording is over.
     pub(crate) fn hooks(&mut self) -> Vec<Hook> {
         let recorded = self.libraries.iter().map(|(path, functions)| Hook {
             name: format!("{LIBRARY}{}", path.display()),

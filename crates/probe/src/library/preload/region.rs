@@ -188,7 +188,8 @@ impl Region {
         let mut position = before;
         let mut damaged = 0;
         let mut bytes = vec![0; SLOT * (head - before).min(SLOTS_AT_ONCE) as usize];
-        while position != head {
+        // Marks may lead behind the head, too.
+        while position < head {
             let index = position % u64::from(RING_SLOTS);
             let count = (head - position)
                 .min(SLOTS_AT_ONCE)
@@ -200,7 +201,7 @@ impl Region {
             if files.read(at, part).is_none() {
                 break;
             }
-            // What was whole then is read again: the first time its parts may have been read before
+            // Slots that were whole are read again: the first time its parts may have been read before
             // they were written.
             let whole = whole_slots(part, position, is_over);
             let Some(part) = part.get_mut(..SLOT * whole) else {
@@ -296,7 +297,7 @@ fn mark(slot: &[u8]) -> (u64, u32) {
     (mark >> 8, mark as u32 & 0xff)
 }
 
-/// Slots from the beginning of `bytes` that were written; with `is_over` those that never will be, too.
+/// Slots from the beginning of `bytes` that were written; with `is_over` all, as no others will be.
 fn whole_slots(bytes: &[u8], position: u64, is_over: bool) -> usize {
     let slots = (position + 1..).zip(bytes.chunks_exact(SLOT));
     slots
@@ -363,7 +364,7 @@ fn path(
     Some(path)
 }
 
-/// Whether the flags of a call are those that a process writes.
+/// Whether a process of ours may have written the flags.
 pub(super) fn flags_are_known(flags: u8) -> bool {
     u32::from(flags) & !LIBRARY_CALL_ABANDONED == 0
 }
@@ -384,5 +385,182 @@ pub(super) fn add(sum: &mut ShedValue, value: &ShedValue) {
         if let (Some(sum), Some(n)) = (sum.hist.get_mut(bucket), value.hist.get(bucket)) {
             *sum = sum.saturating_add(*n);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A region in files of its own; none where there is no object for the processor.
+    fn region() -> Option<(PreloadFiles, Region)> {
+        let files =
+            fathom_preload::is_available().then(|| PreloadFiles::new(&[], None).unwrap())?;
+        let at = u64::from(POOL_HEADER_BYTES);
+        files.write(at + RegionProcess::PID_AT as u64, &7u64.to_ne_bytes())?;
+        let region = Region::open(&files, 0)?;
+        Some((files, region))
+    }
+
+    fn slot(position: u64, path_len: u16) -> RegionSlot {
+        RegionSlot {
+            mark: (position + 1) << 8 | u64::from(SLOT_CALL),
+            began_ns: 100 + position,
+            dur_ns: 5,
+            parent_ns: 0,
+            args: [1, 2, 3, 4, 5, 6],
+            ret: 3,
+            tid: 8,
+            fd: 3,
+            definition: 0,
+            depth: 0,
+            flags: 0,
+            path_len,
+            cpu: 1,
+            reserved: [0; 3],
+        }
+    }
+
+    /// Writes into ring 0.
+    fn put(files: &PreloadFiles, region: &Region, position: u64, bytes: &[u8]) {
+        let index = position % u64::from(RING_SLOTS);
+        let at = region.at + u64::from(RINGS_AT) + index * SLOT as u64;
+        files.write(at, bytes).unwrap();
+    }
+
+    fn put_path(files: &PreloadFiles, region: &Region, position: u64, path: &[u8]) {
+        let mark = (position + 1) << 8 | u64::from(SLOT_PATH);
+        put(
+            files,
+            region,
+            position,
+            &[&mark.to_ne_bytes()[..], path].concat(),
+        );
+    }
+
+    fn set_head(files: &PreloadFiles, region: &Region, head: u64) {
+        let at = region.at + u64::from(RING_HEADS_AT);
+        files.write(at, &head.to_ne_bytes()).unwrap();
+    }
+
+    #[test]
+    fn calls_and_their_paths() {
+        let Some((files, mut region)) = region() else {
+            return;
+        };
+        let path = [b'p'; 130];
+        put(&files, &region, 0, &slot(0, 130).to_bytes());
+        put_path(&files, &region, 1, &path[..120]);
+        put_path(&files, &region, 2, &path[120..]);
+        put(&files, &region, 3, &slot(3, 0).to_bytes());
+        // This one is about to be written.
+        set_head(&files, &region, 5);
+        let calls = region.ended(&files, false);
+        assert_eq!(calls.len(), 2);
+        assert_eq!(
+            (&calls[0].path[..], calls[0].slot),
+            (&path[..], slot(0, 130))
+        );
+        assert_eq!((&calls[1].path[..], calls[1].slot), (&b""[..], slot(3, 0)));
+        let tail = region.at + u64::from(RING_HEADS_AT) + u64::from(RING_TAIL_AT);
+        assert_eq!(files.read_number(tail), Some(4));
+        assert_eq!(region.ended(&files, false), []);
+        // Its process is over: it was never written.
+        assert_eq!(
+            (region.ended(&files, true), region.lost(&files).count),
+            (vec![], 1)
+        );
+        assert_eq!(files.read_number(tail), Some(5));
+    }
+
+    #[test]
+    fn the_ring_goes_round() {
+        let Some((files, mut region)) = region() else {
+            return;
+        };
+        let last = u64::from(RING_SLOTS) - 1;
+        region.tails[0] = last;
+        put(&files, &region, last, &slot(last, 3).to_bytes());
+        put_path(&files, &region, last + 1, b"abc");
+        put(&files, &region, last + 2, &slot(last + 2, 0).to_bytes());
+        set_head(&files, &region, last + 3);
+        let mut calls = region.ended(&files, false);
+        calls.extend(region.ended(&files, false));
+        let paths: Vec<_> = calls.iter().map(|call| &call.path[..]).collect();
+        assert_eq!(paths, [&b"abc"[..], b""]);
+    }
+
+    #[test]
+    fn impossible_numbers_are_counted() {
+        let Some((files, mut region)) = region() else {
+            return;
+        };
+        set_head(&files, &region, u64::MAX);
+        assert_eq!(
+            (region.ended(&files, false), region.lost(&files).count),
+            (vec![], 1)
+        );
+        // A path that is none, and more threads and functions than there are.
+        region.tails[0] = 0;
+        put(&files, &region, 0, &slot(0, u16::MAX).to_bytes());
+        put(&files, &region, 1, &slot(1, 0).to_bytes());
+        set_head(&files, &region, 2);
+        assert_eq!(region.ended(&files, false).len(), 1);
+        assert_eq!(region.lost(&files).count, 2);
+        let process = RegionProcess {
+            pid: 7,
+            registered_ns: 0,
+            threads: u64::MAX,
+            definitions: u64::MAX,
+            unseen: 3,
+            thread_hint: 0,
+            reserved: [0; 2],
+        };
+        files.write(region.at, &process.to_bytes()).unwrap();
+        assert_eq!(region.in_progress(&files), []);
+        assert_eq!(
+            region.definitions(&files, 0).len(),
+            MAX_DEFINITIONS as usize
+        );
+        assert_eq!(region.unseen(&files), 3);
+        region.free(&files);
+        assert_eq!(region.unseen(&files), 0);
+    }
+
+    #[test]
+    fn threads_and_the_calls_that_they_are_in() {
+        let Some((files, region)) = region() else {
+            return;
+        };
+        let count = region.at + RegionProcess::THREADS_AT as u64;
+        files.write(count, &2u64.to_ne_bytes()).unwrap();
+        let frame = |began_ns| RegionFrame {
+            began_ns,
+            sp: 0,
+            args: [0; 6],
+            definition: 0,
+            fd: -1,
+        };
+        let second = region.at + u64::from(THREADS_AT) + THREAD as u64;
+        let thread = RegionThread { tid: 8, depth: 3 };
+        files.write(second, &thread.to_bytes()).unwrap();
+        let frames = [
+            frame(5).to_bytes(),
+            frame(6).to_bytes(),
+            frame(0).to_bytes(),
+        ]
+        .concat();
+        files
+            .write(second + u64::from(REGION_FRAMES_AT), &frames)
+            .unwrap();
+        let found = region.in_progress(&files);
+        let found: Vec<_> = found
+            .iter()
+            .map(|c| (c.tid, c.depth, c.frame.began_ns, c.parent_ns))
+            .collect();
+        // The innermost one is about to begin.
+        assert_eq!(found, [(8, 0, 5, 0), (8, 1, 6, 5)]);
+        region.forget_threads(&files, &[8]);
+        assert_eq!(region.in_progress(&files), []);
     }
 }

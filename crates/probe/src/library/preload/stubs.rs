@@ -9,8 +9,8 @@ use fathom_preload::Stub;
 use object::read::ReadCache;
 use object::{Object as _, ObjectSymbol, SymbolKind};
 
-use super::PreloadError;
 use crate::library::desc;
+use crate::preload_error::PreloadError;
 use crate::wanted_functions::{LibraryError, Wanted};
 
 /// One for each name: a library that has it is recorded if the list asks for it there.
@@ -76,7 +76,7 @@ fn check_file(path: &Path, function: &str) -> Result<(), PreloadError> {
 fn look(file: &File, function: &str) -> Option<bool> {
     let cache = ReadCache::new(file);
     let object = object::File::parse(&cache).ok().filter(|o| o.is_64())?;
-    // What executes a program executes no library.
+    // A program names its dynamic linker; no other program links with it.
     if object.section_by_name(".interp").is_some() {
         return None;
     }
@@ -105,7 +105,7 @@ mod tests {
         let of = |name: &str| stubs.iter().find(|stub| stub.name == name).unwrap();
         assert_eq!(of("pthread_join").libraries, ["libc", "libpthread"]);
         assert_eq!(of("fread").libraries, ["libfoo.so", "libc"]);
-        // What fread of libfoo takes is not known.
+        // The arguments of libfoo's fread are not known.
         assert!(!of("fread").in_registers);
         assert!(of("fwrite").in_registers && !of("fprintf").in_registers);
         assert_eq!((of("fwrite").stream, of("fopen").path), (3, 0));
