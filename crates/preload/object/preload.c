@@ -131,6 +131,19 @@ __attribute__((constructor)) static void constructed(void)
 		start();
 }
 
+/* Whether the place was free, and is this thread's now. */
+static int take_place(__u64 number, __u32 tid)
+{
+	struct region_thread *place = (void *)(region + THREADS_AT + number * REGION_THREAD_BYTES);
+	__u32 nobody = 0;
+	if (LOAD(&place->tid) || !__atomic_compare_exchange_n(&place->tid, &nobody, tid, 0,
+							      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return 0;
+	own = place;
+	own_incarnation = incarnation;
+	return 1;
+}
+
 /* This thread's place in the region. */
 static __attribute__((noinline)) struct region_thread *thread_place(void)
 {
@@ -140,30 +153,21 @@ static __attribute__((noinline)) struct region_thread *thread_place(void)
 		__asm__ volatile("mov %%fs:(%1), %0" : "=r"(tid) : "r"((__u64)tid_at));
 	else
 		tid = kernel(__NR_gettid, 0, 0, 0);
-	__u64 used = LOAD(&process->threads);
-	__u64 first = process->thread_hint;
-	for (__u32 i = 0; i < THREADS_NEAR && i < used && used <= MAX_REGION_THREADS; i++) {
-		struct region_thread *place =
-			(void *)(region + THREADS_AT + (first + i) % used * REGION_THREAD_BYTES);
-		__u32 nobody = 0;
-		if (!LOAD(&place->tid) &&
-		    __atomic_compare_exchange_n(&place->tid, &nobody, tid, 0, __ATOMIC_ACQ_REL,
-						__ATOMIC_RELAXED)) {
+	__u64 used = LOAD(&process->threads), first = process->thread_hint;
+	for (__u32 i = 0; i < THREADS_NEAR && i < used && used <= MAX_REGION_THREADS; i++)
+		if (take_place((first + i) % used, tid)) {
 			process->thread_hint = (first + i + 1) % used;
-			own_incarnation = incarnation;
-			return own = place;
+			return own;
 		}
-	}
 	process->thread_hint = first + THREADS_NEAR;
+	/* Another thread may find a new place before this one takes it. */
 	do {
-		if (used >= MAX_REGION_THREADS)
+		used = ADD(&process->threads, 1);
+		if (used >= MAX_REGION_THREADS) {
+			STORE(&process->threads, MAX_REGION_THREADS);
 			return 0;
-	} while (!__atomic_compare_exchange_n(&process->threads, &used, used + 1, 0, __ATOMIC_ACQ_REL,
-					      __ATOMIC_ACQUIRE));
-	own = (void *)(region + THREADS_AT + used * REGION_THREAD_BYTES);
-	own->depth = 0;
-	own_incarnation = incarnation;
-	STORE(&own->tid, tid);
+		}
+	} while (!take_place(used, tid));
 	return own;
 }
 

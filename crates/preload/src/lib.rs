@@ -257,7 +257,7 @@ mod tests {
             quotient: i64,
             rest: i64,
         }
-        // SAFETY: terminated strings; the functions are those of the C library, with its types.
+        // SAFETY: terminated strings; functions of the C library with the types that they have there.
         unsafe {
             let handle = libc::dlopen(name.as_ptr(), libc::RTLD_NOW);
             assert!(!handle.is_null());
