@@ -2,15 +2,16 @@
 //! do without.
 
 use std::path::Path;
+use std::process::Command;
 
-use fathom_tests::session::meta;
+use fathom_tests::session::{Row, meta};
 use fathom_tests::workload::{workload_library, workload_with_library};
 use fathom_tests::{Record, Recording, Scratch, need_program, need_root, skip, workload};
 
 use crate::kernel::release;
 use crate::library::{all_seen, stdio_agrees};
 
-/// As in workloads/walking.c.
+/// As in workloads/with_library/walking.c.
 const TURNS: i64 = 5;
 const LEAPS: i64 = 3;
 const THROWN: i64 = 4;
@@ -76,86 +77,116 @@ fn stdio_by_preload() {
 }
 
 #[test]
-fn calls_that_do_not_return_as_others_do() {
+fn both_ways_see_the_same() {
+    need_root!();
+    need_object!();
+    need_program!("c++");
+    let library = workload_library("walking_library");
+    let program = workload_with_library("walking", &library);
+    let list = ["walk", "walk_far"].map(|f| format!("{}:{f}", library.display()));
+    let scratch = Scratch::new();
+    let command = [program.as_path(), &scratch.work()];
+    let recording = record(&scratch, "preload", &list.join(","), &command);
+    recording.complete();
+    assert_eq!(recording.text(), said(&program, &scratch, &[]));
+    let calls = |condition: &str| {
+        recording.number(&format!(
+            "SELECT count(*) FROM user_calls WHERE {condition}"
+        ))
+    };
+    assert_eq!(calls("function = 'walk_far' AND ret = 107"), TURNS);
+    let walked = TURNS * 3 + LEAPS + THREADS + THREADS / 2 + SIGNALS * 2 + CHILDREN * 2;
+    assert_eq!(calls("function = 'walk'"), walked);
+    // Left by longjmp(), and with their threads.
+    assert_eq!(calls("dur_ns IS NULL AND ret IS NULL"), LEAPS + THREADS / 2);
+    assert_eq!(
+        calls("parent IS NOT NULL AND depth = 1"),
+        TURNS * 2 + SIGNALS
+    );
+    assert_eq!(made(&recording), in_calls(&[("outside none", 1)]));
+    if release() < (5, 17) {
+        return;
+    }
+    let other = Scratch::new();
+    let command = [program.as_path(), &other.work()];
+    let probed = record(&other, "uprobe", &list.join(","), &command);
+    probed.complete();
+    assert_eq!(made(&probed), made(&recording));
+    assert_eq!(text(&probed, CALLS), text(&recording, CALLS));
+}
+
+/// Exceptions, and calls that are left for another stack and come back: the program ends as it does
+/// without fathom.
+#[test]
+fn exceptions_and_other_stacks() {
     need_root!();
     need_object!();
     need_program!("c++");
     let library = workload_library("walking_library");
     let program = workload_with_library("walking", &library);
     let name = library.file_name().unwrap().to_str().unwrap();
-    let list = format!("{name}:walk,{name}:walk_far");
     let scratch = Scratch::new();
-    let others = if release() >= (5, 17) {
-        vec!["uprobe", "preload"]
-    } else {
-        vec!["preload"]
-    };
-    let mut recordings = Vec::new();
-    for way in others {
-        let scratch = Scratch::new();
-        let recording = record(&scratch, way, &list, &[&program, &scratch.work()]);
-        recording.complete();
-        // Nothing else happened than without fathom.
-        let visits = TURNS * 4 + THREADS + SIGNALS * 2;
-        let destroyed = 3 * THROWN + THREADS;
-        let said = format!(
-            "{visits} visits, {destroyed} destroyed, {THROWN} caught, {LEAPS} leaps, 0 resumed, {SIGNALS} handled\n"
-        );
-        assert_eq!(recording.text(), said, "{way}");
-        recordings.push((scratch, recording));
-    }
-    let (_, preloaded) = recordings.last().unwrap();
-    let calls = |condition: &str| {
-        preloaded.number(&format!(
-            "SELECT count(*) FROM user_calls WHERE {condition}"
-        ))
-    };
-    assert_eq!(calls("function = 'walk_far'"), TURNS + THROWN / 2);
-    let walked =
-        TURNS * 3 + THROWN / 2 + LEAPS + THREADS + THREADS / 2 + SIGNALS * 2 + CHILDREN * 2;
-    assert_eq!(calls("function = 'walk'"), walked);
-    let endless = "dur_ns IS NULL AND ret IS NULL";
-    assert_eq!(
-        calls(&format!("{endless} AND function = 'walk_far'")),
-        THROWN / 2
+    let list = format!("{name}:walk,{name}:walk_far");
+    let recording = Record::new(&scratch)
+        .options(["--library", &list, "--library-by", "preload"])
+        .env("BY_PRELOAD", "1")
+        .command([program.as_os_str(), scratch.work().as_os_str()])
+        .run()
+        .must_exit(0);
+    recording.complete();
+    let said = said(&program, &scratch, &[("BY_PRELOAD", "1")]);
+    assert_eq!(recording.text(), said);
+    assert!(said.contains(&format!(
+        " {THROWN} caught, {LEAPS} leaps, {} resumed",
+        2 * SWITCHES
+    )));
+    let thrown = recording.number(
+        "SELECT count(*) FROM user_calls WHERE dur_ns IS NULL AND function = 'walk_far' AND depth = 0",
     );
-    // Those that end their thread have not returned when it ends.
-    assert_eq!(calls("ret IS NULL AND dur_ns > 0"), THREADS / 2);
-    assert_eq!(calls("parent IS NOT NULL"), TURNS * 2 + SIGNALS);
-    let made: Vec<(String, i64)> = preloaded
-        .rows(MADE)
-        .iter()
-        .map(|row| {
-            let of = row.text("function").unwrap_or("none");
-            (
-                format!("{} {of}", row.text("file").unwrap()),
-                row.int("calls").unwrap(),
-            )
-        })
-        .collect();
-    let expected = [
+    // Those on another stack count as left when the thread calls from its own one.
+    assert_eq!(thrown, THROWN / 2 + SWITCHES);
+    let others = [("between walk", SWITCHES * 3), ("outside none", 2)];
+    assert_eq!(made(&recording), in_calls(&others));
+}
+
+/// Output of the program without fathom.
+fn said(program: &Path, scratch: &Scratch, environment: &[(&str, &str)]) -> String {
+    let run = Command::new(program)
+        .arg(scratch.work())
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap();
+    assert!(run.status.success());
+    String::from_utf8(run.stdout).unwrap()
+}
+
+/// The system calls on the workload's files, by file and function.
+fn made(recording: &Recording) -> Vec<(String, i64)> {
+    let rows = recording.rows(MADE);
+    let of = |row: &Row| {
+        let function = row.text("function").unwrap_or("none");
+        let file = row.text("file").unwrap();
+        (format!("{file} {function}"), row.int("calls").unwrap())
+    };
+    rows.iter().map(of).collect()
+}
+
+/// Those that the workload makes in any case, and `others`.
+fn in_calls(others: &[(&str, i64)]) -> Vec<(String, i64)> {
+    let mut expected = vec![
         ("again walk", TURNS * 2),
         ("child walk", CHILDREN),
         ("executed walk", CHILDREN * 3),
         ("far walk_far", TURNS * 2),
         ("handler walk", SIGNALS * 2),
-        ("outside none", 1),
         ("thread walk", THREADS),
     ];
-    assert_eq!(made, expected.map(|(of, calls)| (of.to_owned(), calls)));
-    if let [(_, probed), _] = &recordings[..] {
-        assert_eq!(text(probed, MADE), text(preloaded, MADE));
-        assert_eq!(text(probed, CALLS), text(preloaded, CALLS));
-    }
-    // On other stacks, which uprobes leave to the program: it ends as it does without fathom.
-    let recording = Record::new(&scratch)
-        .options(["--library", &list, "--library-by", "preload"])
-        .env("OTHER_STACKS", "1")
-        .command([program.as_os_str(), scratch.work().as_os_str()])
-        .run()
-        .must_exit(0);
-    let resumed = format!(" {} resumed, ", 2 * SWITCHES);
-    assert!(recording.text().contains(&resumed), "{}", recording.text());
+    expected.extend_from_slice(others);
+    expected.sort();
+    let owned = expected
+        .into_iter()
+        .map(|(of, calls)| (of.to_owned(), calls));
+    owned.collect()
 }
 
 /// SQLite in a library that Python loads when it needs it, and that only one of its modules sees.

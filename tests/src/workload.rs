@@ -28,16 +28,20 @@ pub fn workload_with_mpi(name: &str) -> PathBuf {
     compiled("mpicc", &format!("with_mpi/{name}"), &[])
 }
 
-/// Path of the compiled library `workloads/NAME.c`.
+/// Path of the compiled library `workloads/with_library/NAME.c`.
 pub fn workload_library(name: &str) -> PathBuf {
-    compiled("cc", name, &["-shared", "-fPIC"])
+    compiled("cc", &format!("with_library/{name}"), &["-shared", "-fPIC"])
 }
 
-/// Path of the program `workloads/NAME.c`, which is C++ and calls a library.
+/// Path of the program `workloads/with_library/NAME.c`, which is C++ and calls the library.
 pub fn workload_with_library(name: &str, library: &Path) -> PathBuf {
     // Also by linkers that leave out what nothing has needed yet.
     let library = format!("-Wl,--no-as-needed,{}", library.display());
-    compiled("c++", name, &["-x", "c++", &library])
+    compiled(
+        "c++",
+        &format!("with_library/{name}"),
+        &["-x", "c++", &library],
+    )
 }
 
 fn compiled(compiler: &str, name: &str, more: &[&str]) -> PathBuf {

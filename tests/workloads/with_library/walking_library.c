@@ -1,4 +1,4 @@
-/* A library whose functions call back, for workloads/walking.c. */
+/* A library whose functions call back, for walking.c. */
 
 typedef long (*visit)(long number, void *context);
 
