@@ -131,7 +131,7 @@ struct region_loss {
 /* What the recorder writes into its copy of the object, for each name. */
 struct object_function {
 	__u8 name[256]; /* ends with NUL */
-	__u8 libraries[120]; /* beginnings of the libraries' names, each followed by NUL; then another NUL */
+	__u8 libraries[120]; /* beginnings of names of libraries, each with a NUL; then a NUL */
 	__u8 stream; /* place of its FILE; RESULT_ARG: it returns one; NO_ARG: none */
 	__u8 fd; /* place of its descriptor, as above */
 	__u8 path; /* place of its path, NO_ARG: none */

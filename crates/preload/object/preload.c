@@ -94,7 +94,8 @@ static void map_pool(void)
 	for (__u32 i = 0; i < 3 && thread && !tid_at; i++)
 		if (*(__u32 *)(thread + known[i]) == tid)
 			tid_at = known[i];
-	long file = kernel6(__NR_openat, AT_FDCWD, (long)fathom_pool_path, O_RDWR | O_CLOEXEC, 0, 0, 0);
+	long file =
+		kernel6(__NR_openat, AT_FDCWD, (long)fathom_pool_path, O_RDWR | O_CLOEXEC, 0, 0, 0);
 	if (file < 0)
 		return;
 	long at = kernel6(__NR_mmap, 0, POOL_HEADER_BYTES + (__u64)POOL_PROCESSES * PROCESS_BYTES,
@@ -245,7 +246,8 @@ static void write_call(struct region_thread *thread, __u32 depth, __u64 now, __s
 	for (__u32 i = 0; i < more; i++) {
 		__u8 *slot = slots + (at + 1 + i) % RING_SLOTS * REGION_SLOT_BYTES;
 		__u32 rest = path_len - i * SLOT_PATH_BYTES;
-		copy(slot + 8, path + i * SLOT_PATH_BYTES, rest < SLOT_PATH_BYTES ? rest : SLOT_PATH_BYTES);
+		copy(slot + 8, path + i * SLOT_PATH_BYTES,
+		     rest < SLOT_PATH_BYTES ? rest : SLOT_PATH_BYTES);
 		STORE((__u64 *)slot, (at + 2 + i) << 8 | SLOT_PATH);
 	}
 	struct region_slot *slot = (void *)(slots + at % RING_SLOTS * REGION_SLOT_BYTES);

@@ -62,7 +62,8 @@ static const char *name_of(__u32 stub)
 {
 	static const char others[OTHERS][16] = { "dlclose", "longjmp", "_longjmp", "siglongjmp",
 						 "__longjmp_chk" };
-	return stub < MAX_STUBS ? (const char *)fathom_functions[stub].name : others[stub - MAX_STUBS];
+	return stub < MAX_STUBS ? (const char *)fathom_functions[stub].name
+				: others[stub - MAX_STUBS];
 }
 
 static int image_of(const struct dl_phdr_info *info, struct image *image)
@@ -132,14 +133,16 @@ static int is_definition(const struct image *image, __u32 number, const char *na
 {
 	const Elf64_Sym *symbol = &image->symbols[number];
 	__u8 type = symbol->st_info & 15;
-	if (symbol->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE))
+	if (symbol->st_shndx == SHN_UNDEF ||
+	    (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE))
 		return 0;
 	if (!same(image->strings + symbol->st_name, name))
 		return 0;
 	return image->versions && image->versions[number] & VERSION_HIDDEN ? 1 : 2;
 }
 
-static const Elf64_Sym *symbol_of(const struct image *image, const char *name, __u32 gnu, __u32 sysv)
+static const Elf64_Sym *symbol_of(const struct image *image, const char *name, __u32 gnu,
+				  __u32 sysv)
 {
 	const Elf64_Sym *other = 0;
 	if (image->gnu) {
@@ -192,7 +195,8 @@ static const char *file_name(const char *path)
 /* Whether the file of this name may be the library: crates/probe/src/wanted_functions.rs. */
 static int is_library(const char *file, const char *library)
 {
-	if (same(library, "libc") && file[0] == 'l' && file[1] == 'd' && file[2] == '-' && file[3] == 'm')
+	if (same(library, "libc") && file[0] == 'l' && file[1] == 'd' && file[2] == '-' &&
+	    file[3] == 'm')
 		return 1;
 	while (*library && *library == *file) {
 		library++;
@@ -200,7 +204,8 @@ static int is_library(const char *file, const char *library)
 	}
 	if (*library)
 		return 0;
-	return !*file || *file == '.' || *file == '-' || *file == '_' || (*file >= '0' && *file <= '9');
+	return !*file || *file == '.' || *file == '-' || *file == '_' ||
+	       (*file >= '0' && *file <= '9');
 }
 
 static int is_wanted(__u32 stub, const char *path)
@@ -297,7 +302,8 @@ static int look_at_first(struct dl_phdr_info *info, size_t size, void *data)
 		while (first < stub && targets[first].real != real)
 			first++;
 		/* Several names of one function are one. */
-		targets[stub] = first < stub ? targets[first] : target_of(stub, info->dlpi_name, real);
+		targets[stub] =
+			first < stub ? targets[first] : target_of(stub, info->dlpi_name, real);
 	}
 	return 0;
 }

@@ -18,8 +18,8 @@ enum { TURNS = 5, LEAPS = 3, THROWN = 4, THREADS = 40, SWITCHES = 6, SIGNALS = 7
 
 typedef long (*visit)(long number, void *context);
 extern "C" long walk(visit visit, void *context, long count);
-extern "C" long walk_far(visit visit, void *context, long count, long a, long b, long c, long d, long e,
-			 double f, long g);
+extern "C" long walk_far(visit visit, void *context, long count, long a, long b, long c, long d,
+			 long e, double f, long g);
 
 static const char *directory;
 static jmp_buf back;
@@ -27,7 +27,10 @@ static ucontext_t here, other;
 static long visits, destroyed, caught, leaps, resumed, handled;
 
 struct counted {
-	~counted() { __atomic_fetch_add(&destroyed, 1, __ATOMIC_RELAXED); }
+	~counted()
+	{
+		__atomic_fetch_add(&destroyed, 1, __ATOMIC_RELAXED);
+	}
 };
 
 /* The file is not there. */
@@ -183,7 +186,7 @@ int main(int argc, char **argv)
 		if (wait(&status) < 0 || status)
 			return 6;
 	}
-	printf("%ld visits, %ld destroyed, %ld caught, %ld leaps, %ld resumed, %ld handled\n", visits, destroyed,
-	       caught, leaps, resumed, handled);
+	printf("%ld visits, %ld destroyed, %ld caught, %ld leaps, %ld resumed, %ld handled\n",
+	       visits, destroyed, caught, leaps, resumed, handled);
 	return 0;
 }

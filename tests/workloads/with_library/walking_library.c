@@ -3,8 +3,8 @@
 typedef long (*visit)(long number, void *context);
 
 /* Three arguments are on the stack, and one is in a vector register. */
-long walk_far(visit visit, void *context, long count, long a, long b, long c, long d, long e, double f,
-	      long g)
+long walk_far(visit visit, void *context, long count, long a, long b, long c, long d, long e,
+	      double f, long g)
 {
 	long sum = 0;
 	for (long i = 0; i < count; i++)
