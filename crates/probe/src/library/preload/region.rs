@@ -268,7 +268,7 @@ impl Region {
 
     /// Whether a call can have begun or ended then.
     pub(super) fn is_time(&self, at_ns: u64, now_ns: u64) -> bool {
-        (self.registered_ns..=now_ns).contains(&at_ns)
+        at_ns != 0 && (self.registered_ns..=now_ns).contains(&at_ns)
     }
 
     /// A call makes no sense.
