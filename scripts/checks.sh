@@ -38,7 +38,7 @@ run_lints() {
 
 # Our C sources; what is generated from a kernel is not formatted.
 c_sources() {
-	find bpf tests benches -name target -prune -o -name 'vmlinux*.h' -prune \
+	find bpf tests benches crates/preload/object -name target -prune -o -name 'vmlinux*.h' -prune \
 		-o -type f \( -name '*.c' -o -name '*.h' \) -print | sort
 }
 

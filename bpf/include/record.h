@@ -595,7 +595,7 @@ struct function_record {
 	__u8 kind; /* RECORD_FUNCTION */
 	__u8 result; /* enum of user space: what it returns */
 	__u16 function; /* its number */
-	__u32 reserved; /* 0 */
+	__u32 by_descriptor; /* 1: its calls name no files: theirs are those of their descriptors */
 	__u64 ts_ns; /* when it was found */
 	__u8 roles[6]; /* enum of user space: what its arguments are; LIBRARY_ARGS */
 	__u16 library_len; /* bytes */

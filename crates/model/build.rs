@@ -1,5 +1,5 @@
 //! Generates the Rust side of the files that the kernel side is built from:
-//! `bpf/include/record.h`, `layer_records.h`, `config.h` and `state.h` (layouts), `bpf/syscalls.def` (calls) and
+//! `bpf/include/record.h`, `layer_records.h`, `config.h`, `state.h` and `library_region.h` (layouts), `bpf/syscalls.def` (calls) and
 //! `bpf/i386.def` (their numbers in 32-bit programs),
 //! `bpf/operations.def` (operations of io_uring and AIO).
 
@@ -19,6 +19,7 @@ fn main() -> Result<()> {
         ("include/layer_records.h", "layer_records.rs"),
         ("include/config.h", "config.rs"),
         ("include/state.h", "state.rs"),
+        ("include/library_region.h", "library_region.rs"),
     ] {
         generate(&bpf.join(from), &out.join(to), |text| {
             abi(from, text, &mut sizes)

@@ -41,6 +41,7 @@ mod kernel;
 mod large;
 mod layers;
 mod library;
+mod library_preload;
 mod live;
 mod losses;
 mod machine;

@@ -15,6 +15,11 @@ const OWN_AT: i64 = 1 << 20;
 fn calls_of_all_ranks() {
     need_root!();
     need_program!("mpicc", "mpirun");
+    calls_agree(&[]);
+}
+
+/// The calls, recorded with further options.
+pub(crate) fn calls_agree(options: &[&str]) {
     let scratch = Scratch::new();
     let file = scratch.work().join("shared");
     let ranks = RANKS.to_string();
@@ -26,6 +31,7 @@ fn calls_of_all_ranks() {
     ]);
     let recording = Record::new(&scratch)
         .options(["--library", "mpi-io"])
+        .options(options)
         .command(command)
         .run()
         .must_exit(0);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use fathom_tests::{need_program, need_root};
+use fathom_tests::{need_program, need_root, skip};
 
 use crate::examples::script;
 
@@ -239,7 +239,29 @@ fn eziotracer_threads() {
             assert!((0.0..=1.0).contains(&fraction(row, "max")), "{row:?}");
         }
         let rates = table(&sections[&format!("Throughput, {mode}")], "threads");
-        assert_eq!(rates.len(), 6, "{rates:?}");
+        assert_eq!(rates.len(), 8, "{rates:?}");
+    }
+}
+
+#[test]
+fn eziotracer_calls() {
+    need_root!();
+    need_program!("cc");
+    if !cfg!(target_arch = "x86_64") {
+        skip("there is no object to preload for this processor");
+        return;
+    }
+    let sections = script("papers/eziotracer/calls.sh");
+    let rows = table(&sections["Processor time per call"], "threads");
+    assert_eq!(rows.len(), 6, "{rows:?}");
+    for row in &rows {
+        // As many as the program made, by all threads together.
+        let made = if row["way"] == "untraced" { 0 } else { 8000 };
+        assert_eq!(
+            number(row, "recorded") + number(row, "lost"),
+            made,
+            "{row:?}"
+        );
     }
 }
 

@@ -28,6 +28,22 @@ pub fn workload_with_mpi(name: &str) -> PathBuf {
     compiled("mpicc", &format!("with_mpi/{name}"), &[])
 }
 
+/// Path of the compiled library `workloads/with_library/NAME.c`.
+pub fn workload_library(name: &str) -> PathBuf {
+    compiled("cc", &format!("with_library/{name}"), &["-shared", "-fPIC"])
+}
+
+/// Path of the program `workloads/with_library/NAME.c`, which is C++ and calls the library.
+pub fn workload_with_library(name: &str, library: &Path) -> PathBuf {
+    // Also by linkers that leave out what nothing has needed yet.
+    let library = format!("-Wl,--no-as-needed,{}", library.display());
+    compiled(
+        "c++",
+        &format!("with_library/{name}"),
+        &["-x", "c++", &library],
+    )
+}
+
 fn compiled(compiler: &str, name: &str, more: &[&str]) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
     let source = sources.join(format!("{name}.c"));

@@ -7,8 +7,8 @@ use std::path::Path;
 use fathom_model::meta::Hook;
 use fathom_model::syscalls::SYSCALLS;
 use fathom_probe::{
-    Content, Detail, Filters, KernelFunctions, LAYER_VFS, PerfCounters, Probe, ProbeOptions,
-    Selection, Wanted, missing_privilege, perf_counters_here,
+    Content, Detail, Filters, KernelFunctions, LAYER_VFS, PerfCounters, Preload, Probe,
+    ProbeOptions, Selection, Wanted, missing_privilege, perf_counters_here,
 };
 
 use crate::args::DoctorArgs;
@@ -152,6 +152,7 @@ fn checks() -> Vec<Check> {
         stacks: false,
         functions: KernelFunctions::default(),
         library: Wanted::default(),
+        preload: Preload::default(),
         perf_counters: PerfCounters::default(),
     };
     match Probe::load(&options).and_then(|mut probe| probe.attach().map(|()| probe)) {

@@ -69,8 +69,8 @@ pub fn counters() -> String {
 pub fn library() -> String {
     format!(
         "Calls of libraries to record: {}, `all`, or LIBRARY:FUNCTION (libfoo.so:foo_read, \
-         /opt/foo/bin/foo:foo_read). Costs about 2 µs per call; other programs that use the library \
-         pay a part of it",
+         /opt/foo/bin/foo:foo_read). Costs about 2 µs per call, 0.1 µs with --library-by preload; with \
+         uprobes other programs that use the library pay a part of it",
         fathom_model::library::classes().join(", ")
     )
 }

@@ -205,7 +205,7 @@ impl Enricher {
                 cgroup,
             } => {
                 known.tasks.event(record, cmdline, exe, cgroup);
-                self.calls.task(record.event, record.tid);
+                self.calls.task(record);
                 layers.forget_thread(record.tid);
                 self.faults.forget_thread(record.tid);
             }

@@ -1,6 +1,6 @@
 //! Records and configuration as they cross between kernel and user space:
 //! generated from `bpf/include/record.h`, `layer_records.h` and `config.h`; and state of the kernel
-//! side, from `bpf/include/state.h`.
+//! side, from `bpf/include/state.h`, and memory of preloaded objects, from `library_region.h`.
 
 #![allow(
     clippy::identity_op,
@@ -27,6 +27,7 @@ include!(concat!(env!("OUT_DIR"), "/records.rs"));
 include!(concat!(env!("OUT_DIR"), "/layer_records.rs"));
 include!(concat!(env!("OUT_DIR"), "/config.rs"));
 include!(concat!(env!("OUT_DIR"), "/state.rs"));
+include!(concat!(env!("OUT_DIR"), "/library_region.rs"));
 
 impl CpuStats {
     /// Calls seen: what the rings took and what found no room, without what is

@@ -124,6 +124,8 @@ pub struct Function {
     pub returns: Returns,
     /// Its arguments.
     pub roles: [Role; ARGS],
+    /// Whether registers pass all of them.
+    pub in_registers: bool,
 }
 
 impl Function {
@@ -135,6 +137,7 @@ impl Function {
             name: name.to_owned(),
             returns: Returns::Value,
             roles: [Role::Other; ARGS],
+            in_registers: false,
         }
     }
 
@@ -178,8 +181,13 @@ fn functions<'a>(line: &'a str, libraries: &mut (&'a str, &'a str)) -> Option<Ve
     }
     let returns = Returns::named(words.next()?)?;
     let mut roles = [Role::Other; ARGS];
-    for (place, word) in roles.iter_mut().zip(words) {
-        *place = Role::named(word)?;
+    let mut in_registers = true;
+    for (number, word) in words.enumerate() {
+        match (word, roles.get_mut(number)) {
+            ("...", _) => in_registers = false,
+            (_, Some(place)) => *place = Role::named(word)?,
+            (_, None) => return None,
+        }
     }
     let of = |library: &str| Function {
         library: library.to_owned(),
@@ -187,6 +195,7 @@ fn functions<'a>(line: &'a str, libraries: &mut (&'a str, &'a str)) -> Option<Ve
         name: name.to_owned(),
         returns,
         roles,
+        in_registers,
     };
     Some(libraries.0.split(',').map(of).collect())
 }
@@ -215,6 +224,9 @@ mod tests {
         );
         assert_eq!(fread.returns, Returns::Items);
         assert_eq!(fread.place(Role::Stream), Some(3));
+        assert!(fread.in_registers);
+        let fprintf = FUNCTIONS.iter().find(|f| f.name == "fprintf").unwrap();
+        assert!(!fprintf.in_registers && fprintf.place(Role::Stream) == Some(0));
         assert!(classes().starts_with(&["stdio", "pthread", "mpi-io"]));
     }
 

@@ -31,6 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         stacks: false,
         functions: Default::default(),
         library: Default::default(),
+        preload: Default::default(),
         perf_counters: Default::default(),
     })?;
     probe.attach()?;
@@ -43,6 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             mask,
             nice: 0,
             preserve_environment: false,
+            preload: None,
             oom_score: None,
         },
         |pidfd| probe.record_from_exec(pidfd),

@@ -5,11 +5,15 @@ use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 
 use crate::error::SpawnError;
 use crate::terminal;
 use crate::user::User;
+
+/// Libraries that the dynamic linker loads first (ld.so(8)).
+const PRELOAD: &str = "LD_PRELOAD";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandExit(ExitStatus);
@@ -35,6 +39,8 @@ pub struct Conditions {
     pub user: Option<User>,
     /// In fathom's environment all the same.
     pub preserve_environment: bool,
+    /// A library to load before all others, except libraries that the environment names.
+    pub preload: Option<PathBuf>,
     pub mask: libc::sigset_t,
     /// Its priority.
     pub nice: i32,
@@ -68,6 +74,7 @@ impl Command {
         let Conditions {
             user,
             preserve_environment,
+            preload,
             mask,
             nice,
             oom_score,
@@ -85,6 +92,17 @@ impl Command {
                     .env_clear()
                     .envs(user.environment(std::env::vars_os()));
             }
+        }
+        if let Some(preload) = preload {
+            // Behind the user's own: calls that the user's library makes are recorded, too.
+            let given = std::env::var_os(PRELOAD)
+                .filter(|given| !given.is_empty() && (user.is_none() || preserve_environment));
+            let mut list = given.map_or_else(OsString::new, |mut given| {
+                given.push(":");
+                given
+            });
+            list.push(preload);
+            command.env(PRELOAD, list);
         }
         // SAFETY: between fork and exec only calls that are safe there: reads
         // and writes on pipes and of a file in /proc, ids, a filter that was made before, signal

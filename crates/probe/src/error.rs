@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::kernel_functions::KernelFunctionError;
+use crate::preload_error::PreloadError;
 use crate::wanted_functions::LibraryError;
 
 /// An error of the kernel side. Each says what happened and what to do next.
@@ -11,6 +12,9 @@ pub enum ProbeError {
     /// A function of a library that is not there.
     #[error(transparent)]
     Library(#[from] LibraryError),
+    /// Functions that cannot be recorded by preload.
+    #[error(transparent)]
+    Preload(#[from] PreloadError),
     /// A function of the kernel that is not there.
     #[error(transparent)]
     Function(#[from] KernelFunctionError),

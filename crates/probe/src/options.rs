@@ -4,6 +4,7 @@ use fathom_model::layers::LayerSet;
 
 use crate::filter::Filters;
 use crate::kernel_functions::KernelFunctions;
+use crate::library::preload::Preload;
 use crate::perf_counters::PerfCounters;
 use crate::selection::Selection;
 use crate::wanted_functions::Wanted;
@@ -42,8 +43,10 @@ pub struct ProbeOptions {
     pub stacks: bool,
     /// Functions of the kernel that are parts of requests.
     pub functions: KernelFunctions,
-    /// Functions of libraries whose calls are recorded.
+    /// Functions of libraries whose calls are recorded by uprobes.
     pub library: Wanted,
+    /// The same of commands, by an object that is preloaded.
+    pub preload: Preload,
     /// Counters of perf that are read of each request.
     pub perf_counters: PerfCounters,
 }

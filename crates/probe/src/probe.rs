@@ -1,6 +1,7 @@
 //! The eBPF programs at work: attached, configured, and read.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::Arc;
 
 use fathom_model::abi::{
     CpuStats, SLOT_BYTES, ShedKey, ShedValue, TASK_WAITS_FOR_EXEC, TailControl, TaskState,
@@ -16,6 +17,7 @@ use crate::error::ProbeError;
 use crate::hooks::{FUNCTION, Feature, Hooks, NO_COUNTERS, NO_LIBRARY, NO_STACKS};
 use crate::in_flight::InFlight;
 use crate::library::Libraries;
+use crate::library::preload::{Preload, PreloadFiles, Preloaded};
 use crate::load::{self, Loaded, Room};
 use crate::maps::map;
 use crate::mounts::Mounts;
@@ -50,6 +52,8 @@ pub struct Probe {
     counted: CallCounters,
     stacks: Option<Stacks>,
     libraries: Option<Libraries>,
+    preload: Preload,
+    preloaded: Option<Preloaded>,
     perf_counters: Vec<PerfCounter>,
     /// The counters that the machine has.
     counters: PerfCounters,
@@ -103,6 +107,8 @@ impl Probe {
             counted: CallCounters::default(),
             stacks: options.stacks.then(Stacks::new),
             libraries: library.then(|| Libraries::new(options.library.clone(), of_system, multi)),
+            preload: options.preload.clone(),
+            preloaded: None,
             perf_counters,
             counters: room.perf_counters,
             stopped: false,
@@ -170,6 +176,21 @@ impl Probe {
     /// The counters of perf that the options ask for, and what became of each.
     pub fn perf_counters(&self) -> &[PerfCounter] {
         &self.perf_counters
+    }
+
+    /// Makes what the command has to load so that its library calls are recorded; none if
+    /// [`ProbeOptions::preload`] is empty. `uid`: its user, if that is another one.
+    ///
+    /// # Errors
+    /// When files cannot be made.
+    pub fn preload(&mut self, uid: Option<u32>) -> Result<Option<Arc<PreloadFiles>>, ProbeError> {
+        if self.preload.is_empty() {
+            return Ok(None);
+        }
+        let preloaded = Preloaded::new(self.preload.clone(), uid, self.cpus)?;
+        let files = preloaded.files();
+        self.preloaded = Some(preloaded);
+        Ok(Some(files))
     }
 
     /// Records task `pidfd` from the moment when it executes a program.
@@ -307,6 +328,14 @@ impl Probe {
             out.extend(libraries.take_records());
         }
         self.note_libraries();
+        // After the rings: what their calls were made in has begun.
+        if let Some(preloaded) = &mut self.preloaded {
+            preloaded.follow(out.get(from..).unwrap_or_default());
+            preloaded.drain(self.stopped, out);
+            if self.stopped {
+                self.hooks.list.extend(preloaded.hooks());
+            }
+        }
         out.extend(self.in_flight.0.take());
         if let Some(stacks) = &mut self.stacks {
             stacks.number(out.get_mut(from..).unwrap_or_default());
@@ -332,6 +361,9 @@ impl Probe {
         self.links.clear();
         if let Some(libraries) = &mut self.libraries {
             libraries.stop();
+        }
+        if let Some(preloaded) = &self.preloaded {
+            preloaded.stop();
         }
         self.stopped = true;
         // A program that another CPU was in when it was detached ends within
@@ -359,6 +391,9 @@ impl Probe {
         }
         if let Some(first) = stats.first_mut() {
             first.blocks += self.in_flight.1;
+            if let Some(preloaded) = &self.preloaded {
+                preloaded.count(first);
+            }
         }
         stats
     }
@@ -378,7 +413,11 @@ impl Probe {
     }
 
     pub fn losses(&self) -> Result<Losses, ProbeError> {
-        Losses::read(&self.object, self.cpus, self.cpu_stats())
+        let mut losses = Losses::read(&self.object, self.cpus, self.cpu_stats())?;
+        if let Some(preloaded) = &self.preloaded {
+            preloaded.add_losses(&mut losses);
+        }
+        Ok(losses)
     }
 
     /// Says which calls get a record from now on, of a recording with

@@ -7,7 +7,7 @@ use fathom_model::tables::SCHEMA_VERSION;
 use fathom_probe::{Content, FilterArgs, monotonic_ns, realtime_ns, system};
 
 use crate::plan::Plan;
-use crate::{Detail, KeepLimit, Options, Rows, Target, host, tail};
+use crate::{Detail, KeepLimit, LibraryBy, Options, Rows, Target, host, tail};
 
 /// The directory of a session that has not been given one.
 pub(crate) fn default_output(plan: &Plan, target: &Target) -> PathBuf {
@@ -179,6 +179,10 @@ fn others_as_given(options: &Options, target: &Target, plan: &Plan) -> Vec<Strin
         (!options.spans.is_empty()).then(|| format!("--spans {}", options.spans.join(","))),
         given(options.stacks, "--stacks"),
         (!options.library.is_empty()).then(|| format!("--library {}", options.library.join(","))),
+        given(
+            options.library_by == LibraryBy::Preload,
+            "--library-by preload",
+        ),
         (!options.functions.is_empty())
             .then(|| format!("--function {}", options.functions.join(","))),
         (options.rows != Rows::All).then(|| "--rows tail".to_string()),

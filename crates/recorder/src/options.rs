@@ -42,6 +42,8 @@ pub struct Options {
     pub stacks: bool,
     /// Functions of libraries whose calls are recorded: classes, and `LIBRARY:FUNCTION`.
     pub library: Vec<String>,
+    /// How they are recorded.
+    pub library_by: LibraryBy,
     /// Functions of the kernel that become parts of requests: NAME or NAME:LAYER.
     pub functions: Vec<String>,
     /// Counters of perf that are read of each call.
@@ -85,6 +87,7 @@ impl Default for Options {
             spans: Vec::new(),
             stacks: false,
             library: Vec::new(),
+            library_by: LibraryBy::Uprobe,
             functions: Vec::new(),
             perf_counters: Vec::new(),
             filters: FilterArgs::default(),
@@ -98,6 +101,15 @@ impl Default for Options {
             watched: false,
         }
     }
+}
+
+/// How calls of library functions are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LibraryBy {
+    /// The kernel stops the program at the beginning and at the end of each call.
+    Uprobe,
+    /// An object that is loaded into the command.
+    Preload,
 }
 
 /// The target of a recording.

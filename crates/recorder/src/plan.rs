@@ -5,13 +5,13 @@ use fathom_model::layers::{Layer, LayerSet};
 use fathom_model::meta::Keep;
 use fathom_model::protocols::{Protocol, Protocols};
 use fathom_probe::{
-    self as probe, Content, FilterArgs, Filters, KernelFunctions, PerfCounters, ProbeOptions,
-    Selection, User, Wanted, usual_layers,
+    self as probe, Content, FilterArgs, Filters, KernelFunctions, PerfCounters, Preload,
+    ProbeOptions, Selection, User, Wanted, usual_layers,
 };
 
 use crate::stalls::{self, Stalls};
 use crate::trigger::Trigger;
-use crate::{Detail, KeepLimit, Options, RecordError, Rows, Target};
+use crate::{Detail, KeepLimit, LibraryBy, Options, RecordError, Rows, Target};
 
 /// Bytes of a call that are hashed unless the options say otherwise.
 const HASH_BYTES: u32 = 1 << 20;
@@ -82,6 +82,16 @@ impl Plan {
                  --library",
             );
         }
+        let by_preload = options.library_by == LibraryBy::Preload;
+        if by_preload && library.is_empty() {
+            return refuse("--library-by preload: name the functions with --library");
+        }
+        if by_preload && !matches!(target, Target::Command { .. }) {
+            return refuse(
+                "--library-by preload loads a library into the command that fathom starts, and nothing \
+                 into programs that run already: name a command, or use --library-by uprobe",
+            );
+        }
         let functions = KernelFunctions::parse(&options.functions).map_err(RecordError::input)?;
         if counters && !functions.is_empty() {
             return refuse(
@@ -122,6 +132,18 @@ impl Plan {
         }
         let content_max = content_max(options)?;
         let (given, filters) = filters(options, target, &selection)?;
+        let detail = match options.detail {
+            Detail::Counters { by_file: false } | Detail::Raw => probe::Detail::Raw,
+            Detail::Counters { by_file: true } | Detail::Fds => probe::Detail::Fds,
+            Detail::Full => probe::Detail::Full,
+        };
+        let (library, preload) = match by_preload {
+            true => {
+                let preload = Preload::new(library, detail, filters.by_path());
+                (Wanted::default(), preload.map_err(RecordError::input)?)
+            }
+            false => (library, Preload::default()),
+        };
         let command = matches!(target, Target::Command { .. });
         let user = match target {
             Target::Command { user, .. } => user.as_deref().map(User::named).transpose(),
@@ -144,11 +166,7 @@ impl Plan {
             layers: given_layers,
             spans,
             probe: ProbeOptions {
-                detail: match options.detail {
-                    Detail::Counters { by_file: false } | Detail::Raw => probe::Detail::Raw,
-                    Detail::Counters { by_file: true } | Detail::Fds => probe::Detail::Fds,
-                    Detail::Full => probe::Detail::Full,
-                },
+                detail,
                 ring_mib: match counters {
                     true => options.ring_mib.min(COUNTERS_RING_MIB),
                     false => options.ring_mib,
@@ -166,6 +184,7 @@ impl Plan {
                 stacks: options.stacks,
                 functions,
                 library,
+                preload,
                 perf_counters,
             },
         })

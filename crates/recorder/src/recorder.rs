@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fathom_model::layers::Layer;
 use fathom_model::meta::{PerfCounter, SessionMeta};
 use fathom_model::raw::RawChunk;
-use fathom_probe::{Command, Conditions, Content, Probe, Signals, system};
+use fathom_probe::{Command, Conditions, Content, Probe, Signals, User, system};
 
 use crate::drain::Drain;
 use crate::machine::Machine;
@@ -75,6 +75,7 @@ impl Recorder {
         let before = Conditions {
             user: None,
             preserve_environment: true,
+            preload: None,
             mask: signals.original(),
             nice: system::nice(),
             oom_score: system::oom_score(),
@@ -162,15 +163,18 @@ impl Recorder {
                 preserve_environment,
                 ..
             } => {
+                let uid = self.plan.user.as_ref().map(User::uid);
+                let files = self.probe.preload(uid)?;
                 let conditions = Conditions {
                     user: self.plan.user,
                     preserve_environment,
+                    preload: files.as_ref().map(|files| files.object()),
                     ..self.before
                 };
                 let probe = &self.probe;
                 let command =
                     Command::spawn(&argv, conditions, |pidfd| probe.record_from_exec(pidfd))?;
-                RunningTarget::command(command)
+                RunningTarget::command(command, files)
             }
             Target::Processes { .. } | Target::Everything => {
                 let filters = &self.plan.probe.filters;

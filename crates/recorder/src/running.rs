@@ -2,9 +2,10 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
-use fathom_probe::{Arrived, Command, CommandExit, system};
+use fathom_probe::{Arrived, Command, CommandExit, PreloadFiles, system};
 
 use crate::{Control, Observer};
 
@@ -16,15 +17,19 @@ pub struct RunningTarget {
     passed_on: bool,
     told_to_end: bool,
     open_ended: bool,
+    /// The library that the command has loaded, for as long as programs may look for it.
+    preloaded: Option<Arc<PreloadFiles>>,
+    /// Whether recorded tasks were alive when that was last looked at.
+    others: bool,
 }
 
 impl RunningTarget {
     /// A command that was started.
-    pub(crate) fn command(command: Command) -> Self {
-        Self {
-            command: Some(command),
-            ..Self::tasks(false)
-        }
+    pub(crate) fn command(command: Command, preloaded: Option<Arc<PreloadFiles>>) -> Self {
+        let mut target = Self::tasks(false);
+        target.command = Some(command);
+        target.preloaded = preloaded;
+        target
     }
 
     /// Tasks that run on their own. `open_ended`: others may come when all have
@@ -37,6 +42,8 @@ impl RunningTarget {
             passed_on: false,
             told_to_end: false,
             open_ended,
+            preloaded: None,
+            others: true,
         }
     }
 
@@ -98,7 +105,8 @@ impl RunningTarget {
             }
         }
         // Descendants may outlive the command.
-        Ok(self.exit.is_some() && live() == 0)
+        self.others = live() > 0;
+        Ok(self.exit.is_some() && !self.others)
     }
 
     /// Waits for the command if it goes on after the recording, passes signals on to it, and
@@ -128,6 +136,16 @@ impl RunningTarget {
                 let wait = Duration::from_secs(1);
                 control.wait(wait, Some(command.pidfd())).ok();
             }
+        }
+    }
+}
+
+impl Drop for RunningTarget {
+    fn drop(&mut self) {
+        if let Some(files) = &self.preloaded
+            && (self.exit.is_none() || self.others)
+        {
+            files.leave_object();
         }
     }
 }

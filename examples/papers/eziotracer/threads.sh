@@ -23,6 +23,8 @@ fi
 # Of system calls only one that fio never makes.
 user=(--library libc.so.6:write --syscalls syncfs --layers syscall)
 both=(--library libc.so.6:write)
+# The same by a library that is preloaded, which is how the paper's tracer does it.
+preload=("${user[@]}" --library-by preload)
 
 # write_files MODE THREADS COMMAND...: each thread writes a file of its own. Prints MiB per second.
 write_files() {
@@ -56,6 +58,7 @@ for mode in buffered direct; do
 			{
 				echo "$threads,none,$(write_files "$mode" "$threads")"
 				echo "$threads,user,$(write_files "$mode" "$threads" record user "${user[@]}" --)"
+				echo "$threads,user by preload,$(write_files "$mode" "$threads" record preload "${preload[@]}" --)"
 				echo "$threads,user and kernel,$(write_files "$mode" "$threads" record both "${both[@]}" --)"
 			} >>"$work/rates"
 			written=$(value both "SELECT count(*) FROM syscalls WHERE user_call IS NOT NULL AND path LIKE '%/writer.%'")

@@ -45,6 +45,16 @@ pub enum HashInArg {
     User,
 }
 
+/// How to record calls of libraries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LibraryByArg {
+    /// The kernel stops the program at each call: about 2 µs; also in programs that run already
+    Uprobe,
+    /// A library of fathom's that the command loads (LD_PRELOAD): about 0.1 µs; not in statically
+    /// linked or setuid programs
+    Preload,
+}
+
 /// Options of `record`.
 #[derive(Debug, Args)]
 #[command(
@@ -95,6 +105,9 @@ pub struct RecordArgs {
     /// Calls of libraries to record.
     #[arg(long, value_name = "LIST", value_delimiter = ',', help = help::library())]
     pub library: Vec<String>,
+    /// How to record calls of --library [default: uprobe]
+    #[arg(long, value_enum, requires = "library")]
+    pub library_by: Option<LibraryByArg>,
     /// Functions of the kernel whose time is a part of each call: NAME (of layer fs) or NAME:LAYER,
     /// up to 8
     #[arg(long, value_name = "LIST", value_delimiter = ',')]

@@ -8,10 +8,11 @@ mod terminal;
 
 use anyhow::anyhow;
 use fathom_recorder::{
-    Content, Detail, Options, RecordError, Recorder, Rows, SAMPLE, SaveWhen, Signals, Target,
+    Content, Detail, LibraryBy, Options, RecordError, Recorder, Rows, SAMPLE, SaveWhen, Signals,
+    Target,
 };
 
-use crate::args::{ContentArg, DetailArg, HashInArg, RecordArgs, RowsArg};
+use crate::args::{ContentArg, DetailArg, HashInArg, LibraryByArg, RecordArgs, RowsArg};
 use crate::exit::Failure;
 pub use terminal::Terminal;
 
@@ -131,6 +132,10 @@ pub fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
         spans: args.spans.clone(),
         stacks: args.stacks,
         library: args.library.clone(),
+        library_by: match args.library_by {
+            Some(LibraryByArg::Preload) => LibraryBy::Preload,
+            Some(LibraryByArg::Uprobe) | None => LibraryBy::Uprobe,
+        },
         functions: args.function.clone(),
         perf_counters: args.counters.clone(),
         filters,

@@ -15,8 +15,9 @@ use fathom_model::batch::{Batch, NULL_I64, Null};
 use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::library::{Function, Returns, Role};
 use fathom_model::tables::{UserCallRow, UserCallRows};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
+use super::descriptors::Descriptors;
 use crate::strings::{Known, Strings};
 use crate::{id, signed};
 
@@ -38,6 +39,9 @@ pub(crate) struct LibraryCalls {
     /// By thread: the calls in progress that were heard of, outermost first.
     open: HashMap<u32, Vec<Open>>,
     made: i64,
+    /// Numbers of functions whose records do not name files.
+    by_descriptor: HashSet<u16>,
+    pub(crate) descriptors: Descriptors,
 }
 
 /// A call in progress.
@@ -46,6 +50,8 @@ struct Open {
     began_ns: u64,
     depth: u8,
     id: i64,
+    /// Handle of the file behind its descriptor when it began, if its own record does not name it.
+    file: u32,
 }
 
 impl LibraryCalls {
@@ -60,6 +66,10 @@ impl LibraryCalls {
         }
         let roles = record.roles;
         self.words.remove(&record.function);
+        if record.by_descriptor != 0 {
+            self.descriptors.want();
+            self.by_descriptor.insert(record.function);
+        }
         if let Some(place) = self.functions.get_mut(number) {
             *place = Some(Function {
                 library: escape_invalid_utf8(library).into_owned(),
@@ -67,6 +77,7 @@ impl LibraryCalls {
                 name: escape_invalid_utf8(name).into_owned(),
                 returns: Returns::numbered(record.result).unwrap_or(Returns::Value),
                 roles: roles.map(|role| Role::numbered(role).unwrap_or(Role::Other)),
+                in_registers: true,
             });
         }
     }
@@ -86,11 +97,18 @@ impl LibraryCalls {
         }
         let (user_call, parent) = self.ids(record);
         if flags & LIBRARY_CALL_BEGUN != 0 {
+            self.note_file(record);
             return;
         }
-        if let Some(open) = self.open.get_mut(&record.tid) {
-            open.pop();
-        }
+        let open = self.open.get_mut(&record.tid).and_then(Vec::pop);
+        let file = match self.by_descriptor.contains(&record.function) {
+            // Of a file that the call opened it is known now.
+            true => match open.map_or(0, |call| call.file) {
+                0 => self.descriptors.file(record.pid, record.fd),
+                file => file,
+            },
+            false => record.file,
+        };
         let function = match self.functions.get(usize::from(record.function)) {
             Some(Some(function)) => function,
             _ => &UNKNOWN,
@@ -126,7 +144,7 @@ impl LibraryCalls {
             ret: ret.unwrap_or(NULL_I64),
             failed,
             fd: record.fd.when(record.fd >= 0),
-            file_id: match record.file {
+            file_id: match file {
                 0 => NULL_I64,
                 handle => known.files.by_handle(handle, ended_at_ns).id,
             },
@@ -142,6 +160,19 @@ impl LibraryCalls {
             depth: i32::from(record.depth),
         };
         self.rows.push(row);
+    }
+
+    /// Remembers the file of a call that begins: the call may close it.
+    fn note_file(&mut self, record: &LibraryCallRecord) {
+        if record.fd < 0 || !self.by_descriptor.contains(&record.function) {
+            return;
+        }
+        let file = self.descriptors.file(record.pid, record.fd);
+        let open = self.open.get_mut(&record.tid);
+        let call = open.and_then(|open| open.iter_mut().find(|c| c.began_ns == record.ts_ns));
+        if let Some(call) = call {
+            call.file = file;
+        }
     }
 
     /// The innermost library call that thread `tid` was in at `ts_ns`.
@@ -205,6 +236,7 @@ impl LibraryCalls {
                             began_ns,
                             depth,
                             id,
+                            file: 0,
                         },
                     );
                     id
@@ -272,7 +304,7 @@ mod tests {
             kind: 0,
             result: Returns::Items as u8,
             function: 2,
-            reserved: 0,
+            by_descriptor: 0,
             ts_ns: 0,
             roles: [
                 Role::Other as u8,

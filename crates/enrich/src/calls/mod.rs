@@ -10,6 +10,7 @@ mod args;
 mod cache;
 pub(crate) mod call;
 pub(crate) mod content;
+mod descriptors;
 mod flows;
 mod labels;
 pub(crate) mod library;
@@ -22,7 +23,7 @@ mod structs;
 
 use fathom_model::abi::{
     CALL_NO_CONTENT, CALL_PENDING, CONTENT_BEGINNING, DataCallRecord, FileRecord, TASK_EXEC,
-    TASK_EXIT, TASK_FORK,
+    TASK_EXIT, TASK_FORK, TaskRecord,
 };
 use fathom_model::batch::{Batch, NULL_I64, Null};
 use fathom_model::kind::Kind as Purpose;
@@ -129,6 +130,7 @@ impl Calls {
 
         let names = names::of(plan, call, outcome.error, known, strings, &mut self.path);
         let comm = strings.comm(r.tid, call.ended_at_ns(), known);
+        self.library.descriptors.call(plan, call);
         let content = self.content(call, outcome.bytes);
         let cache = Cache::of(call.cache, offset, outcome.bytes);
         if self.flows.concern(call) {
@@ -288,7 +290,9 @@ impl Calls {
     }
 
     /// The same for a thread to which `event` happened.
-    pub(crate) fn task(&mut self, event: u8, tid: u32) {
+    pub(crate) fn task(&mut self, record: &TaskRecord) {
+        let (event, tid) = (record.event, record.tid);
+        self.library.descriptors.task(record);
         self.strings.forget_thread(tid);
         self.library.forget_name(tid);
         self.spans.forget_name(tid);

@@ -6,6 +6,7 @@
 //! Other files are found among the mappings of the recorded processes, soon after they were mapped.
 
 mod places;
+pub(crate) mod preload;
 mod symbols;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -269,7 +270,7 @@ impl Libraries {
                     source,
                 })?;
             self.records
-                .extend_from_slice(&record(number, function, path, now_ns));
+                .extend_from_slice(&record(number, function, path, (now_ns, false)));
         }
         self.functions += functions.len() as u16;
         let open = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
@@ -403,7 +404,13 @@ fn desc(function: &Function, path: &Path) -> FunctionDesc {
     }
 }
 
-fn record(number: u16, function: &Function, path: &Path, now_ns: u64) -> Vec<u8> {
+/// The record of a function. `by_descriptor`: the file of its calls is found by their descriptors.
+fn record(
+    number: u16,
+    function: &Function,
+    path: &Path,
+    (now_ns, by_descriptor): (u64, bool),
+) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt;
     let texts = [
         path.as_os_str().as_bytes(),
@@ -416,7 +423,7 @@ fn record(number: u16, function: &Function, path: &Path, now_ns: u64) -> Vec<u8>
         kind: RECORD_FUNCTION as u8,
         result: function.returns as u8,
         function: number,
-        reserved: 0,
+        by_descriptor: u32::from(by_descriptor),
         ts_ns: now_ns,
         roles: function.roles.map(|role| role as u8),
         library_len,
@@ -459,7 +466,7 @@ mod tests {
 
     #[test]
     fn records_say_what_functions_are() {
-        let bytes = record(7, function("fgets"), Path::new("/x/libc.so.6"), 5);
+        let bytes = record(7, function("fgets"), Path::new("/x/libc.so.6"), (5, false));
         let (record, rest) = framed(&bytes).unwrap();
         assert!(rest.is_empty());
         let fixed = FunctionRecord::parse(record).unwrap();

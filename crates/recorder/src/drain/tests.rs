@@ -270,12 +270,13 @@ fn command(argv: &[&str]) -> RunningTarget {
     let conditions = Conditions {
         user: None,
         preserve_environment: true,
+        preload: None,
         mask: Signals::block().unwrap().original(),
         nice: system::nice(),
         oom_score: None,
     };
     let argv: Vec<_> = argv.iter().map(Into::into).collect();
-    RunningTarget::command(Command::spawn(&argv, conditions, |_| Ok(())).unwrap())
+    RunningTarget::command(Command::spawn(&argv, conditions, |_| Ok(())).unwrap(), None)
 }
 
 #[test]
