@@ -93,7 +93,7 @@ const REASONS: Readonly<Record<string, Hsl>> = {
 	disk: [252, 56, 60],
 	page_cache: [98, 38, 52],
 	file_system: [142, 38, 48],
-	page_fault: [128, 30, 60],
+	page_fault: [128, 30, 57],
 	swap: [118, 26, 42],
 	async_io: [228, 30, 64],
 	lock: [14, 45, 52],

@@ -134,7 +134,7 @@ onStage(
 
 		describe("file", () => {
 			it("shows the file with the most bytes, with the figures that SQL has", async () => {
-				await open(tab, server, { ...session, view: "file" });
+				await open(tab, server, { ...session, view: "file", order: "bytes" });
 				await expect.poll(text).toContain("data.bin");
 				await expect.poll(() => colored(".file-plot")).toBeGreaterThan(100);
 				const id = await fileId("/data.bin");
@@ -601,7 +601,7 @@ onStage(
 				await expect.poll(shown, { timeout: 15_000 }).toBeGreaterThan(0);
 				const before = await shown();
 				await expect.poll(shown, { timeout: 6000 }).toBeGreaterThan(before);
-				expect(await tab.page.locator(".minimap .now-edge").innerText()).toBe("now");
+				await expect.poll(() => tab.page.locator(".minimap .now-edge").allInnerTexts()).toEqual(["now"]);
 				await open(tab, server, { s: "live.fathom", view: "threads" });
 				const calls = async () => {
 					const cell = tab.page.locator(".threads-names tbody tr").first().locator("td").nth(2);

@@ -13,7 +13,8 @@ const LATE_MS = 600;
 
 export function Story({ diagnosis }: { diagnosis: Resource<Diagnosis> }) {
 	// With the advice of the diagnosis; where that takes long, the rest comes before it.
-	const full = useJson<Told>({ path: "why", params: { findings: 1 } });
+	const wanted = diagnosis.loading || diagnosis.data !== undefined;
+	const full = useJson<Told>(wanted ? { path: "why", params: { findings: 1 } } : null);
 	const told = full.data !== undefined && !full.stale;
 	const late = useLate(!told);
 	const quick = useJson<Told>(late && !told ? { path: "why" } : null);
