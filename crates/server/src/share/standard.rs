@@ -18,9 +18,9 @@ use crate::library::Library;
 use crate::view::Reader;
 use crate::{QUERY_TIME, ServerError};
 
-/// Number of calls with full details: the longest ones.
-const SLOWEST: usize = 40;
-/// Files of which the accesses are kept: those with the most bytes, and time.
+/// Number of calls with full details: the longest ones. Each takes half a second to explain.
+const SLOWEST: usize = 16;
+/// Files of which the accesses are kept: those with the most time in calls that moved bytes.
 const FILES: usize = 6;
 /// Devices that are kept.
 const DEVICES: usize = 4;
@@ -53,7 +53,7 @@ const ALWAYS: [&str; 30] = [
     "/top?by=path&sort=time_ns&limit=12",
     "/top?by=syscall&sort=time_ns&limit=12",
     "/top?by=thread&sort=time_ns&limit=12",
-    "/top?by=file&sort=bytes&limit=300",
+    "/top?by=file&sort=time_ns&limit=300",
     "/threads",
     "/timeline?pixels=2048",
     "/machine?pixels=500",
@@ -144,7 +144,7 @@ async fn make(app: &Arc<App>) -> Result<String, ApiError> {
         paths.push(format!("{own}/why?rid={rid}"));
     }
     let files = "SELECT file_id AS value FROM syscalls WHERE file_id IS NOT NULL AND bytes > 0";
-    let files = format!("{files} GROUP BY 1 ORDER BY sum(bytes) DESC, 1 LIMIT {FILES}");
+    let files = format!("{files} GROUP BY 1 ORDER BY sum(dur_ns) DESC, 1 LIMIT {FILES}");
     for file in some(files).await? {
         let filter = encoded(&format!("{{\"file\":[{file}]}}"));
         paths.push(format!(
