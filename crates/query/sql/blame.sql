@@ -76,7 +76,7 @@ waiting AS (
         unnest(range(from_ns >> 20, (until_ns >> 20) + 1)) AS bucket
     FROM queued WHERE until_ns - from_ns BETWEEN 1 AND 1::BIGINT << 43
 ),
--- The requests that the device completed while the victim's waited, also those that were queued
+-- The requests that the device completed while the victim's waited, including requests that were queued
 -- later and overtook it. Each has the time since the one before.
 ahead AS (
     SELECT

@@ -534,7 +534,7 @@ fn ahead(db: &Db, focus: &str) -> Result<Vec<Ahead>, QueryError> {
         db,
         &format!(
             "{victims},
-             -- Those that waited little would make the others look as if hardly anything had been ahead.
+             -- Requests that waited little would hide how much was ahead of the others.
              longest AS (
                  SELECT *, (coalesce(issued, completed) - queued)::DOUBLE AS waited
                  FROM victims WHERE completed IS NOT NULL

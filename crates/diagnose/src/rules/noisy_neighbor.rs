@@ -73,7 +73,7 @@ struct Waiter {
     hogs: HashMap<u64, Behind>,
 }
 
-/// The requests that waited behind those of one program.
+/// The requests that waited behind one program.
 #[derive(Debug, Default)]
 struct Behind {
     /// Its processes, and how many waited behind each.

@@ -357,8 +357,8 @@ fn grid(
     columns.answer(meta)
 }
 
-/// Bytes that calls of one direction touched, each once; those of files that had one path one after
-/// another are different.
+/// Bytes that calls of one direction touched, each once. Files that had one path one after another have different
+/// bytes.
 fn unique_bytes(
     reader: &Reader,
     stop: &Stop,
