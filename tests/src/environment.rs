@@ -33,6 +33,9 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Rules about what else the machine does: other tests take processors and the device.
+pub const RULES_OF_THE_MACHINE: [&str; 2] = ["cpu-starvation", "noisy-neighbor"];
+
 /// How often a test repeats itself: `usual` times, or as often as `FATHOM_ROUNDS` says.
 pub fn rounds(usual: u32) -> u32 {
     let wanted = std::env::var("FATHOM_ROUNDS").ok();

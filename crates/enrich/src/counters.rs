@@ -8,7 +8,6 @@ use fathom_model::batch::{Batch, NULL_I64};
 use fathom_model::syscalls::SYSCALLS;
 use fathom_model::tables::{CounterRow, CounterRows};
 
-use crate::losses::{NOTHING, add};
 use crate::signed;
 
 /// Call, process and handle of the file.
@@ -39,7 +38,7 @@ impl Counters {
         let mut sums: HashMap<Key, ShedValue> = HashMap::with_capacity(read.len());
         for (key, value) in read.iter().filter(|(_, value)| value.count > 0) {
             let key = (key.syscall, key.pid, key.file);
-            add(sums.entry(key).or_insert(NOTHING), value);
+            sums.entry(key).or_insert(ShedValue::NOTHING).add(value);
         }
         let mut strings = StringTable::new();
         let mut rows = CounterRows::default();
@@ -80,7 +79,7 @@ mod tests {
             bytes: count * 10,
             dur_ns: count * 4,
             max_dur_ns: 4,
-            ..NOTHING
+            ..ShedValue::NOTHING
         };
         value.hist[2] = count;
         value

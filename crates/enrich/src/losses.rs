@@ -21,18 +21,6 @@ pub(crate) struct Losses {
     written: BTreeSet<Key>,
 }
 
-/// The initial value of a counter.
-pub(crate) const NOTHING: ShedValue = ShedValue {
-    count: 0,
-    errors: 0,
-    bytes: 0,
-    dur_ns: 0,
-    max_dur_ns: 0,
-    first_at_ns: 0,
-    last_at_ns: 0,
-    hist: [0; HIST_BUCKETS as usize],
-};
-
 impl Losses {
     /// Rows that add up to `per_cpu`, which is exact. `split` says which
     /// processes and files they were; what it does not account for goes into
@@ -45,7 +33,8 @@ impl Losses {
     ) -> Batch {
         let mut left: BTreeMap<(u32, u32), ShedValue> = BTreeMap::new();
         for (cpu, call, value) in per_cpu.iter().filter(|(_, _, v)| v.count > 0) {
-            add(left.entry((*cpu, *call)).or_insert(NOTHING), value);
+            let sum = left.entry((*cpu, *call)).or_insert(ShedValue::NOTHING);
+            sum.add(value);
         }
         let totals = left.clone();
         let mut rows: BTreeMap<Key, ShedValue> = BTreeMap::new();
@@ -61,7 +50,7 @@ impl Losses {
             subtract(left, &value);
             let id = if key.file == 0 { -1 } else { file(key) };
             let row = (key.cpu, key.syscall, crate::id(key.pid), id);
-            add(rows.entry(row).or_insert(NOTHING), &value);
+            rows.entry(row).or_insert(ShedValue::NOTHING).add(&value);
         }
         for ((cpu, call), mut rest) in left {
             if rest.count == 0 {
@@ -69,7 +58,7 @@ impl Losses {
             }
             // Of the rest only the histogram is known: its highest bucket limits
             // the longest duration.
-            let total = totals.get(&(cpu, call)).unwrap_or(&NOTHING);
+            let total = totals.get(&(cpu, call)).unwrap_or(&ShedValue::NOTHING);
             let highest = rest.hist.iter().rposition(|n| *n > 0).unwrap_or_default() as u32;
             let limit = match highest + 1 {
                 HIST_BUCKETS.. => u64::MAX,
@@ -77,10 +66,11 @@ impl Losses {
             };
             rest.max_dur_ns = total.max_dur_ns.min(limit);
             (rest.first_at_ns, rest.last_at_ns) = (total.first_at_ns, total.last_at_ns);
-            add(rows.entry((cpu, call, -1, -1)).or_insert(NOTHING), &rest);
+            let row = rows.entry((cpu, call, -1, -1));
+            row.or_insert(ShedValue::NOTHING).add(&rest);
         }
         for key in &self.written {
-            rows.entry(*key).or_insert(NOTHING);
+            rows.entry(*key).or_insert(ShedValue::NOTHING);
         }
         let mut out = LossRows::default();
         let mut strings = StringTable::new();
@@ -101,7 +91,7 @@ pub(crate) fn damaged(count: u64, first_at_ns: u64, last_at_ns: u64) -> Batch {
         count,
         first_at_ns,
         last_at_ns,
-        ..NOTHING
+        ..ShedValue::NOTHING
     };
     push(
         &mut out,
@@ -138,23 +128,6 @@ fn push(out: &mut LossRows, strings: &mut StringTable, stage: &str, key: &Key, v
         max_dur_ns: signed(v.max_dur_ns),
         hist: v.hist.iter().map(|n| signed(*n)).collect(),
     });
-}
-
-/// Adds `value` to another counter.
-pub(crate) fn add(to: &mut ShedValue, value: &ShedValue) {
-    to.first_at_ns = match to.count {
-        0 => value.first_at_ns,
-        _ => to.first_at_ns.min(value.first_at_ns),
-    };
-    to.count = to.count.saturating_add(value.count);
-    to.errors = to.errors.saturating_add(value.errors);
-    to.bytes = to.bytes.saturating_add(value.bytes);
-    to.dur_ns = to.dur_ns.saturating_add(value.dur_ns);
-    to.max_dur_ns = to.max_dur_ns.max(value.max_dur_ns);
-    to.last_at_ns = to.last_at_ns.max(value.last_at_ns);
-    for (to, n) in to.hist.iter_mut().zip(value.hist) {
-        *to = to.saturating_add(n);
-    }
 }
 
 /// `value`, each part limited to that part of `limit`.
@@ -194,7 +167,7 @@ mod tests {
             max_dur_ns,
             first_at_ns: 10,
             last_at_ns: 20,
-            ..NOTHING
+            ..ShedValue::NOTHING
         };
         value.hist[max_dur_ns.ilog2() as usize] = count;
         value
@@ -227,7 +200,7 @@ mod tests {
     fn rows_add_up_to_the_totals() {
         let mut losses = Losses::default();
         let mut total = value(10, 8);
-        add(&mut total, &value(2, 1000));
+        total.add(&value(2, 1000));
         let split = [
             (key(5, 7), value(3, 8)),
             (key(5, 8), value(1, 8)),
@@ -243,7 +216,7 @@ mod tests {
         assert_eq!(column(&batch, "max_dur_ns"), [1000, 8, 8]);
         // Later the split is complete: the row without a process becomes empty.
         let mut whole = value(6, 8);
-        add(&mut whole, &value(2, 1000));
+        whole.add(&value(2, 1000));
         let split = [(key(5, 7), value(4, 8)), (key(6, 0), whole)];
         let batch = losses.rows(&[(1, 0, total)], &split, |_| 77);
         assert_eq!(column(&batch, "count"), [0, 4, 8]);
@@ -262,7 +235,11 @@ mod tests {
     #[test]
     fn nothing_lost_is_no_row() {
         let mut losses = Losses::default();
-        assert!(losses.rows(&[(0, 0, NOTHING)], &[], |_| 1).is_empty());
+        assert!(
+            losses
+                .rows(&[(0, 0, ShedValue::NOTHING)], &[], |_| 1)
+                .is_empty()
+        );
         let batch = losses.rows(&[(0, 9999, value(1, 1))], &[], |_| 1);
         let name = batch
             .table

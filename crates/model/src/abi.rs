@@ -45,6 +45,37 @@ impl CpuStats {
     }
 }
 
+impl ShedValue {
+    /// The initial value of a counter.
+    pub const NOTHING: Self = Self {
+        count: 0,
+        errors: 0,
+        bytes: 0,
+        dur_ns: 0,
+        max_dur_ns: 0,
+        first_at_ns: 0,
+        last_at_ns: 0,
+        hist: [0; HIST_BUCKETS as usize],
+    };
+
+    /// Adds another counter. A time of 0 is not known, as in a counter without calls.
+    pub fn add(&mut self, other: &Self) {
+        self.first_at_ns = match (self.first_at_ns, other.first_at_ns) {
+            (0, at) | (at, 0) => at,
+            (at, other) => at.min(other),
+        };
+        self.count = self.count.saturating_add(other.count);
+        self.errors = self.errors.saturating_add(other.errors);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.dur_ns = self.dur_ns.saturating_add(other.dur_ns);
+        self.max_dur_ns = self.max_dur_ns.max(other.max_dur_ns);
+        self.last_at_ns = self.last_at_ns.max(other.last_at_ns);
+        for (own, other) in self.hist.iter_mut().zip(other.hist) {
+            *own = own.saturating_add(other);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

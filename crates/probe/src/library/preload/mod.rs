@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fathom_model::abi::{
-    CpuStats, HIST_BUCKETS, LIBRARY_CALL_BEGUN, LIBRARY_CALL_NONE, LIBRARY_CALL_PENDING,
-    LOST_LIBRARY_CALL, LibraryCallRecord, MAX_FUNCTIONS, MAX_LIBRARY_DEPTH, NO_ARG, POOL_PROCESSES,
+    CpuStats, LIBRARY_CALL_BEGUN, LIBRARY_CALL_NONE, LIBRARY_CALL_PENDING, LOST_LIBRARY_CALL,
+    LibraryCallRecord, MAX_FUNCTIONS, MAX_LIBRARY_DEPTH, NO_ARG, POOL_PROCESSES,
     RECORD_LIBRARY_CALL, REGION_COUNT, REGION_READY, REGION_RECORD, REGION_STOP, RegionPool,
     ShedKey, ShedValue,
 };
@@ -37,17 +37,6 @@ use crate::wanted_functions::{Wanted, WantedFunction};
 pub use files::PreloadFiles;
 use region::{Ended, InProgress, Region};
 use tasks::{End, Tasks};
-
-const NOTHING: ShedValue = ShedValue {
-    count: 0,
-    errors: 0,
-    bytes: 0,
-    dur_ns: 0,
-    max_dur_ns: 0,
-    first_at_ns: 0,
-    last_at_ns: 0,
-    hist: [0; HIST_BUCKETS as usize],
-};
 
 /// Functions to record by preload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -422,7 +411,10 @@ impl Preloaded {
         self.unseen = self.unseen.saturating_add(region.unseen(&self.files));
         let lost = region.lost(&self.files);
         if lost.count > 0 {
-            region::add(self.lost.entry(region.pid).or_insert(NOTHING), &lost);
+            self.lost
+                .entry(region.pid)
+                .or_insert(ShedValue::NOTHING)
+                .add(&lost);
         }
         region.free(&self.files);
     }
@@ -433,7 +425,10 @@ impl Preloaded {
         for process in self.processes.values() {
             let lost = process.region.lost(&self.files);
             if lost.count > 0 {
-                region::add(losses.entry(process.region.pid).or_insert(NOTHING), &lost);
+                losses
+                    .entry(process.region.pid)
+                    .or_insert(ShedValue::NOTHING)
+                    .add(&lost);
             }
         }
         losses

@@ -2,12 +2,11 @@
 //! may write anything there, at any time: every number is checked before it is used.
 
 use fathom_model::abi::{
-    DEFINITIONS_AT, HIST_BUCKETS, LIBRARY_CALL_ABANDONED, MAX_DEFINITIONS, MAX_LIBRARY_DEPTH,
-    MAX_REGION_THREADS, POOL_HEADER_BYTES, PROCESS_BYTES, REGION_FRAMES_AT, REGION_RINGS,
-    REGION_SLOT_BYTES, REGION_THREAD_BYTES, RING_HEAD_BYTES, RING_HEADS_AT, RING_LOSS_AT,
-    RING_SLOTS, RING_TAIL_AT, RINGS_AT, RegionDefinition, RegionFrame, RegionLoss, RegionPool,
-    RegionProcess, RegionSlot, RegionThread, SLOT_CALL, SLOT_PATH, SLOT_PATH_BYTES, ShedValue,
-    THREADS_AT,
+    DEFINITIONS_AT, LIBRARY_CALL_ABANDONED, MAX_DEFINITIONS, MAX_LIBRARY_DEPTH, MAX_REGION_THREADS,
+    POOL_HEADER_BYTES, PROCESS_BYTES, REGION_FRAMES_AT, REGION_RINGS, REGION_SLOT_BYTES,
+    REGION_THREAD_BYTES, RING_HEAD_BYTES, RING_HEADS_AT, RING_LOSS_AT, RING_SLOTS, RING_TAIL_AT,
+    RINGS_AT, RegionDefinition, RegionFrame, RegionLoss, RegionPool, RegionProcess, RegionSlot,
+    RegionThread, SLOT_CALL, SLOT_PATH, SLOT_PATH_BYTES, ShedValue, THREADS_AT,
 };
 
 use super::files::PreloadFiles;
@@ -234,7 +233,7 @@ impl Region {
 
     /// Calls that found no room or are no calls, since the process began.
     pub(super) fn lost(&self, files: &PreloadFiles) -> ShedValue {
-        let mut all = super::NOTHING;
+        let mut all = ShedValue::NOTHING;
         for ring in 0..REGION_RINGS {
             let at = self.at + u64::from(RING_HEADS_AT) + u64::from(ring * RING_HEAD_BYTES);
             let mut bytes = [0; RegionLoss::SIZE];
@@ -242,22 +241,15 @@ impl Region {
             let Some(loss) = read.and_then(|()| RegionLoss::parse(&bytes)) else {
                 continue;
             };
-            if loss.count == 0 {
-                continue;
-            }
-            let first = [all.first_at_ns, loss.first_at_ns];
-            all.first_at_ns = first
-                .into_iter()
-                .filter(|at| *at > 0)
-                .min()
-                .unwrap_or_default();
-            all.last_at_ns = all.last_at_ns.max(loss.last_at_ns);
-            all.max_dur_ns = all.max_dur_ns.max(loss.max_dur_ns);
-            all.count = all.count.saturating_add(loss.count);
-            all.dur_ns = all.dur_ns.saturating_add(loss.dur_ns);
-            for (sum, bucket) in all.hist.iter_mut().zip(loss.hist) {
-                *sum = sum.saturating_add(bucket);
-            }
+            all.add(&ShedValue {
+                count: loss.count,
+                dur_ns: loss.dur_ns,
+                max_dur_ns: loss.max_dur_ns,
+                first_at_ns: loss.first_at_ns,
+                last_at_ns: loss.last_at_ns,
+                hist: loss.hist,
+                ..ShedValue::NOTHING
+            });
         }
         all.count = all.count.saturating_add(self.damaged);
         if let Some(shortest) = all.hist.first_mut() {
@@ -367,25 +359,6 @@ fn path(
 /// Whether a process of ours may have written the flags.
 pub(super) fn flags_are_known(flags: u8) -> bool {
     u32::from(flags) & !LIBRARY_CALL_ABANDONED == 0
-}
-
-/// Adds `value` to `sum`.
-pub(super) fn add(sum: &mut ShedValue, value: &ShedValue) {
-    let first = [sum.first_at_ns, value.first_at_ns];
-    sum.first_at_ns = first
-        .into_iter()
-        .filter(|at| *at > 0)
-        .min()
-        .unwrap_or_default();
-    sum.last_at_ns = sum.last_at_ns.max(value.last_at_ns);
-    sum.max_dur_ns = sum.max_dur_ns.max(value.max_dur_ns);
-    sum.count = sum.count.saturating_add(value.count);
-    sum.dur_ns = sum.dur_ns.saturating_add(value.dur_ns);
-    for bucket in 0..HIST_BUCKETS as usize {
-        if let (Some(sum), Some(n)) = (sum.hist.get_mut(bucket), value.hist.get(bucket)) {
-            *sum = sum.saturating_add(*n);
-        }
-    }
 }
 
 #[cfg(test)]
