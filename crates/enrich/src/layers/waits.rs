@@ -127,8 +127,9 @@ impl<'a> Wait<'a> {
         })
     }
 
-    /// Its reason: a value of column `reason` of table `waits`.
-    fn reason(self, during: During) -> &'static str {
+    /// Its reason: a value of column `reason` of table `waits`. `blocks`: the requests to devices of
+    /// its request.
+    fn reason(self, during: During, blocks: &[Block]) -> &'static str {
         if self.has(WAIT_PREEMPTED) {
             return "cpu";
         }
@@ -159,7 +160,7 @@ impl<'a> Wait<'a> {
             SOCKET => "socket",
             FIFO => "pipe",
             CHARACTERS => "terminal",
-            _ if self.has(WAIT_IO) => self.of_storage(call),
+            _ if self.has(WAIT_IO) => self.of_storage(call, blocks),
             REGULAR | DIRECTORY | BLOCKS => "file_system",
             // A file of no type: an eventfd, a timerfd, an inotify.
             0 if moves_data(call) => "event",
@@ -169,12 +170,14 @@ impl<'a> Wait<'a> {
     }
 
     /// Of a wait that the kernel counts as one for I/O.
-    fn of_storage(self, call: &Syscall) -> &'static str {
+    fn of_storage(self, call: &Syscall, blocks: &[Block]) -> &'static str {
         let by_thread = self.has(WAIT_WOKEN) && !self.has(WAIT_BY_INTERRUPT);
         // Writers that are throttled sleep for a time. A page that a thread unlocks was that
         // thread's, or its write-back ended in one: a device's interrupt ends the waits for the
-        // device.
-        if by_thread && !moves_data(call) {
+        // device, or a worker that the interrupt left the rest to.
+        if self.ended_by_block(blocks).is_some() {
+            "disk"
+        } else if by_thread && !moves_data(call) {
             "file_system"
         } else if by_thread || self.woken_by_timer() {
             "page_cache"
@@ -183,14 +186,29 @@ impl<'a> Wait<'a> {
         }
     }
 
-    /// The request to a device that ended it.
-    fn block(self, blocks: &[Block]) -> Option<i64> {
+    /// Whether one of the kernel's workers woke it. File systems finish a request in one where that may
+    /// sleep: ext4 and XFS convert an extent that was reserved, Btrfs verifies checksums.
+    fn woken_by_worker(self) -> bool {
+        let thread = self.has(WAIT_WOKEN) && !self.has(WAIT_BY_INTERRUPT);
+        thread && self.record.comm.starts_with(b"kworker/")
+    }
+
+    /// If a request to a device ended it: `ts_ns` of that one, null if it is not known.
+    fn ended_by_block(self, blocks: &[Block]) -> Option<i64> {
+        if !self.has(WAIT_IO) {
+            return None;
+        }
         let ended = blocks.iter().filter(|block| {
             block.completed_at_ns >= self.record.ts_ns
                 && block.completed_at_ns <= self.record.wake_ns
         });
-        let last = ended.max_by_key(|block| block.completed_at_ns)?;
-        Some(signed(last.ts_ns))
+        let last = ended.max_by_key(|block| block.completed_at_ns);
+        let last = last.map(|block| signed(block.ts_ns));
+        if self.woken_by_worker() {
+            return last;
+        }
+        let by_device = self.woken_by(|kind, _| matches!(kind, IRQ_HARD | IRQ_SOFT));
+        by_device.then(|| last.unwrap_or(NULL_I64))
     }
 
     /// Its cause, and the id of the cause.
@@ -201,6 +219,11 @@ impl<'a> Wait<'a> {
         let waker = i64::from(self.record.waker);
         if self.has(WAIT_SIGNAL) {
             return (Some("signal"), waker.when(!self.has(WAIT_BY_INTERRUPT)));
+        }
+        if self.woken_by_worker()
+            && let Some(block) = self.ended_by_block(blocks)
+        {
+            return (Some("block_request"), block);
         }
         if !self.has(WAIT_BY_INTERRUPT) {
             return (Some("thread"), waker);
@@ -214,11 +237,10 @@ impl<'a> Wait<'a> {
             let sender = i64::from(u32::from_ne_bytes([a, b, c, d]));
             return (Some("network"), sender.when(sender != 0));
         }
-        if self.has(WAIT_IO) && self.woken_by(|kind, _| matches!(kind, IRQ_HARD | IRQ_SOFT)) {
-            let block = self.block(blocks);
-            return (Some("block_request"), block.unwrap_or(NULL_I64));
+        match self.ended_by_block(blocks) {
+            Some(block) => (Some("block_request"), block),
+            None => (Some("interrupt"), NULL_I64),
         }
-        (Some("interrupt"), NULL_I64)
     }
 
     /// Adds its row. `blocks`: the requests to devices of its request.
@@ -258,7 +280,7 @@ impl<'a> Wait<'a> {
             comm: strings.comm(r.tid, r.ts_ns, known),
             cpu: id(cpu).when(ran),
             state: strings.word(self.state()),
-            reason: strings.word(self.reason(during)),
+            reason: strings.word(self.reason(during, blocks)),
             in_syscall: syscall,
             woken_at_ns: signed(r.wake_ns).when(woken),
             run_queue_ns: signed(end.saturating_sub(r.wake_ns)).when(woken && seen),
@@ -328,7 +350,7 @@ mod tests {
 
     #[test]
     fn reasons() {
-        let during = |record: &WaitRecord, during| Wait::new(record).reason(during);
+        let during = |record: &WaitRecord, during| Wait::new(record).reason(during, &[]);
         let reason = |record: &WaitRecord| during(record, During::Request(1));
         let preempted = record("write", REGULAR, 0, WAIT_PREEMPTED | WAIT_IO);
         assert_eq!(reason(&preempted), "cpu");
@@ -364,6 +386,12 @@ mod tests {
         let mut converted = record("fdatasync", REGULAR, WAIT_UNINTERRUPTIBLE, WAIT_IO);
         converted.flags |= WAIT_WOKEN as u8;
         assert_eq!(reason(&converted), "file_system");
+        let mut finished = converted;
+        finished.comm[..12].copy_from_slice(b"kworker/u8:1");
+        assert_eq!(reason(&finished), "file_system");
+        let reason_of = |record| Wait::new(record).reason(During::Request(1), &[block(9, 4_900)]);
+        assert_eq!(reason_of(&finished), "disk");
+        assert_eq!(reason_of(&converted), "file_system");
 
         let mut fault = record("no call", 0, WAIT_UNINTERRUPTIBLE, WAIT_IO);
         assert_eq!(reason(&fault), "swap");
@@ -375,15 +403,18 @@ mod tests {
         assert_eq!(during(&fault, During::AnonymousFault), "other");
     }
 
-    #[test]
-    fn causes() {
-        let block = |ts_ns, completed_at_ns| Block {
+    fn block(ts_ns: u64, completed_at_ns: u64) -> Block {
+        Block {
             ts_ns,
             device: 0,
             queued_at_ns: 1_100,
             issued_at_ns: 1_200,
             completed_at_ns,
-        };
+        }
+    }
+
+    #[test]
+    fn causes() {
         let blocks = [
             block(7, 900),
             block(8, 4_000),
@@ -399,6 +430,13 @@ mod tests {
             Wait::new(&by_device).cause(&[]),
             (Some("block_request"), NULL_I64)
         );
+        let mut by_worker = io;
+        (by_worker.flags, by_worker.waker) = ((WAIT_IO | WAIT_WOKEN) as u8, 23);
+        by_worker.comm[..12].copy_from_slice(b"kworker/u8:1");
+        assert_eq!(cause(&by_worker), (Some("block_request"), 9));
+        assert_eq!(Wait::new(&by_worker).cause(&[]), (Some("thread"), 23));
+        by_worker.comm[..12].copy_from_slice(b"jbd2/vda-8\0\0");
+        assert_eq!(cause(&by_worker), (Some("thread"), 23));
         let sleeps = record("read", SOCKET, SLEEPS, 0);
         let mut by_thread = sleeps;
         by_thread.flags |= WAIT_WOKEN as u8;
