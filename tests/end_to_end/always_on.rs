@@ -103,6 +103,13 @@ fn a_ring_keeps_what_came_last() {
         let meta = balanced(session);
         assert!(meta["totals"]["expired"].as_u64().unwrap() > 0, "{meta}");
         assert_eq!(meta["history"]["saved_because"], reason);
+        // A copy is a session of its own, of the same recording.
+        let (id, from) = (&meta["id"], &meta["history"]["saved_from"]);
+        match reason {
+            "" => assert_eq!(*from, serde_json::Value::Null),
+            _ => assert_eq!(*from, fathom_tests::session::meta(&recording.session)["id"]),
+        }
+        assert_ne!(id, from);
         refers_to_what_is_there(session);
         let stored = number(session, "SELECT count(*) AS n FROM syscalls");
         assert_eq!(Some(stored), meta["totals"]["stored"].as_i64());

@@ -161,6 +161,9 @@ pub struct History {
     /// Of such a copy: why it was saved. Empty for a recording itself.
     #[serde(default)]
     pub saved_because: String,
+    /// Of such a copy: `id` of the recording. Its rows may be in other copies of it, too.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub saved_from: String,
     /// Damage and repairs.
     #[serde(default)]
     pub repairs: Vec<String>,
@@ -224,7 +227,8 @@ pub struct Content {
     pub no_room: u64,
 }
 
-/// Counts of the requests that were found in what programs moved on stream sockets (`--spans`).
+/// Counts of the spans that were recorded: requests in what programs moved on stream sockets
+/// (`--spans`), and times between static probes (`--usdt`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Spans {
@@ -245,6 +249,19 @@ pub struct Spans {
     /// missing until the next one was recognized.
     #[serde(default)]
     pub gaps: u64,
+    /// Kinds of spans that static probes begin and end (`--usdt`), as PROVIDER:NAME.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usdt: Vec<String>,
+    /// Records of static probes. Always: twice `usdt_rows`, and `usdt_unpaired`.
+    #[serde(default)]
+    pub usdt_seen: u64,
+    /// Of `recorded`, rows between two static probes.
+    #[serde(default)]
+    pub usdt_rows: u64,
+    /// Records of static probes without a row: the span had not ended when the recording or the thread
+    /// did, it was left without its end, as by an error, or it had begun before the recording.
+    #[serde(default)]
+    pub usdt_unpaired: u64,
 }
 
 /// Options of a recording.
@@ -493,6 +510,16 @@ pub struct LayerCounts {
     pub user_calls_unseen: u64,
     /// Those without room, of all layers.
     pub lost: u64,
+}
+
+impl SessionMeta {
+    /// Id of the recording that the rows are of: the same for all copies that were saved of it.
+    pub fn recording(&self) -> &str {
+        match self.history.saved_from.as_str() {
+            "" => &self.id,
+            recording => recording,
+        }
+    }
 }
 
 impl LayerCounts {

@@ -279,6 +279,7 @@ impl Redactor {
             keep,
             saves,
             saved_because,
+            saved_from,
             repairs,
             redacted: _,
         } = history;
@@ -313,6 +314,7 @@ impl Redactor {
             keep,
             saves: saves.into_iter().map(save).collect(),
             saved_because: because(&saved_because).unwrap_or_default(),
+            saved_from,
             repairs: repairs.iter().map(|repair| self.prose(repair)).collect(),
             redacted: self.rules.in_words(),
         }

@@ -49,7 +49,7 @@ pub fn build(named: &[Named]) -> Result<SessionSet, SetError> {
     let hosts = names(named, &sessions)?;
     let mut ids = BTreeSet::new();
     for session in &sessions {
-        if !ids.insert(session.meta().id.clone()) {
+        if !ids.insert(session.meta().recording().to_owned()) {
             return Err(SetError::Twice(session.dir().to_owned()));
         }
     }

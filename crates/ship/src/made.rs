@@ -102,6 +102,7 @@ pub fn sessions(meta: &SessionMeta) -> Result<Contents, ParquetError> {
         number("missing", totals.missing),
         word("detail", &options.detail),
         word("saved_because", &meta.history.saved_because),
+        word("recording", meta.recording()),
         Column {
             name: "redacted",
             nullable: false,

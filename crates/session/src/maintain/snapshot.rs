@@ -6,6 +6,7 @@
 
 use std::io;
 
+use fathom_model::ids::spread;
 use fathom_model::meta::{Save, SessionMeta, State};
 use fathom_model::tables::TABLES;
 
@@ -29,6 +30,19 @@ pub(crate) struct Copy {
     _lock: RecorderLock,
 }
 
+/// The id of a copy that was saved at a time: copies of one recording have different rows.
+fn id_of_copy(id: &str, at_ns: i64) -> String {
+    let half = |bytes: Option<&str>, salt: u64| {
+        let own = bytes.and_then(|hex| u64::from_str_radix(hex, 16).ok());
+        spread(own.unwrap_or(salt) ^ spread(at_ns as u64 ^ salt))
+    };
+    format!(
+        "{:016x}{:016x}",
+        half(id.get(..16), 1),
+        half(id.get(16..), 2)
+    )
+}
+
 /// Links the parts of a copy into a new session. On the thread that merges
 /// and drops parts, so that none goes meanwhile.
 pub(crate) fn link(shared: &Shared, pending: &PendingSave) -> Result<Copy, SessionError> {
@@ -42,6 +56,8 @@ pub(crate) fn link(shared: &Shared, pending: &PendingSave) -> Result<Copy, Sessi
     meta.clock.end_monotonic_ns = Some(request.monotonic_ns);
     meta.clock.end_realtime_ns = Some(request.realtime_ns);
     meta.history.saves.clear();
+    meta.history.saved_from = meta.recording().to_owned();
+    meta.id = id_of_copy(&meta.id, request.monotonic_ns);
     meta.history.saved_because = request.because.clone();
     // Calls after the last row do not belong to this snapshot.
     meta.totals.seen = 0;
