@@ -28,6 +28,7 @@
 #endif
 #if HAVE_LIBRARY
 #include "library.bpf.h"
+#include "usdt.bpf.h"
 #endif
 
 char LICENSE[] SEC("license") = "GPL";

@@ -76,6 +76,7 @@ enum limits {
 	LOST_STACK = 504,
 	LOST_COUNTERS = 503,
 	LOST_LIBRARY_CALL = 502,
+	LOST_USDT = 501,
 	/* Parts of a request to a device that its record can list. */
 	MAX_BIOS = 160,
 	/* Bytes of a stack that are sent: what the wrappers of the C library and the
@@ -93,6 +94,12 @@ enum limits {
 	MAX_KERNEL_FUNCTIONS = 8,
 	/* Arguments of a function of a library, as registers pass them. */
 	LIBRARY_ARGS = 6,
+	/* Places of static probes that are recorded at most, a power of two. */
+	MAX_USDT_PLACES = 1024,
+	/* Bytes of the text that a static probe passes, with NUL; a power of two. */
+	MAX_USDT_TEXT = 1024,
+	/* An argument of a static probe is 1 << 3 bytes long at most. */
+	USDT_ARGUMENT_BITS = 3,
 };
 
 /* First byte of every record. In the slot ring its highest bit, SLOT_LAP, tells
@@ -121,6 +128,8 @@ enum record_kind {
 	RECORD_FUNCTION = 20,
 	RECORD_CONTAINER = 21,
 	RECORD_FUNCTION_NAME = 22,
+	RECORD_USDT = 23,
+	RECORD_USDT_PLACE = 24,
 	SLOT_LAP = 128,
 };
 
@@ -613,6 +622,55 @@ struct function_desc {
 	__u32 reserved; /* 0 */
 };
 
+/* A thread has come by a static probe (--usdt). Its text follows. */
+struct usdt_record {
+	__u8 kind; /* RECORD_USDT */
+	__u8 cut; /* 1: the text is longer */
+	__u16 place; /* number of the place, see struct usdt_place_record */
+	__u32 tid; /* thread */
+	__u64 ts_ns; /* when */
+	__u64 sp; /* stack pointer */
+	__u32 pid; /* process */
+	__u32 text_len; /* bytes of the text, without NUL */
+};
+
+/* A place in a program or library with a static probe: written by user space before any record
+ * names it. Provider, name of the span, and kind of its text follow. */
+struct usdt_place_record {
+	__u8 kind; /* RECORD_USDT_PLACE */
+	__u8 ends; /* 1: the probe ends spans; 0: it begins them */
+	__u16 place; /* its number */
+	__u16 span; /* the kind of spans: a begin belongs to an end with the same number */
+	__u16 reserved; /* 0 */
+	__u64 ts_ns; /* when it was found */
+	__u16 provider_len; /* bytes */
+	__u16 name_len; /* bytes */
+	__u16 text_len; /* bytes */
+	__u16 reserved2; /* 0 */
+};
+
+enum usdt_argument {
+	/* There is none, or it is not known how to read it. */
+	USDT_NONE = 0,
+	USDT_CONSTANT = 1,
+	/* In a register. */
+	USDT_REGISTER = 2,
+	/* In memory, at a distance from the address in a register. */
+	USDT_MEMORY = 3,
+};
+
+/* Where the arguments are that the programs read at a place. */
+struct usdt_desc {
+	__s64 text_value; /* the constant, or the distance from the register */
+	__s64 length_value; /* the same */
+	__u16 text_at; /* of the register in struct pt_regs, bytes */
+	__u16 length_at; /* the same */
+	__u8 text; /* enum usdt_argument: the address of the text */
+	__u8 length; /* enum usdt_argument: its bytes; USDT_NONE: it ends with NUL */
+	__u8 length_bits; /* 1 << length_bits is the size of the argument, USDT_ARGUMENT_BITS at most */
+	__u8 reserved; /* 0 */
+};
+
 /* Calls that were seen but whose record found no room. One a CPU and call in
  * map `lost`, exact; the same split by process and file in map `shed`. */
 struct shed_key {
@@ -663,7 +721,8 @@ struct cpu_stats {
 	__u64 counters; /* of layers: counters of perf of requests */
 	__u64 library_calls; /* calls of libraries put into the wide ring */
 	__u64 library_unseen; /* calls of libraries in more than MAX_LIBRARY_DEPTH others */
-	__u64 reserved[5]; /* 0 */
+	__u64 usdt; /* records of static probes put into the wide ring */
+	__u64 reserved[4]; /* 0 */
 };
 
 #endif

@@ -91,5 +91,6 @@ mod tail;
 mod thread_states;
 mod top;
 mod uring;
+mod usdt;
 mod waiting;
 mod workloads;

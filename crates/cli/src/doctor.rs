@@ -153,6 +153,8 @@ fn checks() -> Vec<Check> {
         functions: KernelFunctions::default(),
         library: Wanted::default(),
         preload: Preload::default(),
+        usdt: Vec::new(),
+        usdt_files: Vec::new(),
         perf_counters: PerfCounters::default(),
     };
     match Probe::load(&options).and_then(|mut probe| probe.attach().map(|()| probe)) {

@@ -65,6 +65,16 @@ pub fn counters() -> String {
     )
 }
 
+/// Help of `record --usdt`.
+pub fn usdt() -> String {
+    format!(
+        "Times between static probes of programs (USDT) to record as spans: {}, one kind of their \
+         spans (postgresql:query), `all`, or PROVIDER:BEGIN/END with the names of two probes, and \
+         @N behind them if argument N of the first is a text that names the span",
+        fathom_model::usdt::providers().join(", ")
+    )
+}
+
 /// Help of `record --library`.
 pub fn library() -> String {
     format!(

@@ -4,8 +4,8 @@ use fathom_model::abi::{
     BioRecord, BlockRecord, CacheFacts, CallRecord, ContainerRecord, CountersRecord,
     DataCallRecord, FaultRecord, FileRecord, FrameRecord, FunctionNameRecord, FunctionRecord,
     IrqRecord, LIBRARY_CALL_ABANDONED, LIBRARY_CALL_BEGUN, LIBRARY_CALL_NONE, LibraryCallRecord,
-    MountRecord, RECORD_DATA_CALL, SpanRecord, StackRecord, TaskRecord, WaitRecord, WideCallRecord,
-    WritebackRecord,
+    MountRecord, RECORD_DATA_CALL, SpanRecord, StackRecord, TaskRecord, UsdtPlaceRecord,
+    UsdtRecord, WaitRecord, WideCallRecord, WritebackRecord,
 };
 use fathom_model::raw::Ring;
 use thiserror::Error;
@@ -120,6 +120,23 @@ pub enum Event<'a> {
         class: &'a [u8],
         name: &'a [u8],
     },
+    /// A thread has come by a static probe.
+    Usdt {
+        /// The fixed part.
+        record: UsdtRecord,
+        /// The text that the probe passed; empty if it passed none.
+        text: &'a [u8],
+    },
+    /// A place with a static probe.
+    UsdtPlace {
+        /// The fixed part.
+        record: UsdtPlaceRecord,
+        provider: &'a [u8],
+        /// Name of the spans.
+        name: &'a [u8],
+        /// Kind of the text.
+        text: &'a [u8],
+    },
     /// A function of the kernel that is a part of requests.
     FunctionName {
         /// The fixed part.
@@ -179,6 +196,8 @@ impl Event<'_> {
             Event::Counters(r) => r.request_ns.saturating_add(r.dur_ns),
             Event::LibraryCall { record, .. } => record.ts_ns.saturating_add(record.dur_ns),
             Event::Function { record, .. } => record.ts_ns,
+            Event::Usdt { record, .. } => record.ts_ns,
+            Event::UsdtPlace { record, .. } => record.ts_ns,
         }
     }
 

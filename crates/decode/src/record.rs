@@ -7,9 +7,9 @@ use fathom_model::abi::{
     RECORD_BLOCK, RECORD_CACHED_CALL, RECORD_CALL, RECORD_CONTAINER, RECORD_CONTENT_PART,
     RECORD_COUNTERS, RECORD_DATA_CALL, RECORD_FAULT, RECORD_FILE, RECORD_FRAME, RECORD_FUNCTION,
     RECORD_FUNCTION_NAME, RECORD_IRQ, RECORD_LIBRARY_CALL, RECORD_MOUNT, RECORD_OPERATION,
-    RECORD_SPAN, RECORD_STACK, RECORD_TASK, RECORD_WAIT, RECORD_WIDE_CALL, RECORD_WRITEBACK,
-    SEGMENTS_SHIFT, SLOT_BYTES, SpanRecord, StackRecord, TaskRecord, WaitRecord, WideCallRecord,
-    WritebackRecord,
+    RECORD_SPAN, RECORD_STACK, RECORD_TASK, RECORD_USDT, RECORD_USDT_PLACE, RECORD_WAIT,
+    RECORD_WIDE_CALL, RECORD_WRITEBACK, SEGMENTS_SHIFT, SLOT_BYTES, SpanRecord, StackRecord,
+    TaskRecord, UsdtPlaceRecord, UsdtRecord, WaitRecord, WideCallRecord, WritebackRecord,
 };
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::SYSCALLS;
@@ -219,6 +219,30 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
                 library: rest.take(record.library_len)?,
                 class: rest.take(record.class_len)?,
                 name: rest.take(record.name_len)?,
+            })
+        }
+        (RECORD_USDT, Ring::Wide) => {
+            let record = UsdtRecord::parse(bytes).ok_or_else(|| short(UsdtRecord::SIZE, bytes))?;
+            let mut rest = Rest {
+                bytes,
+                at: UsdtRecord::SIZE,
+            };
+            let length = u16::try_from(record.text_len).unwrap_or(u16::MAX);
+            let text = rest.take(length)?;
+            Ok(Event::Usdt { record, text })
+        }
+        (RECORD_USDT_PLACE, Ring::Wide) => {
+            let record =
+                UsdtPlaceRecord::parse(bytes).ok_or_else(|| short(UsdtPlaceRecord::SIZE, bytes))?;
+            let mut rest = Rest {
+                bytes,
+                at: UsdtPlaceRecord::SIZE,
+            };
+            Ok(Event::UsdtPlace {
+                record,
+                provider: rest.take(record.provider_len)?,
+                name: rest.take(record.name_len)?,
+                text: rest.take(record.text_len)?,
             })
         }
         (0, Ring::Slot) => Err(DecodeError::Empty),

@@ -1,7 +1,7 @@
 //! Events to rows.
 
 use fathom_decode::{DecodeStats, Event};
-use fathom_model::abi::{RECORD_CONTENT_PART, ShedKey, ShedValue};
+use fathom_model::abi::{LOST_USDT, RECORD_CONTENT_PART, ShedKey, ShedValue};
 use fathom_model::batch::Batch;
 use fathom_model::protocols::Protocols;
 
@@ -84,8 +84,9 @@ pub struct Enricher {
     counters: Counters,
     first_at_ns: Option<u64>,
     last_at_ns: u64,
-    /// Records that were lost so far.
+    /// Records that were lost so far, and the records of static probes among them.
     lost: u64,
+    usdt_lost: u64,
 }
 
 impl Enricher {
@@ -113,6 +114,7 @@ impl Enricher {
             first_at_ns: None,
             last_at_ns: 0,
             lost: 0,
+            usdt_lost: 0,
         }
     }
 
@@ -248,6 +250,13 @@ impl Enricher {
                 class,
                 name,
             } => self.calls.library.function(record, [library, class, name]),
+            Event::Usdt { record, text } => self.calls.spans.usdt(record, text, known),
+            Event::UsdtPlace {
+                record,
+                provider,
+                name,
+                text,
+            } => (self.calls.spans).usdt_place(record, [provider, name, text]),
             Event::Counters(record) => {
                 let rid = layers
                     .requests
@@ -351,6 +360,11 @@ impl Enricher {
         let lost = per_cpu.iter().map(|(_, _, value)| value.count).sum();
         if lost > std::mem::replace(&mut self.lost, lost) {
             self.calls.spans.lost(&mut self.known);
+        }
+        let of_usdt = per_cpu.iter().filter(|(_, call, _)| *call == LOST_USDT);
+        let lost = of_usdt.map(|(_, _, value)| value.count).sum();
+        if lost > std::mem::replace(&mut self.usdt_lost, lost) {
+            self.calls.spans.usdt_lost();
         }
         let files = &mut self.known.files;
         self.losses

@@ -30,6 +30,7 @@ pub mod syscalls;
 mod table;
 pub mod tables;
 pub mod units;
+pub mod usdt;
 pub mod varint;
 
 pub use batch::{Batch, ColumnData};

@@ -425,7 +425,8 @@ tables! {
         /// The cause of the wake-up: thread, block_request, timer, network, signal, or interrupt; null
         /// if it had not ended, if it was preempted, and if not observed.
         cause: Str(Words) null,
-        /// thread: its tid. block_request: ts_ns of its row in table block. signal: tid of the sender, if a
+        /// thread: its tid. block_request: ts_ns of its row in table block; the waker may be the worker
+        /// of the kernel in which the file system finishes it. signal: tid of the sender, if a
         /// thread sent it. network: tid of the sender, if its socket has the other end on this host
         /// and it carried the data over itself. Null else, and if not observed.
         cause_id: I64 null,
@@ -762,7 +763,7 @@ tables! {
         /// parent may be missing in the session.
         parent_span_id: Str(Words) null,
         /// When it began, CLOCK_MONOTONIC nanoseconds. Of a recorded one: when the call returned that
-        /// moved its first byte. Of an imported one: the application's wall clock, converted by the
+        /// moved its first byte; between static probes: when the thread came by the first. Of an imported one: the application's wall clock, converted by the
         /// clocks in session.json.
         ts_ns: I64 set,
         /// Its duration, nanoseconds.
@@ -770,14 +771,15 @@ tables! {
         /// Process. Of an imported span as the application says it (process.pid): in a container it
         /// may be an id of the container. Null if it says nothing.
         pid: I32 null,
-        /// Thread. Of a recorded span the one that received the request and sent the response; null
-        /// if those are two. Of an imported one as the application says it (thread.id), if its
+        /// Thread. Of a recorded span the one that received the request and sent the response, or that
+        /// came by both static probes; null if those are two. Of an imported one as the application says it (thread.id), if its
         /// process had this thread all the time in the recording; null otherwise, because some
         /// languages number threads themselves.
         tid: I32 null,
         /// Name of the service (service.name); of a recorded span the name of the process.
         service: Str(Name) null,
-        /// Name of the operation.
+        /// Name of the operation. Between static probes the digest of a statement, or the kind of the
+        /// spans and the text that the first probe passes.
         name: Str(Query) null,
         /// internal, server, client, producer, consumer, or unspecified.
         kind: Str(Words) set,
@@ -787,7 +789,7 @@ tables! {
         status_message: Str(Attributes) null,
         /// Attributes of the span, a JSON object; at most 64 KiB of them.
         attributes: Str(Attributes) null,
-        /// The origin of the row: recorded or otlp.
+        /// The origin of the row: recorded (`--spans`), usdt (`--usdt`), or otlp.
         source: Str(Words) set,
     }
 
@@ -802,9 +804,9 @@ tables! {
         /// CPU, -1 if unknown.
         cpu: I32 set,
         /// Name of the call; page_fault for rows of table faults, writeback for rows of table
-        /// writeback; block_request, wait, interrupt, stack, user_call, perf_counters, and fs_span for
-        /// rows of tables block, waits, irqs, stacks, user_calls, and perf_counters, and for slices of
-        /// file systems.
+        /// writeback; block_request, wait, interrupt, stack, user_call, perf_counters, fs_span, and usdt
+        /// for rows of tables block, waits, irqs, stacks, user_calls, and perf_counters, for slices of
+        /// file systems, and for records of static probes.
         syscall: Str(Words) set,
         /// Layer of the event: user, syscall, pagecache, block, sched, irq, or fs; cpu for
         /// perf_counters, slices for rows of table slices that could not be written because the

@@ -32,6 +32,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         functions: Default::default(),
         library: Default::default(),
         preload: Default::default(),
+        usdt: Vec::new(),
+        usdt_files: Vec::new(),
         perf_counters: Default::default(),
     })?;
     probe.attach()?;

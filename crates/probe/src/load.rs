@@ -330,6 +330,9 @@ fn wanted(options: &ProbeOptions) -> Vec<Feature> {
     if !options.library.is_empty() {
         wanted.push(Feature::Library);
     }
+    if !options.usdt.is_empty() {
+        wanted.push(Feature::Usdt);
+    }
     wanted
 }
 

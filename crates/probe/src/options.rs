@@ -1,6 +1,9 @@
 //! Options of a probe.
 
+use std::path::PathBuf;
+
 use fathom_model::layers::LayerSet;
+use fathom_model::usdt::SpanKind;
 
 use crate::filter::Filters;
 use crate::kernel_functions::KernelFunctions;
@@ -47,6 +50,11 @@ pub struct ProbeOptions {
     pub library: Wanted,
     /// The same of commands, by an object that is preloaded.
     pub preload: Preload,
+    /// Kinds of spans that static probes of programs begin and end.
+    pub usdt: Vec<SpanKind>,
+    /// Programs and libraries to find them in before anything is recorded; others are found soon
+    /// after a recorded process has mapped them.
+    pub usdt_files: Vec<PathBuf>,
     /// Counters of perf that are read of each request.
     pub perf_counters: PerfCounters,
 }

@@ -1,6 +1,7 @@
 //! The eBPF programs at work: attached, configured, and read.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use fathom_model::abi::{
@@ -14,7 +15,7 @@ use libbpf_rs::{IterOpts, Link, MapCore, MapFlags, MapIterOpts, MapType, Object}
 use crate::call_counters::CallCounters;
 use crate::containers::Containers;
 use crate::error::ProbeError;
-use crate::hooks::{FUNCTION, Feature, Hooks, NO_COUNTERS, NO_LIBRARY, NO_STACKS};
+use crate::hooks::{FUNCTION, Feature, Hooks, NO_COUNTERS, NO_LIBRARY, NO_STACKS, NO_USDT};
 use crate::in_flight::InFlight;
 use crate::library::Libraries;
 use crate::library::preload::{Preload, PreloadFiles, Preloaded};
@@ -27,6 +28,8 @@ use crate::rings::{Crossed, LiveTasks, SlotRings, Stats, WideRings};
 use crate::stacks::Stacks;
 use crate::stats::{KernelStats, Losses};
 use crate::unfinished::unfinished;
+use crate::usdt::StaticProbes;
+use crate::wanted_functions::Wanted;
 use crate::{Detail, adopt};
 
 /// The programs, loaded.
@@ -52,6 +55,8 @@ pub struct Probe {
     counted: CallCounters,
     stacks: Option<Stacks>,
     libraries: Option<Libraries>,
+    /// Programs whose static probes are found before anything is recorded.
+    programs: Vec<PathBuf>,
     preload: Preload,
     preloaded: Option<Preloaded>,
     perf_counters: Vec<PerfCounter>,
@@ -82,8 +87,18 @@ impl Probe {
             per_cpu,
         )?;
         let stats = Stats::new(map(&object, "stats")?.as_fd(), cpus)?;
-        let library = hooks.serve(Feature::Library);
+        // Without a program for them, nothing is looked for.
+        let library = match hooks.serve(Feature::Library) {
+            true => options.library.clone(),
+            false => Wanted::default(),
+        };
+        let usdt = match hooks.serve(Feature::Usdt) {
+            true => options.usdt.clone(),
+            false => Vec::new(),
+        };
         let multi = hooks.has("library_enter_multi");
+        let looks = !library.is_empty() || !usdt.is_empty();
+        let usdt = StaticProbes::new(usdt, hooks.has("usdt_probe_multi"));
         // The libraries of a process that runs already are among its mappings.
         let of_system = options.filters.pids().is_empty() && !options.all_tasks;
         let live = LiveTasks::new(map(&object, ".data.live")?.as_fd())?;
@@ -106,7 +121,8 @@ impl Probe {
             function_names: options.functions.names(crate::monotonic_ns()),
             counted: CallCounters::default(),
             stacks: options.stacks.then(Stacks::new),
-            libraries: library.then(|| Libraries::new(options.library.clone(), of_system, multi)),
+            libraries: looks.then(|| Libraries::new(library, usdt, of_system, multi)),
+            programs: options.usdt_files.clone(),
             preload: options.preload.clone(),
             preloaded: None,
             perf_counters,
@@ -122,7 +138,7 @@ impl Probe {
     pub fn attach(&mut self) -> Result<(), ProbeError> {
         self.links = self.hooks.attach(&mut self.object, self.cpus)?;
         if let Some(libraries) = &mut self.libraries {
-            libraries.prepare(&mut self.object)?;
+            libraries.prepare(&self.programs, &mut self.object)?;
         }
         self.note_libraries();
         if self.hooks.is_attached("counters_switch") {
@@ -165,6 +181,12 @@ impl Probe {
     pub fn missing_libraries(&self) -> Option<&Hook> {
         let mut missing = self.hooks.list.iter().filter(|hook| !hook.attached);
         missing.find(|hook| hook.note.starts_with(NO_LIBRARY))
+    }
+
+    /// Why no spans of static probes are recorded although the options ask for them.
+    pub fn missing_usdt(&self) -> Option<&Hook> {
+        let mut missing = self.hooks.list.iter().filter(|hook| !hook.attached);
+        missing.find(|hook| hook.note.starts_with(NO_USDT))
     }
 
     /// Functions of the kernel that the options name and that are not recorded.

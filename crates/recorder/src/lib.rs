@@ -48,6 +48,7 @@ mod observer;
 mod options;
 mod pipeline;
 mod plan;
+mod program;
 mod recorder;
 mod replay;
 mod rows;

@@ -71,8 +71,11 @@ pub(crate) fn describe(options: &Options, target: &Target, plan: &Plan) -> Sessi
         exit_status: None,
         cost: Cost::default(),
         content: content(plan),
-        spans: (!plan.spans.is_empty()).then(|| meta::Spans {
+        spans: (!plan.spans.is_empty() || !plan.probe.usdt.is_empty()).then(|| meta::Spans {
             protocols: plan.spans.names().into_iter().map(str::to_owned).collect(),
+            usdt: (plan.probe.usdt.iter())
+                .map(|kind| format!("{}:{}", kind.provider, kind.name))
+                .collect(),
             ..meta::Spans::default()
         }),
         source: None,
@@ -179,6 +182,7 @@ fn others_as_given(options: &Options, target: &Target, plan: &Plan) -> Vec<Strin
         (!options.spans.is_empty()).then(|| format!("--spans {}", options.spans.join(","))),
         given(options.stacks, "--stacks"),
         (!options.library.is_empty()).then(|| format!("--library {}", options.library.join(","))),
+        (!options.usdt.is_empty()).then(|| format!("--usdt {}", options.usdt.join(","))),
         given(
             options.library_by == LibraryBy::Preload,
             "--library-by preload",

@@ -40,6 +40,9 @@ pub struct Options {
     pub spans: Vec<String>,
     /// Record from where in its program each call was made.
     pub stacks: bool,
+    /// Spans between static probes of programs: providers, `PROVIDER:KIND`, and
+    /// `PROVIDER:BEGIN/END` ([`fathom_model::usdt::parse`]).
+    pub usdt: Vec<String>,
     /// Functions of libraries whose calls are recorded: classes, and `LIBRARY:FUNCTION`.
     pub library: Vec<String>,
     /// How they are recorded.
@@ -86,6 +89,7 @@ impl Default for Options {
             content_max: None,
             spans: Vec::new(),
             stacks: false,
+            usdt: Vec::new(),
             library: Vec::new(),
             library_by: LibraryBy::Uprobe,
             functions: Vec::new(),

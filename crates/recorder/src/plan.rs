@@ -4,11 +4,13 @@ use fathom_model::abi::{CONTENT_CHUNK, MAX_CONTENT};
 use fathom_model::layers::{Layer, LayerSet};
 use fathom_model::meta::Keep;
 use fathom_model::protocols::{Protocol, Protocols};
+use fathom_model::usdt;
 use fathom_probe::{
     self as probe, Content, FilterArgs, Filters, KernelFunctions, PerfCounters, Preload,
     ProbeOptions, Selection, User, Wanted, usual_layers,
 };
 
+use crate::program;
 use crate::stalls::{self, Stalls};
 use crate::trigger::Trigger;
 use crate::{Detail, KeepLimit, LibraryBy, Options, RecordError, Rows, Target};
@@ -75,6 +77,16 @@ impl Plan {
         {
             return refuse("--budget: a share of the processors' time is above 0 and at most 100%");
         }
+        let usdt = usdt::parse(&options.usdt).map_err(RecordError::input)?;
+        if counters && !usdt.is_empty() {
+            return refuse(
+                "--detail counters records no single calls: it cannot be combined with --usdt",
+            );
+        }
+        let usdt_files = match target {
+            Target::Command { argv, .. } if !usdt.is_empty() => program::files(argv),
+            _ => Vec::new(),
+        };
         let library = Wanted::parse(&options.library).map_err(RecordError::input)?;
         if counters && !library.is_empty() {
             return refuse(
@@ -185,6 +197,8 @@ impl Plan {
                 functions,
                 library,
                 preload,
+                usdt,
+                usdt_files,
                 perf_counters,
             },
         })

@@ -245,6 +245,9 @@ fn warnings(options: &Options, plan: &Plan, probe: &Probe) -> Vec<String> {
     if let (true, Some(hook)) = (options.stacks, probe.missing_stacks()) {
         warnings.push(format!("--stacks: {}", hook.note));
     }
+    if let (false, Some(hook)) = (options.usdt.is_empty(), probe.missing_usdt()) {
+        warnings.push(format!("--usdt: {}", hook.note));
+    }
     if let (false, Some(hook)) = (options.library.is_empty(), probe.missing_libraries()) {
         warnings.push(format!("--library: {}", hook.note));
     }

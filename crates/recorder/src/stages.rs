@@ -333,6 +333,9 @@ impl Stages {
             spans.unfinished = counts.unfinished;
             spans.unrecognized = counts.unrecognized;
             spans.gaps = counts.gaps;
+            spans.usdt_seen = counts.usdt;
+            spans.usdt_rows = counts.usdt_rows;
+            spans.usdt_unpaired = counts.usdt_unpaired;
         }
         meta.totals.offsets_unknown = decoder.enricher.offsets_unknown();
         let damaged = decoder.damaged();

@@ -102,6 +102,9 @@ pub struct RecordArgs {
     /// exists. Costs more than all other options together
     #[arg(long)]
     pub stacks: bool,
+    /// Spans between static probes.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help = help::usdt())]
+    pub usdt: Vec<String>,
     /// Calls of libraries to record.
     #[arg(long, value_name = "LIST", value_delimiter = ',', help = help::library())]
     pub library: Vec<String>,

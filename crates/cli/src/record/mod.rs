@@ -131,6 +131,7 @@ pub fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
         content_max: args.content_max,
         spans: args.spans.clone(),
         stacks: args.stacks,
+        usdt: args.usdt.clone(),
         library: args.library.clone(),
         library_by: match args.library_by {
             Some(LibraryByArg::Preload) => LibraryBy::Preload,

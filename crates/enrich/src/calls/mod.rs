@@ -298,6 +298,7 @@ impl Calls {
         self.spans.forget_name(tid);
         if [TASK_FORK, TASK_EXEC, TASK_EXIT].contains(&u32::from(event)) {
             self.library.forget_calls(tid);
+            self.spans.thread_ended(tid);
         }
     }
 

@@ -61,7 +61,12 @@ struct Begun {
 }
 
 /// Trace and span of a request.
-type Place = (u128, u64);
+pub(super) type Place = (u128, u64);
+
+/// The trace of a span that nothing caused.
+pub(super) fn new_trace(span: u64) -> u128 {
+    u128::from(spread(!span)) << 64 | u128::from(span)
+}
 
 impl Spans {
     /// Gives the new requests of a connection their places.
@@ -89,13 +94,12 @@ impl Spans {
             let cause = match serves {
                 true => request.origin().or_else(|| self.sent(end, request.place)),
                 false => self
-                    .served(request.tid, request.received_from)
+                    .usdt
+                    .innermost(request.tid)
+                    .or_else(|| self.served(request.tid, request.received_from))
                     .or_else(|| request.origin()),
             };
-            let (trace, parent) = cause.unwrap_or_else(|| {
-                let high = u128::from(spread(!request.span)) << 64;
-                (high | u128::from(request.span), 0)
-            });
+            let (trace, parent) = cause.unwrap_or_else(|| (new_trace(request.span), 0));
             let flow = self.flows.get_mut(&handle);
             let exchange = flow.and_then(|f| f.all.open().find(|e| e.span == request.span));
             if let Some(exchange) = exchange {
@@ -115,7 +119,11 @@ impl Spans {
     }
 
     /// The request that a thread is answering, if it is known which.
-    fn served(&mut self, tid: u32, received_from: Option<(IpAddr, u16)>) -> Option<Place> {
+    pub(super) fn served(
+        &mut self,
+        tid: u32,
+        received_from: Option<(IpAddr, u16)>,
+    ) -> Option<Place> {
         let flows = &self.flows;
         let remote = |handle: u32| flows.get(&handle)?.end?.remote;
         let serving = self.serving.get_mut(&tid)?;
@@ -238,6 +246,7 @@ impl Spans {
         for one in serving.filter(|one| one.trace == trace) {
             one.trace = to;
         }
+        self.usdt.rename(trace, to);
         let old = self.strings.text(format!("{trace:032x}").as_bytes());
         let new = self.strings.text(format!("{to:032x}").as_bytes());
         for id in self.rows.trace_id.iter_mut().filter(|id| **id == old) {

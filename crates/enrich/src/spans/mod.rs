@@ -18,6 +18,7 @@ mod redis;
 mod step;
 #[cfg(test)]
 mod tests;
+mod usdt;
 
 use fathom_model::abi::DataCallRecord;
 use fathom_model::batch::{Batch, NULL_I32};
@@ -32,6 +33,7 @@ use exchange::{Exchange, Moment, Value};
 use flow::{Flow, Moved};
 use joining::{Answered, Serving};
 pub(crate) use joining::{Ends, StreamEnd};
+use usdt::StaticProbes;
 
 /// Connections that are remembered. Beyond that the half is forgotten that was not used for longest.
 const MAX_FLOWS: usize = 1 << 15;
@@ -54,6 +56,12 @@ pub struct SpanCounts {
     pub unrecognized: u64,
     /// Times at which bytes of a connection were missing or made no sense.
     pub gaps: u64,
+    /// Times that threads came by static probes.
+    pub usdt: u64,
+    /// Of `recorded`, rows between static probes.
+    pub usdt_rows: u64,
+    /// Times that threads came by a static probe that began a span without an end, or ended none.
+    pub usdt_unpaired: u64,
 }
 
 /// The connections, and rows that were not taken yet.
@@ -74,6 +82,7 @@ pub(crate) struct Spans {
     files: HashMap<i64, u32>,
     /// Requests whose clients' calls may still come, by the client's file and the place in the stream.
     answered: HashMap<(i64, u64), Answered>,
+    usdt: StaticProbes,
     /// Of the latest request that began before rows were taken.
     taken: u64,
     rows: SpanRows,
@@ -95,6 +104,7 @@ impl Spans {
             serving: HashMap::new(),
             files: HashMap::new(),
             answered: HashMap::new(),
+            usdt: StaticProbes::default(),
             taken: 0,
             rows: SpanRows::default(),
             strings: Strings::default(),
@@ -219,6 +229,7 @@ impl Spans {
         for handle in handles {
             self.close(handle, known);
         }
+        self.usdt_lost();
     }
 
     pub(crate) fn counts(&self) -> SpanCounts {

@@ -31,6 +31,9 @@ pub(crate) const NO_FUNCTION: &str = "its time is not a separate slice";
 /// The consequence of missing programs for libraries.
 pub(crate) const NO_LIBRARY: &str = "calls of libraries are not recorded";
 
+/// The consequence of a missing program for static probes.
+pub(crate) const NO_USDT: &str = "spans of static probes are not recorded";
+
 /// The consequence of the missing hook of counters.
 pub(crate) const NO_COUNTERS: &str = "perf counters are not recorded: counts of other tasks while a request \
                            is off the CPU could not be separated from its own";
@@ -68,6 +71,8 @@ pub(crate) enum Feature {
     Stacks,
     /// Calls of libraries.
     Library,
+    /// Static probes of programs.
+    Usdt,
     Counters,
 }
 
@@ -84,14 +89,14 @@ impl Feature {
             Layer::Block | Layer::Device => &[Feature::Block],
             Layer::Sched => &[Feature::Sched],
             Layer::Irq => &[Feature::Irq],
-            Layer::User => &[Feature::Stacks, Feature::Library],
+            Layer::User => &[Feature::Stacks, Feature::Library, Feature::Usdt],
             Layer::Cpu => &[Feature::Counters],
         }
     }
 
     /// Optional features. If the kernel refuses one, fathom loads the programs again without it.
     /// With each: its name and the data that is missing without it.
-    pub(crate) const OPTIONAL: [(Feature, &str, &str); 13] = [
+    pub(crate) const OPTIONAL: [(Feature, &str, &str); 14] = [
         (
             Feature::Faults,
             "page faults",
@@ -134,6 +139,7 @@ impl Feature {
         (Feature::Sched, "layer sched", "waits are not recorded"),
         (Feature::Stacks, "stacks", NO_STACKS),
         (Feature::Library, "library", NO_LIBRARY),
+        (Feature::Usdt, "usdt", NO_USDT),
         (Feature::Counters, "counters", NO_COUNTERS),
     ];
 }
@@ -142,6 +148,8 @@ impl Feature {
 pub const FUNCTION: &str = "function ";
 /// Beginning of the names of the hooks of libraries.
 pub const LIBRARY: &str = "library ";
+/// Beginning of the names of the hooks of static probes.
+pub const USDT: &str = "usdt ";
 /// Name for all hooks of functions.
 pub const LAYER_VFS: &str = "layer vfs";
 const NO_FUNCTIONS: &str = "time in VFS, and in functions of file systems and the page \
@@ -354,7 +362,7 @@ impl Hooks {
         cpus: usize,
     ) -> Result<Vec<Link>, ProbeError> {
         let mut links = Vec::new();
-        let at_once = |chosen: &&Chosen| !matches!(chosen.at, At::Functions { .. });
+        let at_once = |chosen: &&Chosen| !matches!(chosen.at, At::Places { .. });
         for chosen in self.chosen.iter().filter(at_once) {
             let program = object
                 .progs_mut()
@@ -448,9 +456,7 @@ fn fits(at: At, section: &str, features: &Features) -> bool {
             .strip_prefix("tp_btf/")
             .is_some_and(|name| features.tracepoint_takes(name, arguments, first)),
         At::Perf { config, .. } => perf::is_there(config),
-        At::Functions { multi } => {
-            !multi || features.enumerator("BPF_TRACE_UPROBE_MULTI").is_some()
-        }
+        At::Places { multi } => !multi || features.enumerator("BPF_TRACE_UPROBE_MULTI").is_some(),
     }
 }
 

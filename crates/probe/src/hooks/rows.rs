@@ -1,7 +1,7 @@
 //! All attach points, in the order of attaching: what is missing without each, and what it needs
 //! from the kernel.
 
-use super::{Feature, NO_COUNTERS, NO_FUNCTION, NO_LIBRARY, NO_STACKS};
+use super::{Feature, NO_COUNTERS, NO_FUNCTION, NO_LIBRARY, NO_STACKS, NO_USDT};
 
 const NO_LOCKS: &str = "waits for locks of the kernel have the reason other";
 
@@ -44,9 +44,9 @@ pub(super) enum At {
         /// Its number.
         config: u32,
     },
-    /// Functions of libraries, to which crate::library attaches. `multi`: many at once, which
-    /// kernels can since 6.6.
-    Functions { multi: bool },
+    /// Places in files of programs, to which crate::library and crate::usdt attach. `multi`: many
+    /// at once, which kernels can since 6.6.
+    Places { multi: bool },
 }
 
 /// A tracepoint that has the same form in all kernels.
@@ -118,22 +118,22 @@ macro_rules! either {
     };
 }
 
-/// Entry or return of functions of libraries.
-macro_rules! library {
-    ($multi:literal, $single:literal) => {
+/// Places in files of programs: entry or return of functions of libraries, and static probes.
+macro_rules! places {
+    ($feature:ident, $without:expr, $multi:literal, $single:literal) => {
         Row {
-            feature: Feature::Library,
+            feature: Feature::$feature,
             forms: &[
                 Form {
                     program: $multi,
-                    at: At::Functions { multi: true },
+                    at: At::Places { multi: true },
                 },
                 Form {
                     program: $single,
-                    at: At::Functions { multi: false },
+                    at: At::Places { multi: false },
                 },
             ],
-            without: NO_LIBRARY,
+            without: $without,
             required: false,
         }
     };
@@ -486,6 +486,17 @@ pub(super) const ROWS: &[Row] = &[
     // Behind the program that records the call.
     tracepoint!(Stacks, "call_stack", NO_STACKS),
     tracepoint!(Counters, "counters_switch", NO_COUNTERS),
-    library!("library_enter_multi", "library_enter_single"),
-    library!("library_return_multi", "library_return_single"),
+    places!(
+        Library,
+        NO_LIBRARY,
+        "library_enter_multi",
+        "library_enter_single"
+    ),
+    places!(
+        Library,
+        NO_LIBRARY,
+        "library_return_multi",
+        "library_return_single"
+    ),
+    places!(Usdt, NO_USDT, "usdt_probe_multi", "usdt_probe_single"),
 ];

@@ -1,5 +1,5 @@
 //! Calls of functions of libraries (`bpf/library.bpf.h`): finds the libraries, and attaches the
-//! programs to their functions.
+//! programs to their functions. Static probes are looked for in the same files ([`crate::usdt`]).
 //!
 //! A probe belongs to a file, so it serves every process that has the file mapped. For a command
 //! the libraries in the system's directories are prepared before it starts: no call is missed.
@@ -30,6 +30,7 @@ use crate::framing::{append_framed, framed};
 use crate::hooks::LIBRARY;
 use crate::mappings::code;
 use crate::maps::map;
+use crate::usdt::StaticProbes;
 use crate::wanted_functions::{LibraryError, Wanted, WantedFunction};
 
 /// Where a FILE has its descriptor: `_fileno` of `struct _IO_FILE` in glibc.
@@ -49,6 +50,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The libraries of a recording.
 pub(crate) struct Libraries {
     wanted: Wanted,
+    usdt: StaticProbes,
     /// Whether the libraries of the system are prepared.
     of_system: bool,
     /// Whether the kernel attaches to many functions at once.
@@ -73,9 +75,10 @@ pub(crate) struct Libraries {
 
 impl Libraries {
     /// `of_system`: the libraries in the system's directories may be used from the beginning.
-    pub(crate) fn new(wanted: Wanted, of_system: bool, multi: bool) -> Self {
+    pub(crate) fn new(wanted: Wanted, usdt: StaticProbes, of_system: bool, multi: bool) -> Self {
         Self {
             wanted,
+            usdt,
             of_system,
             multi,
             links: Vec::new(),
@@ -90,11 +93,16 @@ impl Libraries {
         }
     }
 
-    /// Attaches to the libraries in the system's directories, and to files that were named.
+    /// Attaches to the libraries in the system's directories, to files that were named, and to
+    /// the static probes in `programs`.
     ///
     /// # Errors
     /// When a named file cannot be read or has no such function, and when a map cannot be written.
-    pub(crate) fn prepare(&mut self, object: &mut Object) -> Result<(), ProbeError> {
+    pub(crate) fn prepare(
+        &mut self,
+        programs: &[PathBuf],
+        object: &mut Object,
+    ) -> Result<(), ProbeError> {
         let named: HashSet<PathBuf> = self
             .wanted
             .0
@@ -122,6 +130,13 @@ impl Libraries {
                 && let Ok(file) = File::open(&path)
             {
                 self.examine(&file, &path, object)?;
+            }
+        }
+        for path in programs {
+            // A file that cannot be read here is found when a process has mapped it.
+            let is_file = fs::metadata(path).is_ok_and(|meta| meta.is_file());
+            if let (true, Ok(file)) = (is_file, File::open(path)) {
+                self.examine(&file, path, object)?;
             }
         }
         self.prepared = Some(Instant::now());
@@ -207,6 +222,10 @@ impl Libraries {
             return Ok(Vec::new());
         };
         if self.examined.len() >= MAX_FILES || !self.examined.insert((meta.dev(), meta.ino())) {
+            return Ok(Vec::new());
+        }
+        self.usdt.examine(file, path, object)?;
+        if self.wanted.is_empty() {
             return Ok(Vec::new());
         }
         let of_library: Vec<&WantedFunction> = self.wanted.of_library(path).collect();
@@ -317,7 +336,8 @@ impl Libraries {
 
     /// Records of functions since the last time.
     pub(crate) fn take_records(&mut self) -> Option<RawChunk> {
-        let bytes = std::mem::take(&mut self.records);
+        let mut bytes = std::mem::take(&mut self.records);
+        bytes.extend(self.usdt.take_records());
         (!bytes.is_empty()).then_some(RawChunk {
             cpu: 0,
             ring: Ring::Wide,
@@ -327,12 +347,15 @@ impl Libraries {
 
     /// The libraries that were found since the last time.
     pub(crate) fn take_hooks(&mut self) -> Vec<Hook> {
-        std::mem::take(&mut self.hooks)
+        let mut hooks = std::mem::take(&mut self.hooks);
+        hooks.extend(self.usdt.take_hooks());
+        hooks
     }
 
     /// Detaches everything, and notes the elements of the list that were not found.
     pub(crate) fn stop(&mut self) {
         self.links.clear();
+        self.usdt.stop();
         let asked: BTreeSet<&String> = self.wanted.0.iter().map(|w| &w.asked).collect();
         for asked in asked
             .into_iter()

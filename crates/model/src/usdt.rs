@@ -1,0 +1,242 @@
+//! Static probes of programs (USDT) that begin and end spans: `bpf/usdt.def`, and those that
+//! `--usdt` names.
+
+use std::sync::LazyLock;
+
+use thiserror::Error;
+
+/// The arguments of a probe that are read, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// The address.
+    pub argument: u8,
+    /// The length; `None`: the text ends with NUL.
+    pub length: Option<u8>,
+    /// A statement in SQL.
+    pub sql: bool,
+}
+
+/// A kind of spans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpanKind {
+    /// Name of the provider, as notes in programs have it.
+    pub provider: String,
+    /// Its own name.
+    pub name: String,
+    /// What names each span; `None`: nothing but the name of the kind.
+    pub text: Option<Text>,
+    /// Name of the probe that begins a span.
+    pub begin: String,
+    /// Names of the probes that end it.
+    pub ends: Vec<String>,
+}
+
+/// All kinds of the table.
+pub static KINDS: LazyLock<Vec<SpanKind>> = LazyLock::new(|| {
+    let rows = include_str!("../../../bpf/usdt.def").lines();
+    rows.filter_map(kind).collect()
+});
+
+/// The providers of the table, in its order.
+pub fn providers() -> Vec<&'static str> {
+    let mut providers: Vec<&str> = Vec::new();
+    for kind in KINDS.iter() {
+        if !providers.contains(&kind.provider.as_str()) {
+            providers.push(&kind.provider);
+        }
+    }
+    providers
+}
+
+fn kind(line: &str) -> Option<SpanKind> {
+    let row = line.split('#').next().unwrap_or_default();
+    let mut words = row.split_whitespace().map(str::to_owned);
+    Some(SpanKind {
+        provider: words.next()?,
+        name: words.next()?,
+        text: match words.next()?.split_once(':') {
+            Some(("sql", arguments)) => Some(text(arguments, true)?),
+            Some((_, arguments)) => Some(text(arguments, false)?),
+            None => None,
+        },
+        begin: words.next()?,
+        ends: words.next()?.split(',').map(str::to_owned).collect(),
+    })
+}
+
+/// `1`, or `1:2` with the length.
+fn text(arguments: &str, sql: bool) -> Option<Text> {
+    let number = |text: &str| text.parse().ok().filter(|n| (1..=12).contains(n));
+    let (argument, length) = match arguments.split_once(':') {
+        Some((argument, length)) => (argument, Some(number(length)?)),
+        None => (arguments, None),
+    };
+    Some(Text {
+        argument: number(argument)?,
+        length,
+        sql,
+    })
+}
+
+/// Why a list of probes is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum UsdtError {
+    /// A provider that the table does not have, without probes.
+    #[error(
+        "--usdt: {0} is no known provider: use {list}, or PROVIDER:BEGIN/END with the names of \
+         two probes, as `readelf -n PROGRAM` lists them",
+        list = providers().join(", ")
+    )]
+    Provider(String),
+    /// A kind of spans that the table does not have.
+    #[error(
+        "--usdt: {provider} has no spans called {name}: use {list}, or PROVIDER:BEGIN/END with \
+         the names of two probes",
+        list = names(provider).join(", ")
+    )]
+    Kind {
+        /// The provider.
+        provider: String,
+        /// The name.
+        name: String,
+    },
+    /// An empty name, or an argument that is no number from 1 to 12.
+    #[error(
+        "--usdt: {0}: write PROVIDER:BEGIN/END, and behind it @N or @N:LENGTH if argument N of \
+         the first probe is a text that names the span (at most 12)"
+    )]
+    Form(String),
+}
+
+fn names(provider: &str) -> Vec<&'static str> {
+    let of = KINDS.iter().filter(|kind| kind.provider == provider);
+    of.map(|kind| kind.name.as_str()).collect()
+}
+
+/// Reads a list of providers (`postgresql`), of kinds of spans (`postgresql:query`), and of pairs of
+/// probes (`app:request__start/request__done@1`). `all` stands for all kinds of the table.
+///
+/// # Errors
+/// [`UsdtError`].
+pub fn parse<S: AsRef<str>>(list: &[S]) -> Result<Vec<SpanKind>, UsdtError> {
+    let mut wanted: Vec<SpanKind> = Vec::new();
+    for word in list.iter().map(|word| word.as_ref().trim()) {
+        let kinds: Vec<SpanKind> = match word.split_once(':') {
+            None => {
+                let named = |kind: &&SpanKind| word == "all" || kind.provider == word;
+                let kinds: Vec<SpanKind> = KINDS.iter().filter(named).cloned().collect();
+                if kinds.is_empty() {
+                    return Err(UsdtError::Provider(word.to_owned()));
+                }
+                kinds
+            }
+            Some((provider, pair)) if pair.contains('/') => {
+                let pair = pair_of(provider, pair);
+                vec![pair.ok_or_else(|| UsdtError::Form(word.to_owned()))?]
+            }
+            Some((provider, name)) => {
+                if !providers().contains(&provider) {
+                    return Err(UsdtError::Provider(provider.to_owned()));
+                }
+                let mut kinds = KINDS.iter();
+                let kind = kinds.find(|kind| kind.provider == provider && kind.name == name);
+                vec![kind.cloned().ok_or_else(|| UsdtError::Kind {
+                    provider: provider.to_owned(),
+                    name: name.to_owned(),
+                })?]
+            }
+        };
+        for kind in kinds {
+            if !wanted.contains(&kind) {
+                wanted.push(kind);
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+/// The kind of spans between probes that the user names.
+fn pair_of(provider: &str, pair: &str) -> Option<SpanKind> {
+    let (probes, text) = match pair.split_once('@') {
+        Some((probes, arguments)) => (probes, Some(text(arguments, false)?)),
+        None => (pair, None),
+    };
+    // DTrace writes hyphens.
+    let mut probes = probes.split('/').map(|probe| probe.replace('-', "__"));
+    let begin = probes.next()?;
+    let ends: Vec<String> = probes.collect();
+    let is_empty = |name: &String| name.is_empty();
+    if provider.is_empty() || is_empty(&begin) || ends.is_empty() || ends.iter().any(is_empty) {
+        return None;
+    }
+    const BEGINNINGS: [&str; 4] = ["__start", "__begin", "__entry", "__startup"];
+    let short = BEGINNINGS.iter().find_map(|end| begin.strip_suffix(end));
+    Some(SpanKind {
+        provider: provider.to_owned(),
+        name: short.unwrap_or(&begin).replace("__", "-"),
+        text,
+        begin,
+        ends,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_a_kind() {
+        let rows = include_str!("../../../bpf/usdt.def").lines();
+        let rows = rows.filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+        assert_eq!(KINDS.len(), rows.count());
+        assert_eq!(
+            providers(),
+            ["postgresql", "php", "python", "hotspot"],
+            "help and documents name them"
+        );
+        let kind = |provider: &str, name: &str| {
+            let of = |kind: &&SpanKind| kind.provider == provider && kind.name == name;
+            KINDS.iter().find(of).unwrap()
+        };
+        let query = kind("postgresql", "query");
+        assert!(query.text.is_some_and(|text| text.sql));
+        assert_eq!(kind("postgresql", "transaction").ends.len(), 2);
+        let operation = kind("hotspot", "vm-operation").text.unwrap();
+        assert_eq!((operation.argument, operation.length), (1, Some(2)));
+    }
+
+    #[test]
+    fn lists() {
+        assert_eq!(parse(&["all"]).unwrap(), *KINDS);
+        assert_eq!(parse(&["python", "python:gc"]).unwrap().len(), 2);
+        let own = parse(&["app:job-start/job-done/job__failed@3"]).unwrap();
+        assert_eq!(
+            own,
+            [SpanKind {
+                provider: "app".into(),
+                name: "job".into(),
+                text: Some(Text {
+                    argument: 3,
+                    length: None,
+                    sql: false
+                }),
+                begin: "job__start".into(),
+                ends: vec!["job__done".into(), "job__failed".into()],
+            }]
+        );
+        let refused = |word: &str| parse(&[word]).unwrap_err().to_string();
+        assert!(refused("pg").contains("use postgresql, php"));
+        assert!(refused("pg:query").contains("use postgresql, php"));
+        assert!(refused("python:gcc").contains("use gc, import"));
+        for form in [
+            "app:/",
+            "app:a/",
+            ":a/b",
+            "app:a/b@0",
+            "app:a/b@x",
+            "app:a/b@1:99",
+        ] {
+            assert!(refused(form).contains("PROVIDER:BEGIN/END"), "{form}");
+        }
+    }
+}
