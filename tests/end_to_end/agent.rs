@@ -17,6 +17,8 @@ use fathom_tests::{Record, Scratch, need_program, need_root};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::ship;
+
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Counts are read once a second, and rows pass the sums a moment later.
 const SETTLED: Duration = Duration::from_millis(2500);
@@ -447,6 +449,51 @@ for turn in range(60):
     let saves = sum(&metrics, "fathom_saves_total", &[]);
     assert!(saves >= 1.0);
     assert!(agent.stop().len() as f64 > saves);
+}
+
+#[test]
+fn closed_sessions_are_shipped() {
+    need_root!();
+    let scratch = Scratch::new();
+    let lake = scratch.root().join("lake");
+    let agent = Agent::start(&scratch, &format!("[ship]\nto = {lake:?}\n"));
+    agent.signal(Signal::USR1);
+    agent.hears("saved");
+    let from = Instant::now();
+    loop {
+        let metrics = agent.metrics();
+        if sum(&metrics, "fathom_ships_total", &[]) >= 1.0 {
+            assert_eq!(sum(&metrics, "fathom_ships_waiting", &[]), 0.0);
+            assert_eq!(sum(&metrics, "fathom_ship_failures_total", &[]), 0.0);
+            break;
+        }
+        assert!(from.elapsed() < PATIENCE, "nothing was shipped");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let all = agent.stop();
+    // The one that was recorded last is closed now: the next agent ships it.
+    assert_eq!(all.len(), 2);
+    let shipped = |session: &Path| -> i64 {
+        let of_session = format!("/session={}/", meta(session)["id"].as_str().unwrap());
+        let mut objects = ship::files(&lake);
+        objects.retain(|name, _| name.contains(&of_session));
+        ship::rows(&objects, "syscalls", None).0
+    };
+    let stored = |session: &Path| -> i64 {
+        let rows = query(session, "SELECT count(*) AS n FROM syscalls");
+        rows[0].int("n").unwrap()
+    };
+    assert_eq!(shipped(&all[0]), stored(&all[0]));
+    let agent = Agent::start(&scratch, &format!("[ship]\nto = {lake:?}\n"));
+    let from = Instant::now();
+    while sum(&agent.metrics(), "fathom_ships_total", &[]) < 2.0 {
+        assert!(from.elapsed() < PATIENCE, "the rest was not shipped");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    agent.stop();
+    for session in &all {
+        assert_eq!(shipped(session), stored(session));
+    }
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn shipped(mut command: Command) -> String {
 }
 
 /// Every file below a directory, by its path in it.
-fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut dirs = vec![root.to_owned()];
     while let Some(dir) = dirs.pop() {
@@ -88,7 +88,11 @@ fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Rows of a table of the lake, and the sum of one of its columns.
-fn rows(lake: &BTreeMap<String, Vec<u8>>, table: &str, column: Option<&str>) -> (i64, i64) {
+pub(crate) fn rows(
+    lake: &BTreeMap<String, Vec<u8>>,
+    table: &str,
+    column: Option<&str>,
+) -> (i64, i64) {
     let (mut rows, mut total) = (0, 0);
     for (_, bytes) in lake
         .iter()

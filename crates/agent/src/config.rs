@@ -1,6 +1,7 @@
 //! The file of the agent, in TOML: which recording, which metrics, which sessions stay.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
@@ -33,6 +34,8 @@ pub struct Config {
     pub sessions: Sessions,
     /// A collector that gets the metrics.
     pub otlp: Option<Otlp>,
+    /// An object store or a directory that gets the sessions.
+    pub ship: Option<Ship>,
 }
 
 /// Table `[metrics]`.
@@ -103,6 +106,45 @@ pub struct Otlp {
     /// Attributes of the resource.
     #[serde(default)]
     pub attributes: BTreeMap<String, String>,
+}
+
+/// Table `[ship]`: closed sessions, as `fathom ship` uploads them.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Ship {
+    /// `s3://BUCKET/PREFIX` or another destination of `fathom ship`.
+    pub to: String,
+    /// Without secrets, as redacted copies.
+    #[serde(default)]
+    pub redact: bool,
+    /// With `redact`: file of rules.
+    pub rules: Option<PathBuf>,
+    /// With `redact`: file with the key of hashes.
+    pub key: Option<PathBuf>,
+}
+
+impl Ship {
+    /// Arguments of the process that ships, without the session.
+    pub(crate) fn arguments(&self) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = ["ship", "--quiet"].map(OsString::from).into();
+        let mut add = |option: &str, value: &OsStr| {
+            let mut argument = OsString::from(option);
+            argument.push("=");
+            argument.push(value);
+            arguments.push(argument);
+        };
+        add("--to", self.to.as_ref());
+        if let Some(rules) = &self.rules {
+            add("--rules", rules.as_os_str());
+        }
+        if let Some(key) = &self.key {
+            add("--key", key.as_os_str());
+        }
+        if self.redact {
+            arguments.push("--redact".into());
+        }
+        arguments
+    }
 }
 
 fn ten_seconds() -> Duration {
@@ -227,6 +269,14 @@ impl Config {
         if let Some(otlp) = &config.otlp {
             Endpoint::parse(&otlp.endpoint)?;
         }
+        if let Some(ship) = &config.ship {
+            if ship.to.is_empty() {
+                return Err("ship.to: name a destination".into());
+            }
+            if !ship.redact && (ship.rules.is_some() || ship.key.is_some()) {
+                return Err("ship.rules and ship.key go with redact = true".into());
+            }
+        }
         Ok(config)
     }
 }
@@ -260,7 +310,8 @@ mod tests {
              [metrics]\nlisten = '[::1]:1'\nby = ['command', 'pod', 'device']\nlabel-sets = 7\n\
              [sessions]\ndirectory = '/x'\nkeep = 3\nsave-on = 'medium'\npause = '90s'\n\
              [otlp]\nendpoint = 'http://[::1]:4318/v1/metrics'\ninterval = '5s'\n\
-             attributes = { site = 'b' }\n",
+             attributes = { site = 'b' }\n\
+             [ship]\nto = 's3://b/p'\nredact = true\nkey = '/k'\n",
         )
         .unwrap();
         assert_eq!(config.record.len(), 2);
@@ -271,6 +322,8 @@ mod tests {
         assert_eq!(config.sessions.save_on, Some(Severity::Medium));
         assert_eq!(config.sessions.pause, Duration::from_secs(90));
         assert_eq!(config.otlp.unwrap().interval, Duration::from_secs(5));
+        let arguments = ["ship", "--quiet", "--to=s3://b/p", "--key=/k", "--redact"];
+        assert_eq!(config.ship.unwrap().arguments(), arguments);
     }
 
     #[test]
@@ -283,6 +336,9 @@ mod tests {
             ("\n[recrod]\n", &["line 2", "recrod"]),
             ("[metrics]\nlabel-sets = 0\n", &["label-sets"]),
             ("[otlp]\nendpoint = 'https://a'\n", &["http://"]),
+            ("[ship]\n", &["line 1", "to"]),
+            ("[ship]\nto = ''\n", &["ship.to"]),
+            ("[ship]\nto = '/x'\nkey = '/k'\n", &["redact = true"]),
         ] {
             let message = Config::parse(text).unwrap_err();
             for part in parts {

@@ -15,6 +15,7 @@ mod metrics;
 mod openmetrics;
 mod otlp;
 mod sessions;
+mod shipper;
 mod status;
 mod sums;
 
@@ -33,11 +34,12 @@ use fathom_recorder::{
 };
 use fathom_session::SessionError;
 
-use config::{Config, ConfigError, Metrics, Otlp};
+use config::{Config, ConfigError, Metrics, Otlp, Ship};
 use control::{AgentControl, Wish};
 use http::{Server, Shown};
 use otlp::Pusher;
 use sessions::Sessions;
+use shipper::Shipper;
 use status::Status;
 use sums::SharedSums;
 
@@ -82,6 +84,9 @@ pub enum AgentError {
     /// The directory of the sessions cannot be used.
     #[error("[sessions] directory: {0}")]
     Sessions(#[from] SessionError),
+    /// Sessions cannot be shipped.
+    #[error("[ship]: {0}")]
+    Ship(String),
     /// The recording failed.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -92,7 +97,7 @@ impl AgentError {
     pub fn is_input(&self) -> bool {
         match self {
             Self::Record(error) => error.is_input(),
-            Self::Push(_) => false,
+            Self::Push(_) | Self::Ship(_) => false,
             _ => true,
         }
     }
@@ -111,7 +116,8 @@ pub trait AgentObserver: Observer {
 }
 
 /// Records by the configuration in `path` until a signal asks for the end. SIGHUP reads the
-/// configuration again, and starts another recording.
+/// configuration again, and starts another recording. Sessions are shipped by processes of the
+/// running program, which has the command `ship` if `ships`.
 ///
 /// # Errors
 /// All [`AgentError`]s. A configuration that is wrong when it is read again is a warning, and the
@@ -119,12 +125,14 @@ pub trait AgentObserver: Observer {
 pub fn run(
     path: &Path,
     plan: PlanRecording<'_>,
+    ships: bool,
     signals: Signals,
     observer: &mut dyn AgentObserver,
 ) -> Result<(), AgentError> {
-    let mut config = read(path, plan)?;
+    let read = || read(path, plan, ships);
+    let mut config = read()?;
     let mut agent = Agent::start(&config, observer)?;
-    let reread = Box::new(|| read(path, plan).map_err(|error| error.to_string()));
+    let reread = Box::new(|| read().map_err(|error| error.to_string()));
     let mut control = AgentControl::new(signals, reread, Arc::clone(&agent.status));
     while let Wish::Reload(new) = agent.record(path, plan, &config, &mut control, observer)? {
         observer.note(&format!("{} was read again", path.display()));
@@ -135,8 +143,12 @@ pub fn run(
     Ok(())
 }
 
-fn read(path: &Path, plan: PlanRecording<'_>) -> Result<Config, AgentError> {
+fn read(path: &Path, plan: PlanRecording<'_>, ships: bool) -> Result<Config, AgentError> {
     let config = Config::read(path)?;
+    if config.ship.is_some() && !ships {
+        let why = "this program only records; install the one that also ships";
+        return Err(AgentError::Ship(why.to_owned()));
+    }
     planned(path, plan, &config)?;
     Ok(config)
 }
@@ -161,6 +173,7 @@ struct Agent {
     status: Arc<Mutex<Status>>,
     server: Server,
     pusher: Option<Pusher>,
+    shipper: Option<Shipper>,
     sessions: Sessions,
 }
 
@@ -174,11 +187,13 @@ impl Agent {
         let status = Arc::default();
         let server = serve(&config.metrics, &sums, &status, observer)?;
         let pusher = push(config.otlp.as_ref(), &sums, &status)?;
+        let shipper = ship(config.ship.as_ref(), &sessions, &status)?;
         Ok(Self {
             sums,
             status,
             server,
             pusher,
+            shipper,
             sessions,
         })
     }
@@ -206,8 +221,15 @@ impl Agent {
             }
             self.pusher = push(new.otlp.as_ref(), &self.sums, &self.status)?;
         }
-        if old.sessions.directory != new.sessions.directory {
+        let moved = old.sessions.directory != new.sessions.directory;
+        if moved {
             self.sessions = Sessions::open(&new.sessions.directory)?;
+        }
+        if moved || old.ship != new.ship {
+            if let Some(shipper) = self.shipper.take() {
+                shipper.stop();
+            }
+            self.shipper = ship(new.ship.as_ref(), &self.sessions, &self.status)?;
         }
         Ok(self)
     }
@@ -261,6 +283,9 @@ impl Agent {
     fn stop(self) {
         if let Some(pusher) = self.pusher {
             pusher.stop();
+        }
+        if let Some(shipper) = self.shipper {
+            shipper.stop();
         }
         self.server.stop();
     }
@@ -320,6 +345,20 @@ fn push(
     };
     let pusher = Pusher::start(config, sums.clone(), Arc::clone(status));
     Ok(Some(pusher.map_err(AgentError::Push)?))
+}
+
+fn ship(
+    config: Option<&Ship>,
+    sessions: &Sessions,
+    status: &Arc<Mutex<Status>>,
+) -> Result<Option<Shipper>, AgentError> {
+    let Some(config) = config else {
+        return Ok(None);
+    };
+    let failed = |error: io::Error| AgentError::Ship(format!("cannot start to ship: {error}"));
+    let program = std::env::current_exe().map_err(failed)?;
+    let shipper = Shipper::start(config, program, sessions.clone(), Arc::clone(status));
+    Ok(Some(shipper.map_err(failed)?))
 }
 
 /// Reports of a recording: counted here, and passed on.

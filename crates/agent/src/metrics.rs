@@ -218,6 +218,25 @@ pub fn metrics<'a>(sums: &'a Sums, status: &'a Status) -> Vec<Metric<'a>> {
             "Times at which metrics could not be sent to the collector.",
             one(status.failed_pushes),
         ),
+        counter("fathom_ships", "", "Sessions shipped.", one(status.ships)),
+        counter(
+            "fathom_ship_failures",
+            "",
+            "Times at which a session could not be shipped.",
+            one(status.failed_ships),
+        ),
+        counter(
+            "fathom_ships_missed",
+            "",
+            "Sessions that were removed before they were shipped.",
+            one(status.missed_ships),
+        ),
+        gauge(
+            "fathom_ships_waiting",
+            "",
+            "Closed sessions that are not shipped yet.",
+            one(status.waiting_ships),
+        ),
         counter(
             "fathom_cpu_seconds",
             "seconds",

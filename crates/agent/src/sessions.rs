@@ -10,6 +10,7 @@ const PREFIX: &str = "agent-";
 const SUFFIX: &str = ".fathom";
 
 /// A directory of sessions.
+#[derive(Clone)]
 pub struct Sessions {
     dir: PathBuf,
 }
@@ -81,7 +82,8 @@ impl Sessions {
         said
     }
 
-    fn list(&self) -> Vec<PathBuf> {
+    /// The agent's sessions, by name.
+    pub fn list(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(&self.dir).into_iter().flatten();
         let mut all: Vec<PathBuf> = entries
             .filter_map(Result::ok)

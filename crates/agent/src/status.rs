@@ -25,6 +25,14 @@ pub struct Status {
     pub failed_saves: u64,
     /// Times at which metrics could not be sent.
     pub failed_pushes: u64,
+    /// Sessions shipped.
+    pub ships: u64,
+    /// Times at which a session could not be shipped.
+    pub failed_ships: u64,
+    /// Closed sessions that are not shipped yet.
+    pub waiting_ships: u64,
+    /// Closed sessions that were removed before they were shipped.
+    pub missed_ships: u64,
     /// Bytes of the session that is being recorded.
     pub bytes: u64,
     /// Bytes of records that wait to be decoded.

@@ -42,7 +42,8 @@ pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     // Before any thread starts, so that all threads inherit the blocked signals.
     let signals = Signals::block().map_err(Failure::recording)?;
     let mut journal = Journal(Terminal::new(false));
-    fathom_agent::run(&args.config, &plan, signals, &mut journal)?;
+    let ships = cfg!(feature = "ship");
+    fathom_agent::run(&args.config, &plan, ships, signals, &mut journal)?;
     Ok(0)
 }
 
