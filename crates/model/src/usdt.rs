@@ -12,8 +12,37 @@ pub struct Text {
     pub argument: u8,
     /// The length; `None`: the text ends with NUL.
     pub length: Option<u8>,
-    /// A statement in SQL.
-    pub sql: bool,
+    /// Its meaning.
+    pub kind: TextKind,
+}
+
+/// The meaning of a text. Parts of it may be secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextKind {
+    /// Names the span as it is.
+    Name,
+    /// Names the span up to its query string.
+    Url,
+    /// A statement in SQL, whose digest names the span.
+    Sql,
+}
+
+impl TextKind {
+    const ALL: [Self; 3] = [Self::Name, Self::Url, Self::Sql];
+
+    /// Its name in the table and in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Name => "text",
+            Self::Url => "url",
+            Self::Sql => "sql",
+        }
+    }
+
+    /// The kind of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
 }
 
 /// A kind of spans.
@@ -55,8 +84,7 @@ fn kind(line: &str) -> Option<SpanKind> {
         provider: words.next()?,
         name: words.next()?,
         text: match words.next()?.split_once(':') {
-            Some(("sql", arguments)) => Some(text(arguments, true)?),
-            Some((_, arguments)) => Some(text(arguments, false)?),
+            Some((kind, arguments)) => Some(text(arguments, TextKind::named(kind)?)?),
             None => None,
         },
         begin: words.next()?,
@@ -65,7 +93,7 @@ fn kind(line: &str) -> Option<SpanKind> {
 }
 
 /// `1`, or `1:2` with the length.
-fn text(arguments: &str, sql: bool) -> Option<Text> {
+fn text(arguments: &str, kind: TextKind) -> Option<Text> {
     let number = |text: &str| text.parse().ok().filter(|n| (1..=12).contains(n));
     let (argument, length) = match arguments.split_once(':') {
         Some((argument, length)) => (argument, Some(number(length)?)),
@@ -74,7 +102,7 @@ fn text(arguments: &str, sql: bool) -> Option<Text> {
     Some(Text {
         argument: number(argument)?,
         length,
-        sql,
+        kind,
     })
 }
 
@@ -158,7 +186,7 @@ pub fn parse<S: AsRef<str>>(list: &[S]) -> Result<Vec<SpanKind>, UsdtError> {
 /// The kind of spans between probes that the user names.
 fn pair_of(provider: &str, pair: &str) -> Option<SpanKind> {
     let (probes, text) = match pair.split_once('@') {
-        Some((probes, arguments)) => (probes, Some(text(arguments, false)?)),
+        Some((probes, arguments)) => (probes, Some(text(arguments, TextKind::Name)?)),
         None => (pair, None),
     };
     // DTrace writes hyphens.
@@ -199,7 +227,7 @@ mod tests {
             KINDS.iter().find(of).unwrap()
         };
         let query = kind("postgresql", "query");
-        assert!(query.text.is_some_and(|text| text.sql));
+        assert!(query.text.is_some_and(|text| text.kind == TextKind::Sql));
         assert_eq!(kind("postgresql", "transaction").ends.len(), 2);
         let operation = kind("hotspot", "vm-operation").text.unwrap();
         assert_eq!((operation.argument, operation.length), (1, Some(2)));
@@ -218,7 +246,7 @@ mod tests {
                 text: Some(Text {
                     argument: 3,
                     length: None,
-                    sql: false
+                    kind: TextKind::Name
                 }),
                 begin: "job__start".into(),
                 ends: vec!["job__done".into(), "job__failed".into()],

@@ -6,6 +6,7 @@ use fathom_model::bytes::{escape_invalid_utf8, printable};
 use fathom_model::ids::spread;
 use fathom_model::statement::{Dialect, digest};
 use fathom_model::tables::SpanRow;
+use fathom_model::usdt::TextKind;
 use fathom_model::{StrId, batch::Null};
 use hashbrown::HashMap;
 
@@ -30,7 +31,8 @@ struct ProbePlace {
     span: u16,
     provider: String,
     name: String,
-    sql: bool,
+    /// The meaning of what the probe passes.
+    text: Option<TextKind>,
 }
 
 /// A span that has begun.
@@ -112,7 +114,7 @@ impl Spans {
                 span: record.span,
                 provider: escape_invalid_utf8(provider).into_owned(),
                 name: escape_invalid_utf8(name).into_owned(),
-                sql: text == b"sql",
+                text: std::str::from_utf8(text).ok().and_then(TextKind::named),
             });
         }
     }
@@ -193,16 +195,21 @@ impl Spans {
             "mysql" => Dialect::Mysql,
             _ => Dialect::Postgresql,
         };
-        let mut name = match (place.sql, open.text.is_empty()) {
-            (true, false) => digest(&open.text, dialect, open.cut),
-            (false, false) => format!("{} {}", place.name, printable(&open.text)),
-            (_, true) => place.name.clone(),
+        let text = place.text.filter(|_| !open.text.is_empty());
+        let mut name = match text {
+            Some(TextKind::Sql) => digest(&open.text, dialect, open.cut),
+            Some(TextKind::Url) if !self.plain => {
+                let path = open.text.split(|byte| *byte == b'?').next();
+                format!("{} {}", place.name, printable(path.unwrap_or_default()))
+            }
+            Some(_) => format!("{} {}", place.name, printable(&open.text)),
+            None => place.name.clone(),
         };
         shorten(&mut name, MAX_NAME);
         let mut attributes = String::from("{");
         super::put(&mut attributes, "usdt.provider", &place.provider);
         super::put(&mut attributes, "usdt.span", &place.name);
-        if place.sql && self.plain {
+        if text == Some(TextKind::Sql) && self.plain {
             super::put(&mut attributes, "db.query.text", &printable(&open.text));
         }
         attributes.push('}');

@@ -237,11 +237,7 @@ fn desc(arguments: &str, text: Option<Text>) -> UsdtDesc {
 }
 
 fn record(number: u16, place: &Place<'_>, kind: &SpanKind, now_ns: u64) -> Vec<u8> {
-    let what = match kind.text {
-        None => "",
-        Some(Text { sql: true, .. }) => "sql",
-        Some(_) => "text",
-    };
+    let what = kind.text.map_or("", |text| text.kind.name());
     let texts = [kind.provider.as_str(), kind.name.as_str(), what];
     let texts = texts.map(|text| text.as_bytes().get(..255).unwrap_or(text.as_bytes()));
     let [provider_len, name_len, text_len] = texts.map(|text| text.len() as u16);
@@ -263,6 +259,7 @@ fn record(number: u16, place: &Place<'_>, kind: &SpanKind, now_ns: u64) -> Vec<u
 #[cfg(test)]
 mod tests {
     use fathom_model::abi::{USDT_NONE, USDT_REGISTER};
+    use fathom_model::usdt::TextKind;
 
     use super::*;
 
@@ -273,7 +270,7 @@ mod tests {
             Some(Text {
                 argument,
                 length,
-                sql: false,
+                kind: TextKind::Name,
             })
         };
         let kinds = |arguments: &str, text| {
