@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 /// Until a process that ships is looked at again.
 const LOOK: Duration = Duration::from_millis(100);
-/// It yields to everybody else.
+/// Its priority: all other programs go first.
 const NICE: i32 = 10;
 /// Bytes of its message that are passed on.
 const MESSAGE: u64 = 1000;
@@ -137,7 +137,7 @@ impl Work {
                     drop(status);
                     self.shipped.insert(path);
                 }
-                // What removed it meanwhile is counted in the next round.
+                // If it was removed meanwhile, the next round counts it.
                 Outcome::Failed(_) if path.symlink_metadata().is_err() => {}
                 other => return other,
             }
@@ -204,7 +204,7 @@ impl Work {
     }
 }
 
-/// Whether nobody writes the session any more. One that cannot be read is not shipped.
+/// Whether the session is complete. One that cannot be read is not shipped.
 fn is_closed(path: &Path) -> bool {
     Session::glance(path).is_ok_and(|session| session.meta().state == State::Complete)
 }

@@ -1,5 +1,5 @@
-//! Static probes of programs (USDT) that begin and end spans: `bpf/usdt.def`, and those that
-//! `--usdt` names.
+//! Static probes of programs (USDT) that begin and end spans: the rows of `bpf/usdt.def`, and the
+//! pairs in `--usdt`.
 
 use std::sync::LazyLock;
 
@@ -52,7 +52,7 @@ pub struct SpanKind {
     pub provider: String,
     /// Its own name.
     pub name: String,
-    /// What names each span; `None`: nothing but the name of the kind.
+    /// The text that names each span; `None`: each has the name of the kind.
     pub text: Option<Text>,
     /// Name of the probe that begins a span.
     pub begin: String,

@@ -1,4 +1,4 @@
-//! The files that a command will execute, as far as that can be told before it runs.
+//! The files that a command will execute, as far as its arguments name them.
 
 use std::ffi::OsStr;
 use std::fs::File;

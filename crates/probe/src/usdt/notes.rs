@@ -8,7 +8,7 @@ use object::read::{ObjectSegment, ReadCache};
 use object::{Object as _, ObjectSection};
 
 const SECTION: &str = ".note.stapsdt";
-/// Of the same name in all programs; its address tells whether the program was moved since.
+/// Of the same name in all programs; its address shows whether the program was moved since.
 const BASE: &str = ".stapsdt.base";
 const OWNER: &[u8] = b"stapsdt\0";
 const NT_STAPSDT: u32 = 3;
