@@ -79,7 +79,7 @@ parts! {
     Queue, "usual_queue_ns", "slow_queue_ns", "the queue of the device", "See which requests are in the queue at the time of the slow requests (table block).";
     Device, "usual_device_ns", "slow_device_ns", "the device at work", "Read the data before requests need it, keep it in memory, or use a faster device.";
     Io, "usual_io_wait_ns", "slow_io_wait_ns", "waiting for I/O of others", "Another thread, such as write-back or a journal commit, does the I/O that the slow requests wait for.";
-    Socket, "usual_socket_ns", "slow_socket_ns", "waiting for the other end of a socket or pipe", "The reason is in the process or host at the other end: record it too (`fathom record --on`, `fathom critical-path`).";
+    Socket, "usual_socket_ns", "slow_socket_ns", "waiting for a socket, a pipe, or an event", "Another process or host ends these waits: record it too (`fathom record --on`), and see which one with `fathom critical-path`.";
     Sleep, "usual_other_wait_ns", "slow_other_wait_ns", "other waits", "See the reasons of the waits (table waits).";
     Interrupt, "usual_interrupt_ns", "slow_interrupt_ns", "interrupts", "See which interrupts come in the time of the slow requests (table irqs).";
 }
