@@ -131,11 +131,23 @@ fn probes_that_are_not_there() {
                   program mapped a file with the probes";
     let said = recording.stderr.split_whitespace().collect::<Vec<_>>();
     assert!(said.join(" ").contains(warned), "{}", recording.stderr);
+    // Of a list without a single probe one line is enough.
+    let recording = Record::named(&scratch, "all")
+        .options(["--usdt", "all"])
+        .command(["true"])
+        .run()
+        .must_exit(0);
+    assert_eq!(
+        recording.stderr.matches("static probes").count(),
+        1,
+        "{}",
+        recording.stderr
+    );
     for (list, message) in [
-        ("pg", "pg is no known provider: use postgresql, php"),
+        ("pg", "'pg' is no known provider: use postgresql, php"),
         (
             "python:gcc",
-            "python has no spans called gcc: use gc, import",
+            "python has no spans called 'gcc': use gc, import",
         ),
         ("app:job__start/", "PROVIDER:BEGIN/END"),
     ] {

@@ -48,6 +48,8 @@ impl TextKind {
 /// A kind of spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpanKind {
+    /// The word of `--usdt` that asks for it.
+    pub asked: String,
     /// Name of the provider, as notes in programs have it.
     pub provider: String,
     /// Its own name.
@@ -58,6 +60,20 @@ pub struct SpanKind {
     pub begin: String,
     /// Names of the probes that end it.
     pub ends: Vec<String>,
+}
+
+impl SpanKind {
+    /// Whether the other one is between the same probes.
+    fn is_same(&self, other: &Self) -> bool {
+        let Self {
+            provider,
+            text,
+            begin,
+            ends,
+            ..
+        } = self;
+        (provider, text, begin, ends) == (&other.provider, &other.text, &other.begin, &other.ends)
+    }
 }
 
 /// All kinds of the table.
@@ -80,8 +96,10 @@ pub fn providers() -> Vec<&'static str> {
 fn kind(line: &str) -> Option<SpanKind> {
     let row = line.split('#').next().unwrap_or_default();
     let mut words = row.split_whitespace().map(str::to_owned);
+    let provider = words.next()?;
     Some(SpanKind {
-        provider: words.next()?,
+        asked: provider.clone(),
+        provider,
         name: words.next()?,
         text: match words.next()?.split_once(':') {
             Some((kind, arguments)) => Some(text(arguments, TextKind::named(kind)?)?),
@@ -111,14 +129,14 @@ fn text(arguments: &str, kind: TextKind) -> Option<Text> {
 pub enum UsdtError {
     /// A provider that the table does not have, without probes.
     #[error(
-        "--usdt: {0} is no known provider: use {list}, or PROVIDER:BEGIN/END with the names of \
+        "--usdt: '{0}' is no known provider: use {list}, or PROVIDER:BEGIN/END with the names of \
          two probes, as `readelf -n PROGRAM` lists them",
         list = providers().join(", ")
     )]
     Provider(String),
     /// A kind of spans that the table does not have.
     #[error(
-        "--usdt: {provider} has no spans called {name}: use {list}, or PROVIDER:BEGIN/END with \
+        "--usdt: {provider} has no spans called '{name}': use {list}, or PROVIDER:BEGIN/END with \
          the names of two probes",
         list = names(provider).join(", ")
     )]
@@ -175,8 +193,10 @@ pub fn parse<S: AsRef<str>>(list: &[S]) -> Result<Vec<SpanKind>, UsdtError> {
             }
         };
         for kind in kinds {
-            if !wanted.contains(&kind) {
-                wanted.push(kind);
+            let known = wanted.iter().any(|known| known.is_same(&kind));
+            if !known {
+                let asked = word.to_owned();
+                wanted.push(SpanKind { asked, ..kind });
             }
         }
     }
@@ -200,6 +220,7 @@ fn pair_of(provider: &str, pair: &str) -> Option<SpanKind> {
     const BEGINNINGS: [&str; 4] = ["__start", "__begin", "__entry", "__startup"];
     let short = BEGINNINGS.iter().find_map(|end| begin.strip_suffix(end));
     Some(SpanKind {
+        asked: format!("{provider}:{pair}"),
         provider: provider.to_owned(),
         name: short.unwrap_or(&begin).replace("__", "-"),
         text,
@@ -235,12 +256,15 @@ mod tests {
 
     #[test]
     fn lists() {
-        assert_eq!(parse(&["all"]).unwrap(), *KINDS);
+        let all = parse(&["all"]).unwrap();
+        assert_eq!(all.len(), KINDS.len());
+        assert!(all.iter().all(|kind| kind.asked == "all"));
         assert_eq!(parse(&["python", "python:gc"]).unwrap().len(), 2);
         let own = parse(&["app:job-start/job-done/job__failed@3"]).unwrap();
         assert_eq!(
             own,
             [SpanKind {
+                asked: "app:job-start/job-done/job__failed@3".into(),
                 provider: "app".into(),
                 name: "job".into(),
                 text: Some(Text {

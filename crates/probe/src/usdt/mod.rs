@@ -185,16 +185,15 @@ impl StaticProbes {
         std::mem::take(&mut self.hooks)
     }
 
-    /// Detaches everything, and notes the kinds of spans whose probes were not found.
+    /// Detaches everything, and notes the elements of the list of which nothing was found.
     pub(crate) fn stop(&mut self) {
         self.links.clear();
-        for (number, kind) in self.wanted.iter().enumerate() {
-            if !self.found.contains(&number) {
-                let why =
-                    "no recorded program mapped a file with the probes that begin and end them";
-                let name = format!("{USDT}{}:{}", kind.provider, kind.name);
-                self.hooks.push(refused(name, why));
-            }
+        let found = self.found.iter().filter_map(|kind| self.wanted.get(*kind));
+        let found: BTreeSet<&String> = found.map(|kind| &kind.asked).collect();
+        let asked: BTreeSet<&String> = self.wanted.iter().map(|kind| &kind.asked).collect();
+        for asked in asked.difference(&found) {
+            let why = "no recorded program mapped a file with the probes that begin and end them";
+            self.hooks.push(refused(format!("{USDT}{asked}"), why));
         }
     }
 }
