@@ -206,7 +206,7 @@ impl Work {
 
 /// Whether the session is complete. One that cannot be read is not shipped.
 fn is_closed(path: &Path) -> bool {
-    Session::glance(path).is_ok_and(|session| session.meta().state == State::Complete)
+    Session::read_meta(path).is_ok_and(|meta| meta.state == State::Complete)
 }
 
 #[cfg(test)]

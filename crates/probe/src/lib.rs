@@ -23,6 +23,7 @@ mod modules;
 mod mounts;
 mod options;
 mod perf_counters;
+mod places;
 mod preload_error;
 mod privilege;
 mod probe;

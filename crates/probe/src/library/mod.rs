@@ -23,13 +23,14 @@ use fathom_model::abi::{
 use fathom_model::library::{Function, Returns, Role};
 use fathom_model::meta::Hook;
 use fathom_model::raw::{RawChunk, Ring};
-use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramMut, UprobeMultiOpts, UprobeOpts};
+use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
 use crate::error::ProbeError;
 use crate::framing::{append_framed, framed};
 use crate::hooks::LIBRARY;
 use crate::mappings::code;
 use crate::maps::map;
+use crate::places::{Place, attach};
 use crate::usdt::StaticProbes;
 use crate::wanted_functions::{LibraryError, Wanted, WantedFunction};
 
@@ -293,9 +294,13 @@ impl Libraries {
         }
         self.functions += functions.len() as u16;
         let open = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-        let places: Vec<(usize, u64)> = (u64::from(first)..)
+        let places: Vec<Place> = (u64::from(first)..)
             .zip(functions)
-            .map(|(cookie, (at, _))| (*at as usize, cookie))
+            .map(|(cookie, (at, _))| Place {
+                at: *at,
+                cookie,
+                semaphore_at: 0,
+            })
             .collect();
         // The return first: a call that is entered meanwhile has no end otherwise.
         let suffix = if self.multi { "multi" } else { "single" };
@@ -306,7 +311,7 @@ impl Libraries {
                 .progs_mut()
                 .find(|program| program.name() == program_name.as_str())
                 .ok_or(ProbeError::Object("program"))?;
-            let links = attach_to(&program, &open, &places, is_return, self.multi);
+            let links = attach(&program, &open, &places, is_return, self.multi);
             attached = links.map(|links| self.links.extend(links));
             if attached.is_err() {
                 break;
@@ -374,37 +379,6 @@ fn refused(name: String, why: &str) -> Hook {
         note: format!("calls of this library are not recorded ({why})"),
         skipped: 0,
     }
-}
-
-/// Attaches `program` to places in a file, each with its cookie: to all at once if the kernel can.
-fn attach_to(
-    program: &ProgramMut<'_>,
-    file: &Path,
-    places: &[(usize, u64)],
-    retprobe: bool,
-    multi: bool,
-) -> libbpf_rs::Result<Vec<Link>> {
-    if multi {
-        let (offsets, cookies) = places.iter().copied().unzip();
-        let options = UprobeMultiOpts {
-            offsets,
-            cookies,
-            retprobe,
-            ..Default::default()
-        };
-        return Ok(vec![
-            program.attach_uprobe_multi_with_opts(-1, file, "", options)?,
-        ]);
-    }
-    let each = places.iter().map(|(place, cookie)| {
-        let options = UprobeOpts {
-            cookie: *cookie,
-            retprobe,
-            ..Default::default()
-        };
-        program.attach_uprobe_with_opts(-1, file, *place, options)
-    });
-    each.collect()
 }
 
 /// The arguments that the programs read of calls of a function.

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use object::read::{ObjectSegment, ReadCache};
+use object::read::ReadCache;
 use object::{Object as _, ObjectSection, ObjectSymbol, SymbolKind};
+
+use crate::places::Segments;
 
 /// Instructions without effect with which functions begin, which are skipped: the kernel steps
 /// over `endbr64` by a trap, and turns a breakpoint in a long `nop` into a call.
@@ -25,13 +27,7 @@ pub(super) fn places(file: &File, names: &[&str]) -> HashMap<String, Vec<u64>> {
 fn read(file: &File, names: &[&str]) -> Option<HashMap<String, Vec<u64>>> {
     let cache = ReadCache::new(file);
     let object = object::File::parse(&cache).ok().filter(|o| o.is_64())?;
-    let segments: Vec<(u64, u64, u64)> = object
-        .segments()
-        .map(|segment| {
-            let (at, length) = segment.file_range();
-            (segment.address(), at, length)
-        })
-        .collect();
+    let segments = Segments::of(&object);
     let mut found: HashMap<String, Vec<u64>> = HashMap::new();
     for symbol in object.dynamic_symbols().chain(object.symbols()) {
         // A function that chooses another one when the library is loaded (STT_GNU_IFUNC) is none.
@@ -46,9 +42,7 @@ fn read(file: &File, names: &[&str]) -> Option<HashMap<String, Vec<u64>>> {
             continue;
         }
         let address = symbol.address();
-        let inside =
-            |(start, _, length): &&(u64, u64, u64)| address >= *start && address - *start < *length;
-        let Some((start, at, _)) = segments.iter().find(inside) else {
+        let Some(place) = segments.place(address) else {
             continue;
         };
         let skipped = symbol
@@ -56,9 +50,7 @@ fn read(file: &File, names: &[&str]) -> Option<HashMap<String, Vec<u64>>> {
             .and_then(|index| object.section_by_index(index).ok())
             .and_then(|section| section.data_range(address, 16).ok().flatten())
             .map_or(0, without_effect);
-        let place = (address - start)
-            .saturating_add(*at)
-            .saturating_add(skipped);
+        let place = place.saturating_add(skipped);
         let places = found.entry(name.to_owned()).or_default();
         if !places.contains(&place) {
             places.push(place);

@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 use fathom_model::abi::{MAX_USDT_PLACES, RECORD_USDT_PLACE, UsdtDesc, UsdtPlaceRecord};
 use fathom_model::meta::Hook;
 use fathom_model::usdt::{SpanKind, Text};
-use libbpf_rs::{Link, MapCore, MapFlags, Object, UprobeMultiOpts, UprobeOpts};
+use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
 use crate::error::ProbeError;
 use crate::framing::append_framed;
 use crate::hooks::USDT;
 use crate::maps::map;
+use crate::places;
 use arguments::{Argument, argument};
 use notes::{Note, notes};
 
@@ -148,30 +149,15 @@ impl StaticProbes {
             .progs_mut()
             .find(|program| program.name() == name.as_str())
             .ok_or(ProbeError::Object("program"))?;
-        let cookies = (u64::from(first)..).take(places.len());
-        let links: libbpf_rs::Result<Vec<Link>> = if self.multi {
-            let options = UprobeMultiOpts {
-                offsets: places.iter().map(|place| place.note.at as usize).collect(),
-                ref_ctr_offsets: places
-                    .iter()
-                    .map(|place| place.note.semaphore_at as usize)
-                    .collect(),
-                cookies: cookies.collect(),
-                ..Default::default()
-            };
-            let link = program.attach_uprobe_multi_with_opts(-1, &open, "", options);
-            link.map(|link| vec![link])
-        } else {
-            let each = cookies.zip(places).map(|(cookie, place)| {
-                let options = UprobeOpts {
-                    cookie,
-                    ref_ctr_offset: place.note.semaphore_at as usize,
-                    ..Default::default()
-                };
-                program.attach_uprobe_with_opts(-1, &open, place.note.at as usize, options)
-            });
-            each.collect()
-        };
+        let places: Vec<places::Place> = (u64::from(first)..)
+            .zip(places)
+            .map(|(cookie, place)| places::Place {
+                at: place.note.at,
+                cookie,
+                semaphore_at: place.note.semaphore_at,
+            })
+            .collect();
+        let links = places::attach(&program, &open, &places, false, self.multi);
         Ok(links.map(|links| self.links.extend(links)))
     }
 

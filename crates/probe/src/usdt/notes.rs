@@ -4,8 +4,10 @@
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use object::read::{ObjectSegment, ReadCache};
+use object::read::ReadCache;
 use object::{Object as _, ObjectSection};
+
+use crate::places::Segments;
 
 const SECTION: &str = ".note.stapsdt";
 /// Of the same name in all programs; its address shows whether the program was moved since.
@@ -48,19 +50,7 @@ fn read(file: &File) -> Option<Vec<Note>> {
         return None;
     }
     let base = object.section_by_name(BASE).map(|base| base.address());
-    let segments: Vec<(u64, u64, u64)> = object
-        .segments()
-        .map(|segment| {
-            let (at, length) = segment.file_range();
-            (segment.address(), at, length)
-        })
-        .collect();
-    let place = |address: u64| {
-        let inside =
-            |(start, _, length): &&(u64, u64, u64)| address >= *start && address - *start < *length;
-        let (start, at, _) = segments.iter().find(inside)?;
-        (address - start).checked_add(*at)
-    };
+    let segments = Segments::of(&object);
     let mut rest = section.data().ok()?;
     let mut found = Vec::new();
     while let Some((description, behind)) = next(rest) {
@@ -70,13 +60,13 @@ fn read(file: &File) -> Option<Vec<Note>> {
         };
         // How far the program was moved since the note was written (prelink).
         let moved = base.map_or(0, |base| base.wrapping_sub(raw.base));
-        let Some(at) = place(raw.location.wrapping_add(moved)) else {
+        let Some(at) = segments.place(raw.location.wrapping_add(moved)) else {
             continue;
         };
         let semaphore_at = match raw.semaphore {
             0 => 0,
             // Without it the program would not prepare what the probe passes.
-            semaphore => match place(semaphore.wrapping_add(moved)) {
+            semaphore => match segments.place(semaphore.wrapping_add(moved)) {
                 Some(at) => at,
                 None => continue,
             },

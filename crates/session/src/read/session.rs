@@ -55,6 +55,14 @@ impl Session {
         Self::open_checking(dir, Check::Whole)
     }
 
+    /// The metadata of the session in `dir`, without a look at its parts.
+    ///
+    /// # Errors
+    /// The errors of [`Session::open`].
+    pub fn read_meta(dir: &Path) -> Result<SessionMeta, SessionError> {
+        Ok(find_meta(&open_dir(dir)?)?.0)
+    }
+
     /// Opens a session whose rows will not be read, for its sizes and what it says of itself: of
     /// the parts only the footers are read and compared with their checksums.
     ///
