@@ -30,7 +30,7 @@ use crate::framing::{append_framed, framed};
 use crate::hooks::LIBRARY;
 use crate::mappings::code;
 use crate::maps::map;
-use crate::places::{Place, attach};
+use crate::uprobes::{Place, attach};
 use crate::usdt::StaticProbes;
 use crate::wanted_functions::{LibraryError, Wanted, WantedFunction};
 

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use object::read::ReadCache;
 use object::{Object as _, ObjectSection, ObjectSymbol, SymbolKind};
 
-use crate::places::Segments;
+use crate::uprobes::Segments;
 
 /// Instructions without effect with which functions begin, which are skipped: the kernel steps
 /// over `endbr64` by a trap, and turns a breakpoint in a long `nop` into a call.

@@ -18,7 +18,7 @@ use crate::error::ProbeError;
 use crate::framing::append_framed;
 use crate::hooks::USDT;
 use crate::maps::map;
-use crate::places;
+use crate::uprobes;
 use arguments::{Argument, argument};
 use notes::{Note, notes};
 
@@ -149,15 +149,15 @@ impl StaticProbes {
             .progs_mut()
             .find(|program| program.name() == name.as_str())
             .ok_or(ProbeError::Object("program"))?;
-        let places: Vec<places::Place> = (u64::from(first)..)
+        let places: Vec<uprobes::Place> = (u64::from(first)..)
             .zip(places)
-            .map(|(cookie, place)| places::Place {
+            .map(|(cookie, place)| uprobes::Place {
                 at: place.note.at,
                 cookie,
                 semaphore_at: place.note.semaphore_at,
             })
             .collect();
-        let links = places::attach(&program, &open, &places, false, self.multi);
+        let links = uprobes::attach(&program, &open, &places, false, self.multi);
         Ok(links.map(|links| self.links.extend(links)))
     }
 

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use object::read::ReadCache;
 use object::{Object as _, ObjectSection};
 
-use crate::places::Segments;
+use crate::uprobes::Segments;
 
 const SECTION: &str = ".note.stapsdt";
 /// Of the same name in all programs; its address shows whether the program was moved since.
