@@ -5,6 +5,10 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::process::Command;
 
+#[path = "../crates/find_clang.rs"]
+mod find_clang;
+use find_clang::find_clang;
+
 fn main() -> Result<(), Box<dyn Error>> {
     let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(env::var("OUT_DIR")?);
@@ -13,9 +17,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let loops = here.join("loop.c");
     println!("cargo::rerun-if-changed={}", floor.display());
     println!("cargo::rerun-if-changed={}", loops.display());
-    println!("cargo::rerun-if-env-changed=CLANG");
     println!("cargo::rerun-if-env-changed=CC");
-    let clang = env::var("CLANG").unwrap_or_else(|_| find_clang());
+    let clang = find_clang()?;
     run(Command::new(clang)
         .args([
             "-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror", "-isystem",
@@ -35,15 +38,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         .arg(&loops)
         .arg("-o")
         .arg(out.join("loop")))
-}
-
-/// Some distributions install versioned names only.
-fn find_clang() -> String {
-    let versioned = (14..=21).rev().map(|version| format!("clang-{version}"));
-    std::iter::once("clang".to_owned())
-        .chain(versioned)
-        .find(|name| Command::new(name).arg("--version").output().is_ok())
-        .unwrap_or_else(|| "clang".to_owned())
 }
 
 fn run(command: &mut Command) -> Result<(), Box<dyn Error>> {

@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+#[path = "../find_clang.rs"]
+mod find_clang;
+use find_clang::find_clang;
+
 /// As `MAX_STUBS` of `bpf/include/library_region.h`.
 const STUBS: usize = 256;
 /// Longest name that the recorder can put in the place of a stub's, without the NUL.
@@ -22,14 +26,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let region = bpf.join("library_region.h");
     println!("cargo::rerun-if-changed={}", region.display());
-    println!("cargo::rerun-if-env-changed=CLANG");
     let object = out.join("preload.so");
     if env::var("CARGO_CFG_TARGET_ARCH")? != "x86_64" {
         fs::write(object, [])?;
         return Ok(());
     }
     fs::write(out.join("names.S"), names()?)?;
-    let clang = env::var("CLANG").map_or_else(|_| find_clang(), Ok)?;
+    let clang = find_clang()?;
     compile(&clang, &sources, &[&bpf, &out], &object)
 }
 
@@ -87,13 +90,4 @@ fn compile(
         return Err(format!("{clang} failed:\n{}", String::from_utf8_lossy(&run.stderr)).into());
     }
     Ok(())
-}
-
-/// Some distributions install versioned names only.
-fn find_clang() -> Result<String, Box<dyn Error>> {
-    ["clang".to_owned()]
-        .into_iter()
-        .chain((14..=21).rev().map(|version| format!("clang-{version}")))
-        .find(|name| Command::new(name).arg("--version").output().is_ok())
-        .ok_or_else(|| "no clang found: install clang 14 or newer, or set CLANG".into())
 }

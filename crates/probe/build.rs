@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+#[path = "../find_clang.rs"]
+mod find_clang;
+use find_clang::find_clang;
+
 fn main() -> Result<(), Box<dyn Error>> {
     let bpf = fs::canonicalize(PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../../bpf"))?;
     let out = PathBuf::from(env::var("OUT_DIR")?);
@@ -18,8 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for dir in [bpf.clone(), bpf.join("include")] {
         watch(&dir)?;
     }
-    println!("cargo::rerun-if-env-changed=CLANG");
-    let clang = env::var("CLANG").map_or_else(|_| find_clang(), Ok)?;
+    let clang = find_clang()?;
     for kernel in KERNELS {
         if kernel == "508" && arch != "x86" {
             continue;
@@ -72,19 +75,6 @@ fn compile(
         return Err(format!("{clang} failed:\n{}", String::from_utf8_lossy(&run.stderr)).into());
     }
     Ok(())
-}
-
-/// Some distributions install versioned names only.
-fn find_clang() -> Result<String, Box<dyn Error>> {
-    let names = [
-        "clang", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16",
-    ];
-    names
-        .iter()
-        .chain(&["clang-15", "clang-14"])
-        .find(|name| Command::new(name).arg("--version").output().is_ok())
-        .map(|name| name.to_string())
-        .ok_or_else(|| "no clang found: install clang 14 or newer, or set CLANG".into())
 }
 
 fn watch(dir: &Path) -> Result<(), Box<dyn Error>> {
