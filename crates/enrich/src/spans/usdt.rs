@@ -33,6 +33,8 @@ struct ProbePlace {
     name: String,
     /// The meaning of what the probe passes.
     text: Option<TextKind>,
+    /// Column `attributes` without the text.
+    attributes: Box<[u8]>,
 }
 
 /// A span that has begun.
@@ -48,6 +50,18 @@ struct Open {
     parent: u64,
     text: Box<[u8]>,
     cut: bool,
+}
+
+/// Column `attributes` of the spans of a place.
+fn attributes(provider: &str, name: &str, statement: Option<&str>) -> Vec<u8> {
+    let mut json = String::from("{");
+    super::put(&mut json, "usdt.provider", provider);
+    super::put(&mut json, "usdt.span", name);
+    if let Some(statement) = statement {
+        super::put(&mut json, "db.query.text", statement);
+    }
+    json.push('}');
+    json.into_bytes()
 }
 
 /// The places, and the spans that have begun.
@@ -109,11 +123,14 @@ impl Spans {
             places.resize(number + 1, None);
         }
         if let Some(place) = places.get_mut(number) {
+            let provider = escape_invalid_utf8(provider).into_owned();
+            let name = escape_invalid_utf8(name).into_owned();
             *place = Some(ProbePlace {
                 ends: record.ends != 0,
                 span: record.span,
-                provider: escape_invalid_utf8(provider).into_owned(),
-                name: escape_invalid_utf8(name).into_owned(),
+                attributes: attributes(&provider, &name, None).into(),
+                provider,
+                name,
                 text: std::str::from_utf8(text).ok().and_then(TextKind::named),
             });
         }
@@ -138,12 +155,13 @@ impl Spans {
             .open
             .get(&record.tid)
             .map_or(&[][..], Vec::as_slice);
+        let mut of_thread = open.len();
         // Left without an end, by longjmp() for instance: its frame of the stack is gone.
         let left = |open: &Open| open.kind == kind && open.sp <= record.sp;
         if let Some(first) = open.iter().position(left) {
             self.counts.usdt_unpaired += self.usdt.drop_from(record.tid, first);
+            of_thread = first;
         }
-        let of_thread = self.usdt.open.get(&record.tid).map_or(0, Vec::len);
         if of_thread >= MAX_OF_THREAD || self.usdt.count >= MAX_OPEN {
             self.counts.usdt_unpaired += 1;
             return;
@@ -206,14 +224,13 @@ impl Spans {
             None => place.name.clone(),
         };
         shorten(&mut name, MAX_NAME);
-        let mut attributes = String::from("{");
-        super::put(&mut attributes, "usdt.provider", &place.provider);
-        super::put(&mut attributes, "usdt.span", &place.name);
-        if text == Some(TextKind::Sql) && self.plain {
-            super::put(&mut attributes, "db.query.text", &printable(&open.text));
-        }
-        attributes.push('}');
         let strings = &mut self.strings;
+        let attributes = if text == Some(TextKind::Sql) && self.plain {
+            let statement = printable(&open.text);
+            strings.text(&attributes(&place.provider, &place.name, Some(&statement)))
+        } else {
+            strings.text(&place.attributes)
+        };
         let parent = format!("{:016x}", open.parent);
         let row = SpanRow {
             trace_id: strings.text(format!("{:032x}", open.trace).as_bytes()),
@@ -231,7 +248,7 @@ impl Spans {
             kind: strings.word("internal"),
             status: strings.word("unset"),
             status_message: StrId::NULL,
-            attributes: strings.text(attributes.as_bytes()),
+            attributes,
             source: strings.word(SOURCE),
         };
         self.rows.push(row);
@@ -250,3 +267,6 @@ impl Spans {
         self.usdt.open.clear();
     }
 }
+
+#[cfg(test)]
+mod tests;
