@@ -1,9 +1,11 @@
 //! A block: the cells of one dimension of a segment, as bytes.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use fathom_model::varint::{put, take, unzigzag, zigzag};
 use twox_hash::XxHash64;
+use zstd::bulk::{Compressor, Decompressor};
 
 use crate::cells::{Cell, NULL, Names, REST, REST_CUT};
 use crate::sum::{LATENCY_BUCKETS, Latency, Sum};
@@ -19,6 +21,12 @@ const MAX_UNPACKED: usize = 16 << 20;
 /// The same packed, which may be a little more.
 const MAX_PACKED: u64 = MAX_UNPACKED as u64 + (1 << 20);
 const LEVEL: i32 = 1;
+
+thread_local! {
+    // A state of zstd takes a megabyte, which would be mapped and unmapped for each block.
+    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = RefCell::new(Compressor::new(LEVEL).ok());
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = RefCell::new(Decompressor::new().ok());
+}
 
 /// The rows that a segment covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +159,8 @@ pub(crate) fn encode(block: &Block, cells: &[Cell], names: Option<&Names>, out: 
 fn pack(bytes: &[u8], out: &mut Vec<u8>) -> usize {
     // Level 1 of zstd into memory does not fail; if it did, the length 0 would be
     // refused on reading.
-    let packed = zstd::bulk::compress(bytes, LEVEL).unwrap_or_default();
+    let packed = COMPRESSOR.with_borrow_mut(|own| own.as_mut()?.compress(bytes).ok());
+    let packed = packed.unwrap_or_default();
     out.extend_from_slice(&packed);
     packed.len()
 }
@@ -234,9 +243,10 @@ fn unpack(packed: Option<&[u8]>, unpacked: u32) -> Result<Vec<u8>, PyramidError>
     if unpacked > MAX_UNPACKED {
         return Err(PyramidError::Damaged("a block is too large"));
     }
-    let bytes = zstd::bulk::decompress(packed.unwrap_or_default(), unpacked)
-        .map_err(|_| PyramidError::Damaged("a block cannot be unpacked"))?;
-    Ok(bytes)
+    let packed = packed.unwrap_or_default();
+    DECOMPRESSOR
+        .with_borrow_mut(|own| own.as_mut()?.decompress(packed, unpacked).ok())
+        .ok_or(PyramidError::Damaged("a block cannot be unpacked"))
 }
 
 fn decode_sums(bytes: &[u8], cells: usize) -> Option<Decoded> {
