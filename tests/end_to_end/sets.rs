@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use fathom_tests::environment::fathom;
+use fathom_tests::page::Page;
 use fathom_tests::session::meta;
 use fathom_tests::{Record, Recording, Scratch, need_program, need_root};
 
@@ -231,8 +232,25 @@ fn messages_relate_the_clocks_of_two_hosts() {
     }
     assert!(synced > REQUESTS / 20, "only {synced} paths lead to a sync");
 
+    other_views(set, text(web), text(db), error_ns);
+    let all =
+        "SELECT rid FROM syscalls WHERE syscall = 'recvfrom' AND bytes = 11 ORDER BY dur_ns DESC";
+    let longest = number(query(text(web), all));
+    shown(
+        &path,
+        longest,
+        &json(&[
+            "critical-path",
+            set,
+            "--request",
+            &format!("web:{longest}"),
+            "--format",
+            "json",
+        ]),
+    );
+
     // Commands that take one session say so, and name those of the set.
-    for command in ["repair", "zoom", "sessions", "ui", "why"] {
+    for command in ["repair", "sessions", "snapshot"] {
         let out = Command::new(fathom())
             .args([command, set])
             .output()
@@ -245,6 +263,123 @@ fn messages_relate_the_clocks_of_two_hosts() {
             "{command}: {errors}"
         );
     }
+}
+
+/// `why`, `zoom`, and `diff` of a set say of each host what they say of its session.
+fn other_views(set: &str, web: &str, db: &str, error_ns: i64) {
+    let why = json(&["why", set, "--format", "json"]);
+    let hosts: Vec<&str> = (why.as_array().unwrap().iter())
+        .map(|member| member["host"].as_str().unwrap())
+        .collect();
+    assert_eq!(hosts, ["web", "db"]);
+    assert_eq!(why[1]["story"], json(&["why", db, "--format", "json"]));
+    let thread = "SELECT tid FROM syscalls WHERE syscall = 'fsync' LIMIT 1";
+    let thread = output(&["query", db, thread, "--format", "csv"]);
+    let tid = thread.lines().nth(1).unwrap();
+    let of_set = json(&[
+        "why",
+        set,
+        "--thread",
+        &format!("db:{tid}"),
+        "--format",
+        "json",
+    ]);
+    let of_one = json(&["why", db, "--thread", tid, "--format", "json"]);
+    assert_eq!(of_set.as_array().unwrap().len(), 1);
+    assert_eq!(of_set[0]["story"], of_one);
+    // Only one host has the file.
+    let of_file = json(&["why", set, "--file", "requests", "--format", "json"]);
+    assert_eq!(of_file.as_array().unwrap().len(), 1);
+    assert_eq!(of_file[0]["host"], "db");
+    for id in [tid, "mail:1"] {
+        let out = Command::new(fathom())
+            .args(["why", set, "--thread", id])
+            .output()
+            .unwrap();
+        assert_eq!(out.status.code(), Some(2), "{id}");
+    }
+
+    let zoom = |of: &str| {
+        let csv = output(&[
+            "zoom", of, "--pixels", "1", "--by", "syscall", "--format", "csv",
+        ]);
+        let mut lines = csv
+            .lines()
+            .map(|line| line.split(',').map(str::to_owned).collect());
+        let head: Vec<String> = lines.next().unwrap();
+        let place = |name: &str| head.iter().position(|column| column == name);
+        let rows: Vec<Vec<String>> = lines.collect();
+        let cell = |row: &[String], name| place(name).map(|at| row[at].clone());
+        let int = |row: &[String], name| cell(row, name).unwrap().parse::<i64>().unwrap();
+        rows.iter()
+            .map(|row| {
+                (
+                    cell(row, "host"),
+                    cell(row, "syscall").unwrap(),
+                    int(row, "calls"),
+                    int(row, "ts_ns"),
+                )
+            })
+            .collect::<Vec<_>>()
+    };
+    let all = zoom(set);
+    for (host, session, error_ns) in [("web", web, 0), ("db", db, error_ns)] {
+        let mut of_set = all.iter().filter(|row| row.0.as_deref() == Some(host));
+        for own in zoom(session) {
+            let row = of_set.next().unwrap();
+            assert_eq!((&row.1, row.2), (&own.1, own.2));
+            assert!((row.3 - own.3).abs() <= error_ns, "{} {}", row.3, own.3);
+        }
+        assert!(of_set.next().is_none());
+    }
+
+    let same = json(&["diff", set, set, "--format", "json"]);
+    let hosts = same
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|member| &member["host"]);
+    assert_eq!(hosts.collect::<Vec<_>>(), ["web", "db"]);
+    for member in same.as_array().unwrap() {
+        assert_eq!(member["diff"]["changes"], serde_json::json!([]));
+    }
+    let out = Command::new(fathom())
+        .args(["diff", set, web])
+        .output()
+        .unwrap();
+    assert_eq!(out.status.code(), Some(2));
+}
+
+/// The page over a set: its sessions by their hosts, and paths from one to another.
+fn shown(set: &Path, rid: i64, path: &serde_json::Value) {
+    let page = Page::serve(set);
+    assert_eq!(
+        page.json("/api/set"),
+        json(&["set", text(set), "--format", "json"])
+    );
+    let sessions = page.json("/api/sessions");
+    let sessions: Vec<&str> = (sessions.as_array().unwrap().iter())
+        .map(|session| session["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(sessions, ["web", "db"]);
+    assert_eq!(page.get("/api/sessions/mail").status, 404);
+    let shown = page.json(&format!("/api/sessions/web/requests/{rid}/path"));
+    assert_eq!(shown["host"], "web");
+    let hosts = |of: &serde_json::Value| {
+        let segments = of["segments"].as_array().unwrap().clone();
+        let mut hosts: Vec<(String, i64)> = (segments.iter())
+            .map(|segment| {
+                (
+                    segment["host"].as_str().unwrap().to_owned(),
+                    segment["dur_ns"].as_i64().unwrap(),
+                )
+            })
+            .collect();
+        hosts.sort();
+        hosts
+    };
+    assert_eq!(hosts(&shown), hosts(path));
+    assert!(hosts(&shown).iter().any(|(host, _)| host == "db"));
 }
 
 /// Sessions of one start of a kernel have one clock, to the nanosecond.

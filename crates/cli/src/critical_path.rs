@@ -3,12 +3,11 @@
 use std::io::{IsTerminal, Write};
 
 use anyhow::{Context, bail};
-use fathom_model::escape;
 use fathom_path::{CriticalPath, Scope};
 use fathom_query::{Db, Limits, joined_rid, joined_tid};
 use fathom_session::{Session, SessionSet, on_latest};
 
-use crate::args::critical_path::Id;
+use crate::args::id::Id;
 use crate::args::{CriticalPathArgs, CriticalPathFormat};
 use crate::exit::Failure;
 use crate::output::json;
@@ -57,21 +56,11 @@ fn path_in_set(
     mut set: SessionSet,
     args: &CriticalPathArgs,
 ) -> Result<CriticalPath, anyhow::Error> {
-    let hosts: Vec<String> = set
-        .members()
-        .map(|(member, _)| member.host.clone())
-        .collect();
     let db = Db::open_joined(&mut set, &Limits::default())?;
     // Times are on the clock of the reference, whose start counts.
     let (_, reference) = set.members().next().context("the set is empty")?;
-    let scope = scope(reference, args, |id| {
-        let Some(host) = &id.host else {
-            bail!("in a set, ids need a host: HOST:{}", id.number);
-        };
-        let member = hosts.iter().position(|known| known == host);
-        let known = || escape::text(&hosts.join(", ")).into_owned();
-        member.with_context(|| format!("no host {} in the set: {}", escape::text(host), known()))
-    })?;
+    let hosts: Vec<&str> = set.members().map(|(member, _)| &*member.host).collect();
+    let scope = scope(reference, args, |id| id.member(&hosts))?;
     let members = set
         .members()
         .map(|(member, session)| (session.meta(), &member.clock.map));
@@ -79,12 +68,9 @@ fn path_in_set(
     Ok(CriticalPath::gather_set(&db, &members, scope)?)
 }
 
-/// The number of the only session.
+/// The place of the only session.
 fn alone(id: &Id) -> Result<usize, anyhow::Error> {
-    match &id.host {
-        None => Ok(0),
-        Some(_) => bail!("one session has no hosts: leave out the part before the colon"),
-    }
+    id.alone().map(|_| 0)
 }
 
 /// The time that options ask about; `member` is the place of an id's session.

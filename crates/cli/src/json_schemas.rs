@@ -28,5 +28,7 @@ fn schemas_of_json_output() {
     check::<fathom_set::Summary>("set", "fathom set --format json");
     check::<crate::set::SetReport>("report-set", "fathom report SET --format json");
     check::<Vec<crate::set::MemberDiagnosis>>("diagnose-set", "fathom diagnose SET --format json");
+    check::<Vec<crate::set::MemberStory>>("why-set", "fathom why SET --format json");
+    check::<Vec<crate::set::MemberDiff>>("diff-set", "fathom diff SET SET --format json");
     check::<fathom_top::Frame>("top", "fathom top --format json, a line");
 }

@@ -6,12 +6,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use fathom_diagnose::Diagnosis;
+use fathom_diff::Diff;
 use fathom_model::escape;
 use fathom_model::set::Method;
 use fathom_model::units;
 use fathom_report::Report;
 use fathom_session::{SessionSet, write_set};
 use fathom_set::{Named, Summary};
+use fathom_why::Story;
 use serde::Serialize;
 
 use crate::args::{SessionsFormat, SetArgs};
@@ -46,6 +48,26 @@ pub struct MemberDiagnosis {
     pub host: String,
     /// Its diagnosis.
     pub diagnosis: Diagnosis,
+}
+
+/// The explanation of a session of a set. Times in it are on the clock of its own host.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MemberStory {
+    /// Name of the session in the set.
+    pub host: String,
+    /// Where its time went.
+    pub story: Story,
+}
+
+/// The comparison of the sessions of one host in two sets.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MemberDiff {
+    /// Name of the sessions in both sets.
+    pub host: String,
+    /// What has changed.
+    pub diff: Diff,
 }
 
 /// Runs `set` and returns the exit status.
@@ -119,13 +141,6 @@ pub fn text(summary: &Summary) -> String {
     let count = |n: u64| units::count(i64::try_from(n).unwrap_or(i64::MAX));
     let mut rows = vec![["HOST", "CALLS", "CLOCK", "ERROR", "RATE", "SESSION"].map(str::to_string)];
     for member in &summary.members {
-        let mut clock = member.clock.words().to_string();
-        if member.clock == Method::Messages {
-            clock = format!("{} {clock}", count(member.messages));
-        }
-        if let Some(via) = &member.via {
-            clock = format!("{clock}, via {}", cell(via));
-        }
         let error = match (member.clock, member.error_ns) {
             (Method::Reference | Method::SameBoot, _) => "none".to_string(),
             (_, None) => "unknown".to_string(),
@@ -142,7 +157,7 @@ pub fn text(summary: &Summary) -> String {
         rows.push([
             cell(&member.host),
             count(member.calls),
-            clock,
+            cell(&member.relation),
             error,
             rate,
             cell(&member.session),

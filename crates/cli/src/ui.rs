@@ -8,14 +8,12 @@ use std::process::{Command, Stdio};
 
 use fathom_server::{Options, Server};
 
-use crate::analysis;
 use crate::args::UiArgs;
 use crate::exit::Failure;
 use crate::redact::Copies;
 
 /// Runs `ui` and returns the exit status.
 pub fn run(args: &UiArgs) -> Result<u8, Failure> {
-    analysis::no_set(&args.root)?;
     let at = args.at.as_deref().map(link).transpose();
     let at = at.map_err(Failure::input)?.unwrap_or_default();
     let redacted = Copies::make(&args.root, &args.redact)?;

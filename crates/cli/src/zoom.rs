@@ -1,19 +1,77 @@
 //! `fathom zoom`: sums over any window of a session in any number of buckets.
 
-use fathom_query::Limits;
-use fathom_query::zoom::{By, Filter, Request, Zoom};
-use fathom_session::{Session, on_latest};
+use fathom_model::escape;
+use fathom_query::arrow::record_batch::RecordBatch;
+use fathom_query::zoom::{By, Filter, Request, Zoom, of_hosts};
+use fathom_query::{Limits, Rows};
+use fathom_session::{Session, SessionSet, on_latest};
 
-use crate::analysis;
 use crate::args::{ByArg, ZoomArgs};
 use crate::exit::Failure;
+use crate::{analysis, set};
 
 /// Number of rows without a pyramid from which it pays to build one first.
 const REBUILD_ROWS: u64 = 4_000_000;
 
 /// Runs `zoom` and returns the exit status.
 pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
-    let mut session = analysis::open(&args.session)?;
+    if SessionSet::is_set(&args.session) {
+        return of_set(args);
+    }
+    let session = analysis::open(&args.session)?;
+    let clock = session.meta().clock.clone();
+    let window = analysis::window(args.from.as_deref(), args.until.as_deref(), &clock);
+    let window = window.map_err(Failure::input)?;
+    sums(session, args, window, |rows| match rows {
+        Found::Sums(rows) => analysis::print(std::iter::once(rows), args.format, args.exact),
+        Found::Calls(rows) => analysis::print(rows, args.format, args.exact),
+    })
+}
+
+/// The rows of each session of a set, with its host, on the clock of the first one.
+fn of_set(args: &ZoomArgs) -> Result<u8, Failure> {
+    let set = set::open(&args.session)?;
+    let mut window = None;
+    let mut parts = Vec::new();
+    for (member, session) in set.members() {
+        let (host, clock) = (&member.host, &member.clock.map);
+        let (from, to) = match window {
+            Some(window) => window,
+            None => {
+                let reference = &session.meta().clock;
+                let of = analysis::window(args.from.as_deref(), args.until.as_deref(), reference);
+                *window.insert(of.map_err(Failure::input)?)
+            }
+        };
+        let back = clock.inverse();
+        let own = |at_ns: Option<i64>| at_ns.map(|at_ns| back.apply(at_ns));
+        eprintln!("fathom: host {}:", escape::text(host));
+        let rows = sums(session.clone(), args, (own(from), own(to)), |rows| {
+            let rows = match rows {
+                Found::Sums(rows) => Ok(vec![rows]),
+                Found::Calls(rows) => rows.collect(),
+            };
+            rows.map_err(Failure::input)
+        })?;
+        parts.push((&**host, clock, rows));
+    }
+    let rows = of_hosts(&parts).map_err(Failure::input)?;
+    analysis::print(std::iter::once(rows), args.format, args.exact)
+}
+
+/// What `zoom` prints.
+enum Found<'a> {
+    Sums(RecordBatch),
+    Calls(Rows<'a>),
+}
+
+/// Hands over the rows of a window of a session, and says what was read.
+fn sums<T>(
+    mut session: Session,
+    args: &ZoomArgs,
+    (from, to): (Option<i64>, Option<i64>),
+    with: impl FnOnce(Found<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     if args.rebuild {
         session.build_pyramids().map_err(Failure::input)?;
     }
@@ -32,10 +90,7 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
             Err(error) => eprintln!("fathom: {error}"),
         }
     }
-    let clock = session.meta().clock.clone();
-    let start = clock.start_monotonic_ns;
-    let window = analysis::window(args.from.as_deref(), args.until.as_deref(), &clock);
-    let (from, to) = window.map_err(Failure::input)?;
+    let start = session.meta().clock.start_monotonic_ns;
     let filter = Filter {
         syscall: args.syscall.clone().map(|name| vec![name]),
         class: args.class.clone().map(|name| vec![name]),
@@ -49,7 +104,7 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
         let rows = zoom
             .events(window, &filter, limit)
             .map_err(Failure::input)?;
-        return analysis::print(rows, args.format, args.exact);
+        return with(Found::Calls(rows));
     }
     let answer = zoom
         .query(&Request {
@@ -82,7 +137,7 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
             n => format!(" and, as the pyramid has no page faults, {n} of table faults"),
         },
     );
-    analysis::print(std::iter::once(answer.rows), args.format, args.exact)
+    with(Found::Sums(answer.rows))
 }
 
 fn open(session: &mut Session) -> Result<Zoom, Failure> {

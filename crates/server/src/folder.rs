@@ -1,4 +1,4 @@
-//! The sessions below a directory, by their names: what is outside of it cannot be named.
+//! The sessions below a directory, or of a set, by their names: nothing else can be named.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_model::tables::TABLES;
 use fathom_pyramid::SOURCES;
+use fathom_session::SessionSet;
 
 /// Files of a session next to its tables.
 pub(crate) fn files() -> impl Iterator<Item = &'static str> {
@@ -15,30 +16,54 @@ pub(crate) fn files() -> impl Iterator<Item = &'static str> {
     std::iter::once("session.json").chain(pyramids)
 }
 
-/// A directory of sessions, or one session.
+/// A directory of sessions, one session, or a set.
 #[derive(Clone, Debug)]
 pub struct Folder {
-    /// The directory, without symbolic links.
+    /// The directory, or the file of the set, without symbolic links.
     root: PathBuf,
-    /// Name of the session, when `root` is one.
-    single: Option<String>,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    /// Sessions are directories in the root.
+    Sessions,
+    /// The root is the session of this name.
+    Session(String),
+    /// The root is a set: its hosts and their sessions.
+    Set(Vec<(String, PathBuf)>),
 }
 
 impl Folder {
-    /// The sessions in `root`, or the one session that it is.
+    /// The sessions in `root`, the one session that it is, or those of the set that it is.
     ///
     /// # Errors
-    /// When there is no such directory.
+    /// When there is no such directory, and when a set cannot be opened.
     pub fn new(root: &Path) -> io::Result<Self> {
         let root = root.canonicalize()?;
-        if !root.is_dir() {
+        let kind = if SessionSet::is_set(&root) {
+            let set = SessionSet::open(&root).map_err(io::Error::other)?;
+            let members = set.members();
+            Kind::Set(
+                members
+                    .map(|(member, session)| (member.host.clone(), session.dir().to_owned()))
+                    .collect(),
+            )
+        } else if !root.is_dir() {
             return Err(ErrorKind::NotADirectory.into());
-        }
-        let single = is_session(&root).then(|| name_of(&root)).flatten();
-        Ok(Self { root, single })
+        } else {
+            let single = is_session(&root).then(|| name_of(&root)).flatten();
+            single.map_or(Kind::Sessions, Kind::Session)
+        };
+        Ok(Self { root, kind })
     }
 
-    /// The directory.
+    /// Whether the sessions are those of a set; then their names are those of its hosts.
+    pub fn is_set(&self) -> bool {
+        matches!(self.kind, Kind::Set(_))
+    }
+
+    /// The directory, or the file of the set.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -48,8 +73,12 @@ impl Folder {
     /// # Errors
     /// When the directory cannot be read.
     pub fn ids(&self) -> io::Result<Vec<String>> {
-        if let Some(name) = &self.single {
-            return Ok(vec![name.clone()]);
+        match &self.kind {
+            Kind::Session(name) => return Ok(vec![name.clone()]),
+            Kind::Set(members) => {
+                return Ok(members.iter().map(|(host, _)| host.clone()).collect());
+            }
+            Kind::Sessions => {}
         }
         let mut ids = Vec::new();
         for entry in fs::read_dir(&self.root)? {
@@ -65,8 +94,13 @@ impl Folder {
     /// The directory of a session; `None` if there is no such session. Nothing but the name of a
     /// directory in `root` leads anywhere, and no symbolic link is followed.
     pub fn dir(&self, id: &str) -> Option<PathBuf> {
-        if let Some(name) = &self.single {
-            return (id == name).then(|| self.root.clone());
+        match &self.kind {
+            Kind::Session(name) => return (id == name).then(|| self.root.clone()),
+            Kind::Set(members) => {
+                let (_, dir) = members.iter().find(|(host, _)| host == id)?;
+                return Some(dir.clone());
+            }
+            Kind::Sessions => {}
         }
         let is_name = !id.is_empty() && id != "." && id != ".." && !id.contains(['/', '\0']);
         let mut dir = self.root.join(id);

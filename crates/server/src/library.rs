@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use fathom_extensions::Extensions;
 use fathom_model::tables::TABLES;
 use fathom_query::Limits;
-use fathom_session::{Session, on_latest};
+use fathom_session::{Session, SessionSet, on_latest};
 
 use crate::error::ApiError;
 use crate::folder::{Folder, files, link_in};
@@ -61,7 +61,7 @@ impl Stamp {
 }
 
 impl Library {
-    /// The sessions in `root`, or the one session that it is.
+    /// The sessions in `root`, the one session that it is, or those of the set that it is.
     pub fn new(root: &Path, limits: Limits, extensions: Extensions) -> std::io::Result<Self> {
         Ok(Self {
             folder: Folder::new(root)?,
@@ -133,6 +133,17 @@ impl Library {
             view: view.clone(),
         });
         Ok(view)
+    }
+
+    /// The set that is served; none if sessions are.
+    pub fn set(&self) -> Result<Option<SessionSet>, ApiError> {
+        if !self.folder.is_set() {
+            return Ok(None);
+        }
+        let root = self.folder.root();
+        let set = SessionSet::open(root);
+        set.map(Some)
+            .map_err(|e| ApiError::session(&root.to_string_lossy(), &e))
     }
 
     /// Forgets the state of a session, so that the next [`Library::view`] opens it.

@@ -78,6 +78,18 @@ fn story() -> String {
     )
 }
 
+/// The hosts of a set, as in `fathom set --format json`.
+fn set() -> String {
+    use fathom_set::{MemberSummary, Summary, Traffic};
+    let all = vec![
+        fathom_model::set::Method::decl(),
+        MemberSummary::decl(),
+        Traffic::decl(),
+        Summary::decl(),
+    ];
+    file("", all)
+}
+
 /// The changes, as in `fathom diff --format json`.
 fn comparison() -> String {
     use fathom_diff::{
@@ -221,6 +233,13 @@ fn the_page_has_the_types_of_stories() {
     let made = story();
     assert!(made.contains("type Story"));
     check("why.ts", &made);
+}
+
+#[test]
+fn the_page_has_the_types_of_sets() {
+    let made = set();
+    assert!(made.contains("type Summary"));
+    check("set.ts", &made);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! The members of a set and the traffic between them, for people and programs.
 
-use fathom_model::set::Method;
+use fathom_model::set::{MemberClock, Method};
+use fathom_model::units;
 use fathom_query::{Db, Limits, QueryError, fetch, messages};
 use fathom_session::SessionSet;
 use serde::Serialize;
 
 /// A set in short.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Summary {
     /// Its sessions, the reference first.
     pub members: Vec<MemberSummary>,
@@ -17,7 +18,7 @@ pub struct Summary {
 
 /// A session of a set.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct MemberSummary {
     /// Its name in the set: column `host`.
     pub host: String,
@@ -31,6 +32,8 @@ pub struct MemberSummary {
     pub started_at_ns: i64,
     /// Where the relation of its clock to the reference's comes from.
     pub clock: Method,
+    /// The same in words. Names in it are not escaped.
+    pub relation: String,
     /// The member through whose clock the relation leads; null if none.
     pub via: Option<String>,
     /// Messages that the relation rests on.
@@ -47,7 +50,7 @@ pub struct MemberSummary {
 
 /// Messages from one member to another.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
 pub struct Traffic {
     /// The sender.
     pub from: String,
@@ -81,6 +84,7 @@ impl Summary {
                 calls: meta.totals.seen,
                 started_at_ns: clock.map.apply(meta.clock.start_monotonic_ns),
                 clock: clock.method,
+                relation: relation(clock),
                 via: clock.via.clone(),
                 messages: clock.messages,
                 error_ns: clock.error_ns,
@@ -93,6 +97,18 @@ impl Summary {
             members: members.collect(),
             traffic: traffic(&db)?,
         })
+    }
+}
+
+fn relation(clock: &MemberClock) -> String {
+    let mut words = clock.method.words().to_string();
+    if clock.method == Method::Messages {
+        let messages = i64::try_from(clock.messages).unwrap_or(i64::MAX);
+        words = format!("{} {words}", units::count(messages));
+    }
+    match &clock.via {
+        Some(via) => format!("{words}, via {via}"),
+        None => words,
     }
 }
 

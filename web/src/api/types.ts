@@ -498,11 +498,18 @@ export type Meanwhile = {
 
 export type PathKind = "running" | "runnable" | "queue" | "device" | "completion" | "waiting" | "unknown";
 
+export type Woken = {
+  /** As in [`PathSegment`]. */
+  host: string | null, tid: number,
+};
+
 export type PathSegment = {
   /** When it begins, nanoseconds since the start of the recording. */
   t: number, dur_ns: number,
   /** Number of waits that lead from the request's thread to this one. */
-  depth: number, tid: number, comm: string | null, kind: PathKind,
+  depth: number,
+  /** Host of the thread in the set that is served; null outside of a set. */
+  host: string | null, tid: number, comm: string | null, kind: PathKind,
   /** Why it was off the CPU, or why its state is not known; null while it runs. */
   reason: string | null,
   /** The call that it was in. */
@@ -516,7 +523,7 @@ export type PathSegment = {
   /** Device of the block request that it waited for. */
   device: string | null,
   /** The thread that goes on after it, because this one woke it. */
-  wakes: number | null,
+  wakes: Woken | null,
 };
 
 export type PathPart = { kind: PathKind, dur_ns: number,
@@ -529,13 +536,17 @@ export type PathRest = {
   dur_ns: number,
   /** How many they are. */
   segments: number,
+  /** Host of their thread; null outside of a set, and when they are of several threads. */
+  host: string | null,
   /** Their thread; null when they are of several. */
   tid: number | null,
   /** Their sums by kind. */
   parts: Array<PathPart>,
 };
 
-export type PathThread = { tid: number, comm: string | null, dur_ns: number,
+export type PathThread = {
+  /** As in [`PathSegment`]. */
+  host: string | null, tid: number, comm: string | null, dur_ns: number,
 };
 
 export type PathAnswer = {
@@ -543,6 +554,8 @@ export type PathAnswer = {
   why_not: string | null,
   /** The largest sum, as a sentence. */
   headline: string,
+  /** Host of the request's thread in the set that is served; null outside of a set. */
+  host: string | null,
   /** The thread of the request. */
   tid: number | null,
   /** When the request begins, nanoseconds since the start of the recording. */

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
 
+use super::id::{Id, id};
 use crate::help;
 
 /// Options of `critical-path`.
@@ -43,28 +44,4 @@ pub enum CriticalPathFormat {
     Text,
     /// For programs: all segments
     Json,
-}
-
-/// The id of a request or thread.
-#[derive(Clone, Debug)]
-pub struct Id {
-    /// The session of a set that has it.
-    pub host: Option<String>,
-    /// Its number.
-    pub number: i64,
-}
-
-impl From<i64> for Id {
-    fn from(number: i64) -> Self {
-        Self { host: None, number }
-    }
-}
-
-fn id(text: &str) -> Result<Id, String> {
-    let (host, number) = match text.rsplit_once(':') {
-        Some((host, number)) => (Some(host.to_string()), number),
-        None => (None, text),
-    };
-    let number = number.parse().map_err(|_| "not a number".to_string())?;
-    Ok(Id { host, number })
 }

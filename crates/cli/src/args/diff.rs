@@ -31,11 +31,13 @@ With one session per side, counts are compared directly if the program repeats i
 are shown, but judged only if --metric selects them. With several sessions per side, all figures
 are tested statistically (Welch, Holm).
 
+Two sets of sessions are compared host by host.
+
 Exit status: 1 if a guarded metric is worse by more than --fail-above and by more than noise,
 0 if not, 2 on invalid input."
 )]
 pub struct DiffArgs {
-    /// The session before and the session after
+    /// The session before and the session after, or two sets
     #[arg(value_name = "SESSION", num_args = 0..=2)]
     pub sessions: Vec<PathBuf>,
     /// Sessions before

@@ -13,7 +13,7 @@ use super::{ExtensionsOption, RedactOptions};
 tools read the sessions below DIR, and nothing else. They record nothing and write nothing."
 )]
 pub struct McpArgs {
-    /// A directory of sessions, or a session
+    /// A directory of sessions, a session, or a set of sessions
     #[arg(value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
     /// Rules and views of the user.

@@ -3,7 +3,7 @@
 mod agent;
 mod completions;
 #[cfg(feature = "analysis")]
-pub mod critical_path;
+mod critical_path;
 #[cfg(feature = "analysis")]
 mod diagnose;
 #[cfg(feature = "analysis")]
@@ -12,6 +12,8 @@ mod diff;
 mod extensions;
 mod filter;
 mod host;
+#[cfg(feature = "analysis")]
+pub mod id;
 mod keep;
 #[cfg(feature = "analysis")]
 mod mcp;
@@ -336,7 +338,7 @@ share rows with rest = true. The width of a bucket is a power of two of nanoseco
 between --pixels and twice as many buckets."
 )]
 pub struct ZoomArgs {
-    /// Directory of the session
+    /// Directory of the session, or a set of sessions
     pub session: PathBuf,
     /// Start of the window [default: the first call]
     #[arg(long, value_name = "TIME")]

@@ -29,7 +29,7 @@ pub struct RecordUiOptions {
 the sessions. Ctrl-C stops the server."
 )]
 pub struct UiArgs {
-    /// A session, or a directory of sessions
+    /// A session, a directory of sessions, or a set of sessions
     #[arg(default_value = ".", value_name = "DIR")]
     pub root: PathBuf,
     /// Address to listen on [default: 127.0.0.1:7327, or any free port if that is taken]

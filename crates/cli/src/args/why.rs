@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::ExtensionsOption;
+use super::id::{Id, id};
 
 /// Options of `why`.
 #[derive(Debug, Args)]
 pub struct WhyArgs {
-    /// Directory of the session
+    /// Directory of the session, or a set of sessions
     pub session: PathBuf,
-    /// Explain this request alone
-    #[arg(long, value_name = "RID", conflicts_with_all = ["file", "thread", "from", "until"])]
-    pub request: Option<i64>,
+    /// Explain this request alone; in a set: HOST:RID
+    #[arg(long, value_name = "RID", value_parser = id, conflicts_with_all = ["file", "thread", "from", "until"])]
+    pub request: Option<Id>,
     /// Explain a request of an application (table spans): the id of its span, or a name, such as
     /// 'GET /', for the longest of that name
     #[arg(long, value_name = "SPAN", conflicts_with_all = ["request", "file", "thread", "from", "until"])]
@@ -21,9 +22,9 @@ pub struct WhyArgs {
     /// Explain requests on this file: its path, or the end of its path
     #[arg(long, value_name = "PATH")]
     pub file: Option<String>,
-    /// Explain requests of this thread
-    #[arg(long, value_name = "TID")]
-    pub thread: Option<i64>,
+    /// Explain requests of this thread; in a set: HOST:TID
+    #[arg(long, value_name = "TID", value_parser = id)]
+    pub thread: Option<Id>,
     /// Explain requests that had not ended at TIME
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,

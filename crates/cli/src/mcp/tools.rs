@@ -20,7 +20,7 @@ use super::bounded::{Answer, MOST};
 use super::protocol::Call;
 use super::server::Server;
 use super::text;
-use crate::args::critical_path::Id;
+use crate::args::id::Id;
 use crate::args::{CriticalPathArgs, CriticalPathFormat, DiffArgs, DiffFormat, WhyArgs, WhyFormat};
 use crate::exit::Failure;
 use crate::{critical_path, diff, sessions, why};
@@ -377,10 +377,10 @@ fn explain(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error> 
     let mut session = server.open(arguments.session())?;
     let args = WhyArgs {
         session: PathBuf::new(),
-        request: arguments.integer("request"),
+        request: arguments.integer("request").map(Id::from),
         span: arguments.text("span").map(str::to_owned),
         file: arguments.text("file").map(str::to_owned),
-        thread: arguments.integer("thread"),
+        thread: arguments.integer("thread").map(Id::from),
         from: arguments.text("from").map(str::to_owned),
         until: arguments.text("until").map(str::to_owned),
         format: WhyFormat::Json,

@@ -11,6 +11,7 @@ mod buckets;
 mod busy;
 mod filter;
 mod gather;
+mod hosts;
 mod layers;
 mod rows;
 mod summed;
@@ -28,6 +29,7 @@ use fathom_session::Session;
 use crate::{Db, Limits, QueryError};
 pub use filter::Filter;
 use gather::Gather;
+pub use hosts::{OfHost, of_hosts};
 use summed::{Answers, PartTimes, Summed, inside, parts_of, paths, rows_in, span_of};
 
 /// Rows that are read at most, unless asked otherwise.

@@ -21,6 +21,7 @@ pub(crate) mod questions;
 mod request;
 mod schema;
 pub(crate) mod sessions;
+mod set;
 mod sql;
 mod states;
 mod summaries;
@@ -131,6 +132,7 @@ pub(crate) const ADDRESSES: &[Address] = addresses![
     post "/sessions/{id}/sql" sql::sql,
     get "/sessions/{id}/schema" schema::schema,
     get "/compare" compare::compare,
+    get "/set" set::set,
     get "/panels" panels::panels,
 ];
 
@@ -260,6 +262,7 @@ pub(crate) mod types {
             meanwhile::MeanwhileThread::decl(),
             meanwhile::Meanwhile::decl(),
             path::PathKind::decl(),
+            path::Woken::decl(),
             path::PathSegment::decl(),
             path::PathPart::decl(),
             path::PathRest::decl(),

@@ -3,6 +3,8 @@
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use fathom_path::{BlockPart, CriticalPath, Name, PathError, Scope, Segment, State as ThreadState};
+use fathom_query::{Db, Limits, joined_rid};
+use fathom_session::SessionSet;
 use serde::Serialize;
 
 use super::{Json, Shared};
@@ -61,6 +63,8 @@ pub(crate) struct PathSegment {
     pub dur_ns: i64,
     /// Number of waits that lead from the request's thread to this one.
     pub depth: usize,
+    /// Host of the thread in the set that is served; null outside of a set.
+    pub host: Option<String>,
     pub tid: i64,
     pub comm: Option<String>,
     pub kind: PathKind,
@@ -77,7 +81,16 @@ pub(crate) struct PathSegment {
     /// Device of the block request that it waited for.
     pub device: Option<String>,
     /// The thread that goes on after it, because this one woke it.
-    pub wakes: Option<i64>,
+    pub wakes: Option<Woken>,
+}
+
+/// A thread that goes on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
+pub(crate) struct Woken {
+    /// As in [`PathSegment`].
+    pub host: Option<String>,
+    pub tid: i64,
 }
 
 /// Short segments between two others, summed up.
@@ -90,6 +103,8 @@ pub(crate) struct PathRest {
     pub dur_ns: i64,
     /// How many they are.
     pub segments: usize,
+    /// Host of their thread; null outside of a set, and when they are of several threads.
+    pub host: Option<String>,
     /// Their thread; null when they are of several.
     pub tid: Option<i64>,
     /// Their sums by kind.
@@ -108,6 +123,8 @@ pub(crate) struct PathPart {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct PathThread {
+    /// As in [`PathSegment`].
+    pub host: Option<String>,
     pub tid: i64,
     pub comm: Option<String>,
     pub dur_ns: i64,
@@ -122,6 +139,8 @@ pub(crate) struct PathAnswer {
     pub why_not: Option<String>,
     /// The largest sum, as a sentence.
     pub headline: String,
+    /// Host of the request's thread in the set that is served; null outside of a set.
+    pub host: Option<String>,
     /// The thread of the request.
     pub tid: Option<i64>,
     /// When the request begins, nanoseconds since the start of the recording.
@@ -147,14 +166,60 @@ pub(crate) async fn path(
     let rid: i64 = rid
         .parse()
         .map_err(|_| ApiError::parameter("RID", "the id of a request is a number"))?;
-    let query = move |reader: &Reader, _: &Stop| answer(reader, rid);
+    let library = app.library.clone();
+    let query = move |reader: &Reader, _: &Stop| {
+        let path = match library.set()? {
+            Some(set) => gathered_in(set, reader, rid, library.limits())?,
+            None => gathered(reader, rid),
+        };
+        answer(reader, rid, path)
+    };
     app.jobs.query(id, Lane::Slow, query).await.map(Json)
 }
 
-fn answer(reader: &Reader, rid: i64) -> Result<PathAnswer, ApiError> {
-    let gathered = CriticalPath::gather(reader.db(), reader.session.meta(), Scope::Request(rid));
-    let why_not = match gathered {
-        Ok(path) => return Ok(told(&path, reader.started_at_ns(), MOST)),
+/// A path, and the time on its clock at which the recording starts.
+type Gathered = Result<(CriticalPath, i64), PathError>;
+
+fn gathered(reader: &Reader, rid: i64) -> Gathered {
+    let path = CriticalPath::gather(reader.db(), reader.session.meta(), Scope::Request(rid))?;
+    Ok((path, reader.started_at_ns()))
+}
+
+/// The path across the hosts of a set.
+fn gathered_in(
+    mut set: SessionSet,
+    reader: &Reader,
+    rid: i64,
+    limits: &Limits,
+) -> Result<Gathered, ApiError> {
+    let gone = || ApiError::not_found(&reader.id, "its set has changed: reload the page");
+    let member = set
+        .members()
+        .position(|(member, _)| member.host == reader.id)
+        .ok_or_else(gone)?;
+    let db = Db::open_joined(&mut set, limits)?;
+    let members: Vec<_> = set
+        .members()
+        .map(|(member, session)| (session.meta(), &member.clock.map))
+        .collect();
+    let back = members.get(member).ok_or_else(gone)?.1.inverse();
+    let Some(joined) = joined_rid(member, rid) else {
+        return Ok(Err(PathError::NoRequest(rid)));
+    };
+    let path = CriticalPath::gather_set(&db, &members, Scope::Request(joined));
+    Ok(path.map(|path| {
+        // Clocks differ by their rates, too: the request is where it is in its own recording.
+        let since = back
+            .apply(path.from_ns)
+            .saturating_sub(reader.started_at_ns());
+        let start_ns = path.from_ns.saturating_sub(since);
+        (path, start_ns)
+    }))
+}
+
+fn answer(reader: &Reader, rid: i64, path: Gathered) -> Result<PathAnswer, ApiError> {
+    let why_not = match path {
+        Ok((path, start_ns)) => return Ok(told(&path, start_ns, MOST)),
         Err(PathError::NoWaits) => {
             "The recording has no waits, so running and waiting cannot be distinguished: record with \
              --layers sched."
@@ -229,6 +294,7 @@ fn told(path: &CriticalPath, start_ns: i64, most: usize) -> PathAnswer {
                     t: segment.ts_ns.saturating_sub(start_ns),
                     dur_ns: 0,
                     segments: 0,
+                    host: text(segment.host.as_ref()),
                     tid: Some(segment.tid),
                     parts: Vec::new(),
                 };
@@ -241,6 +307,7 @@ fn told(path: &CriticalPath, start_ns: i64, most: usize) -> PathAnswer {
     PathAnswer {
         why_not: None,
         headline: path.headline.clone(),
+        host: text(path.host.as_ref()),
         tid: Some(path.tid),
         from: path.from_ns.saturating_sub(start_ns),
         dur_ns: path.dur_ns,
@@ -256,11 +323,13 @@ fn of_segment(segment: &Segment, next: Option<&Segment>, start_ns: i64) -> PathS
     let block = segment.block.as_ref();
     let culprit = segment.culprit.as_ref();
     // From a deeper thread the path goes back to the one that waited for it.
-    let woken = next.filter(|next| next.depth < segment.depth && next.tid != segment.tid);
+    let other = |next: &Segment| next.tid != segment.tid || next.host != segment.host;
+    let woken = next.filter(|next| next.depth < segment.depth && other(next));
     PathSegment {
         t: segment.ts_ns.saturating_sub(start_ns),
         dur_ns: segment.dur_ns,
         depth: segment.depth,
+        host: text(segment.host.as_ref()),
         tid: segment.tid,
         comm: text(segment.comm.as_ref()),
         kind: PathKind::of(segment),
@@ -274,14 +343,20 @@ fn of_segment(segment: &Segment, next: Option<&Segment>, start_ns: i64) -> PathS
         ),
         culprit: culprit.map(fathom_path::Culprit::describe),
         device: text(block.and_then(|block| block.device.as_ref())),
-        wakes: woken.map(|next| next.tid),
+        wakes: woken.map(|next| Woken {
+            host: text(next.host.as_ref()),
+            tid: next.tid,
+        }),
     }
 }
 
 fn add(rest: &mut PathRest, segment: &Segment) {
     rest.dur_ns = rest.dur_ns.saturating_add(segment.dur_ns);
     rest.segments += 1;
-    rest.tid = rest.tid.filter(|tid| *tid == segment.tid);
+    let same = rest.tid == Some(segment.tid) && rest.host == text(segment.host.as_ref());
+    if !same {
+        (rest.host, rest.tid) = (None, None);
+    }
     let kind = PathKind::of(segment);
     match rest.parts.iter_mut().find(|part| part.kind == kind) {
         Some(part) => part.dur_ns = part.dur_ns.saturating_add(segment.dur_ns),
@@ -296,7 +371,8 @@ fn threads(segments: &[Segment]) -> Vec<PathThread> {
     let mut places = std::collections::HashMap::new();
     let mut threads: Vec<PathThread> = Vec::new();
     for segment in segments {
-        let place = *places.entry(segment.tid).or_insert(threads.len());
+        let thread = (segment.host.clone(), segment.tid);
+        let place = *places.entry(thread).or_insert(threads.len());
         match threads.get_mut(place) {
             Some(thread) => {
                 thread.dur_ns = thread.dur_ns.saturating_add(segment.dur_ns);
@@ -305,6 +381,7 @@ fn threads(segments: &[Segment]) -> Vec<PathThread> {
                 }
             }
             None => threads.push(PathThread {
+                host: text(segment.host.as_ref()),
                 tid: segment.tid,
                 comm: text(segment.comm.as_ref()),
                 dur_ns: segment.dur_ns,

@@ -454,5 +454,13 @@ fn of_diagnoses() -> Vec<Described> {
         )
         .takes::<p::Sides>()
         .json::<fathom_diff::Diff>(),
+        Described::new(
+            "get /set",
+            "Relate the hosts of a set",
+            "As `fathom set --format json` has it: the sessions of a set, the relation of their clocks, and the messages between them. \
+             Null when the server shows no set. The ids of a set's sessions are the names of its hosts, and critical paths lead from \
+             one host to another.",
+        )
+        .json::<Option<fathom_set::Summary>>(),
     ]
 }

@@ -1,7 +1,7 @@
 // What a request's time consists of, across threads and devices: a chain of segments that adds up to it.
 
 import { useMemo, useRef, useState } from "react";
-import type { PathAnswer, PathSegment, PathThread } from "../../api/types";
+import type { PathAnswer, PathSegment, PathThread, Woken } from "../../api/types";
 import { colorOf } from "../../lib/color";
 import { count, duration, exactDuration, percent, visible } from "../../lib/format";
 import { ticks, timeStep } from "../../lib/scale";
@@ -13,7 +13,18 @@ import { Panel, Shown } from "../panel";
 import { Path, Swatch, Text } from "../text";
 import { Tip, TipRows } from "../tip";
 import { useSize } from "../useSize";
-import { kindLabel, type Piece, piecesOf, plainOf, rowsOf, type Shape, shapesOf, summaryOf, sumOf } from "./chain";
+import {
+	kindLabel,
+	type Piece,
+	piecesOf,
+	plainOf,
+	rowsOf,
+	type Shape,
+	sameThread,
+	shapesOf,
+	summaryOf,
+	sumOf,
+} from "./chain";
 import { axis, cut } from "./Waterfall";
 
 const ROW = 22;
@@ -86,15 +97,15 @@ function lanesOf(answer: PathAnswer, pieces: readonly Piece[]): Lane[] {
 		.filter((thread) => shown.includes(thread))
 		.map((thread) => ({
 			thread,
-			name: nameOf(thread.comm, thread.tid),
+			name: nameOf(thread),
 			dur: thread.dur_ns,
-			pieces: pieces.filter((piece) => piece.tid === thread.tid),
+			pieces: pieces.filter((piece) => sameThread(piece, thread)),
 		}));
 	return lanes.length === 1 ? lanes : [all, ...lanes];
 }
 
-function nameOf(comm: string | null, tid: number): string {
-	return `${comm === null ? "thread" : visible(comm)} ${tid}`;
+function nameOf({ host, comm, tid }: Omit<PathThread, "dur_ns">): string {
+	return `${host === null ? "" : `${visible(host)}: `}${comm === null ? "thread" : visible(comm)} ${tid}`;
 }
 
 function Bars({ answer, pieces, names }: { answer: PathAnswer; pieces: readonly Piece[]; names: number }) {
@@ -111,8 +122,8 @@ function Bars({ answer, pieces, names }: { answer: PathAnswer; pieces: readonly 
 	const shapes = useMemo(() => lanes.map((lane) => shapesOf(lane.pieces, all / plot)), [lanes, all, plot]);
 	const height = HEAD + lanes.length * ROW + 4;
 	const waking = answer.segments.filter((segment) => segment.wakes !== null);
-	const middle = (tid: number | null) => {
-		const place = lanes.findIndex((lane) => lane.thread?.tid === tid);
+	const middle = (of: Woken) => {
+		const place = lanes.findIndex((lane) => lane.thread !== null && sameThread(lane.thread, of));
 		return place < 0 ? null : HEAD + place * ROW + ROW / 2;
 	};
 	return (
@@ -137,7 +148,7 @@ function Bars({ answer, pieces, names }: { answer: PathAnswer; pieces: readonly 
 					{lanes.map((lane, i) => {
 						const top = HEAD + i * ROW;
 						return (
-							<g key={lane.thread?.tid ?? "all"}>
+							<g key={lane.name}>
 								<text x={8} y={top + 15} fill={token("--ink")} fontWeight={lane.thread === null ? 600 : 400}>
 									{cut(lane.name, Math.floor((names - 16) / 6.6))}
 								</text>
@@ -164,8 +175,9 @@ function Bars({ answer, pieces, names }: { answer: PathAnswer; pieces: readonly 
 						);
 					})}
 					{(waking.length <= WAKES ? waking : []).map((segment) => {
-						const [from, to] = [middle(segment.tid), middle(segment.wakes)];
-						if (segment.wakes === null || from === null || to === null) return null;
+						if (segment.wakes === null) return null;
+						const [from, to] = [middle(segment), middle(segment.wakes)];
+						if (from === null || to === null) return null;
 						const at = x(segment.t + segment.dur_ns);
 						return (
 							<g key={segment.t} stroke={token("--ink-2")} fill={token("--ink-2")} pointerEvents="none">
@@ -217,7 +229,7 @@ function ShapeTip({ shape, answer }: { shape: Shape; answer: PathAnswer }) {
 	return (
 		<>
 			<div className="head">
-				{segment ? <b>{nameOf(segment.comm, segment.tid)}</b> : <b>{count(shape.count)} segments</b>}{" "}
+				{segment ? <b>{nameOf(segment)}</b> : <b>{count(shape.count)} segments</b>}{" "}
 				<span className="faint">{duration(shape.t - answer.from)} after the call began</span>
 			</div>
 			<TipRows
@@ -240,7 +252,6 @@ function Segments({ answer, pieces, rid }: { answer: PathAnswer; pieces: readonl
 	const [open, setOpen] = useState(false);
 	const few = useMemo(() => rowsOf(pieces, ROWS), [pieces]);
 	const rows = useMemo(() => (open ? rowsOf(pieces, Number.POSITIVE_INFINITY) : few), [pieces, few, open]);
-	const threads = new Map(answer.threads.map((thread) => [thread.tid, thread.comm]));
 	const hidden = few.some((row) => row.segment === null);
 	return (
 		<>
@@ -269,7 +280,7 @@ function Segments({ answer, pieces, rid }: { answer: PathAnswer; pieces: readonl
 								</td>
 								<td className="number quiet">{percent(row.dur / Math.max(1, answer.dur_ns))}</td>
 								{row.segment ? (
-									<Cells segment={row.segment} rid={rid} threads={threads} />
+									<Cells segment={row.segment} rid={rid} answer={answer} />
 								) : (
 									<td colSpan={6} className="faint">
 										{row.count === 1 ? "1 shorter segment" : `${count(row.count)} shorter segments`}
@@ -294,12 +305,16 @@ function Segments({ answer, pieces, rid }: { answer: PathAnswer; pieces: readonl
 interface CellsProps {
 	segment: PathSegment;
 	rid: number;
-	threads: ReadonlyMap<number, string | null>;
+	answer: PathAnswer;
 }
 
-function Cells({ segment, rid, threads }: CellsProps) {
+function Cells({ segment, rid, answer }: CellsProps) {
 	const theme = useTheme();
-	const { kind, reason, wakes } = segment;
+	const { kind, reason, host, wakes } = segment;
+	// Another host of a set: what is there to see is in its own session.
+	const away = host !== answer.host;
+	const there = away && host !== null ? { session: host } : {};
+	const woken = wakes === null ? undefined : answer.threads.find((thread) => sameThread(thread, wakes));
 	const around = {
 		kind: "range",
 		from: Math.max(0, segment.t - segment.dur_ns / 4),
@@ -319,6 +334,11 @@ function Cells({ segment, rid, threads }: CellsProps) {
 						<span className="only-read">{`${segment.depth} ${segment.depth === 1 ? "wait" : "waits"} away: `}</span>
 					</>
 				) : null}
+				{host === null ? null : (
+					<>
+						<Text of={host} />:{" "}
+					</>
+				)}
 				<Text of={segment.comm} /> <span className="faint">{segment.tid}</span>
 			</td>
 			<td>
@@ -326,7 +346,7 @@ function Cells({ segment, rid, threads }: CellsProps) {
 				{visible(said)}
 			</td>
 			<td>
-				{segment.device !== null ? (
+				{segment.device !== null && !away ? (
 					<Link
 						to={{ view: "devices", window: around, filter: {}, params: { device: segment.device } }}
 						className="critical-link"
@@ -334,6 +354,8 @@ function Cells({ segment, rid, threads }: CellsProps) {
 					>
 						{visible(segment.device)}
 					</Link>
+				) : segment.device !== null ? (
+					<Text of={segment.device} />
 				) : segment.culprit !== null ? (
 					<Text of={segment.culprit} />
 				) : null}
@@ -341,16 +363,16 @@ function Cells({ segment, rid, threads }: CellsProps) {
 			<td>
 				{wakes !== null ? (
 					<span title="The path goes on with the thread that this one woke">
-						→ <Text of={threads.get(wakes) ?? "thread"} /> <span className="faint">{wakes}</span>
+						→ <Text of={woken?.comm ?? "thread"} /> <span className="faint">{wakes.tid}</span>
 					</span>
 				) : null}
 			</td>
 			<td>
-				{call === null ? null : segment.rid === null || segment.rid === rid ? (
+				{call === null ? null : segment.rid === null || (segment.rid === rid && !away) ? (
 					visible(call)
 				) : (
 					<Link
-						to={{ view: "request", rid: segment.rid }}
+						to={{ ...there, view: "request", rid: segment.rid }}
 						className="critical-link"
 						title="This call through the layers"
 					>

@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { PathAnswer, PathKind, PathRest, PathSegment } from "../../api/types";
-import { piecesOf, plainOf, rowsOf, shapesOf, summaryOf, sumOf } from "./chain";
+import { piecesOf, plainOf, rowsOf, sameThread, shapesOf, summaryOf, sumOf } from "./chain";
 
 const segment = (t: number, dur_ns: number, tid: number, kind: PathKind, wakes: number | null = null): PathSegment => ({
 	t,
 	dur_ns,
 	depth: tid === 1 ? 0 : 1,
+	host: null,
 	tid,
 	comm: "a",
 	kind,
@@ -15,7 +16,7 @@ const segment = (t: number, dur_ns: number, tid: number, kind: PathKind, wakes: 
 	path: null,
 	culprit: null,
 	device: null,
-	wakes,
+	wakes: wakes === null ? null : { host: null, tid: wakes },
 });
 
 function answer(segments: PathSegment[], rest: PathRest[] = []): PathAnswer {
@@ -23,6 +24,7 @@ function answer(segments: PathSegment[], rest: PathRest[] = []): PathAnswer {
 	return {
 		why_not: null,
 		headline: "",
+		host: null,
 		tid: 1,
 		from: 0,
 		dur_ns: all.reduce((a, s) => a + s.dur_ns, 0),
@@ -30,8 +32,8 @@ function answer(segments: PathSegment[], rest: PathRest[] = []): PathAnswer {
 		rest,
 		total: segments.length + rest.reduce((a, r) => a + r.segments, 0),
 		threads: [
-			{ tid: 1, comm: "a", dur_ns: 0 },
-			{ tid: 2, comm: "a", dur_ns: 0 },
+			{ host: null, tid: 1, comm: "a", dur_ns: 0 },
+			{ host: null, tid: 2, comm: "a", dur_ns: 0 },
 		],
 		notes: [],
 	};
@@ -49,17 +51,27 @@ const some = answer(
 			t: 100,
 			dur_ns: 5,
 			segments: 4,
+			host: null,
 			tid: 2,
 			parts: [
 				{ kind: "running", dur_ns: 4 },
 				{ kind: "waiting", dur_ns: 1 },
 			],
 		},
-		{ t: 158, dur_ns: 4, segments: 2, tid: null, parts: [{ kind: "running", dur_ns: 4 }] },
+		{ t: 158, dur_ns: 4, segments: 2, host: null, tid: null, parts: [{ kind: "running", dur_ns: 4 }] },
 	],
 );
 
 describe("a critical path", () => {
+	it("tells threads of two hosts with one id from each other", () => {
+		const there = { ...segment(0, 10, 1, "running"), host: "db" };
+		const here = { ...segment(10, 10, 1, "running"), host: "web" };
+		const both = piecesOf(answer([there, here]));
+		expect(both.map((piece) => sameThread(piece, { host: "web", tid: 1 }))).toEqual([false, true]);
+		expect(plainOf({ ...answer([there, here]), host: "web" })).toBeNull();
+		expect(plainOf({ ...answer([here]), host: "web" })).toContain("waited for nothing");
+	});
+
 	it("has shapes that add up, however narrow its pieces are", () => {
 		const pieces = piecesOf(some);
 		const all = sumOf(pieces.flatMap((piece) => piece.parts));

@@ -24,11 +24,18 @@ export function kindLabel(kind: PathKind): string {
 export interface Piece {
 	t: number;
 	dur: number;
+	/** Null outside of a set of hosts, and when they are of several threads. */
+	host: string | null;
 	/** Null when they are of several threads. */
 	tid: number | null;
 	count: number;
 	parts: readonly PathPart[];
 	segment: PathSegment | null;
+}
+
+/** Whether two pieces are of one thread: each host has thread ids of its own. */
+export function sameThread(a: Pick<Piece, "host" | "tid">, b: Pick<Piece, "host" | "tid">): boolean {
+	return a.tid === b.tid && a.host === b.host;
 }
 
 /** All pieces in order of time: contiguous. */
@@ -37,6 +44,7 @@ export function piecesOf(answer: PathAnswer): Piece[] {
 		(segment): Piece => ({
 			t: segment.t,
 			dur: segment.dur_ns,
+			host: segment.host,
 			tid: segment.tid,
 			count: 1,
 			parts: [{ kind: segment.kind, dur_ns: segment.dur_ns }],
@@ -47,6 +55,7 @@ export function piecesOf(answer: PathAnswer): Piece[] {
 		(rest): Piece => ({
 			t: rest.t,
 			dur: rest.dur_ns,
+			host: rest.host,
 			tid: rest.tid,
 			count: rest.segments,
 			parts: rest.parts,
@@ -142,7 +151,9 @@ export function plainOf(answer: PathAnswer): string | null {
 	if (answer.why_not !== null) return answer.why_not;
 	const pieces = piecesOf(answer);
 	if (pieces.length === 0) return "It took no time that could be measured.";
-	const ran = pieces.every((piece) => piece.tid === answer.tid && piece.parts.every((part) => part.kind === "running"));
+	const ran = pieces.every(
+		(piece) => sameThread(piece, answer) && piece.parts.every((part) => part.kind === "running"),
+	);
 	return ran ? `Its thread ran on a CPU for all of its ${duration(answer.dur_ns)}: it waited for nothing.` : null;
 }
 

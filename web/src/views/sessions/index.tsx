@@ -1,6 +1,7 @@
 // The sessions of the directory that is served: what each was, how large, whether anything was lost.
 
 import { useEffect, useState } from "react";
+import type { Summary } from "../../api/set";
 import type { SessionSummary } from "../../api/types";
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
@@ -10,6 +11,7 @@ import { useResource } from "../../state/resource";
 import { client } from "../../state/server";
 import { store, useParam } from "../../state/store";
 import { Spark, SyncTime, useGlance, Worst } from "./glance";
+import { Hosts } from "./hosts";
 import { inOrder } from "./order";
 import "./style.css";
 
@@ -36,16 +38,17 @@ export default function Sessions() {
 	}, []);
 	const [chosen, setChosen] = useState<readonly string[]>([]);
 	const list = useResource("/sessions", (signal) => client.json<SessionSummary[]>("/sessions", signal), tick);
+	const set = useResource("/set", (signal) => client.json<Summary | null>("/set", signal));
 	const [wanted, setWanted] = useState("");
 	const only = list.data?.length === 1 ? list.data[0] : undefined;
 	// Served is a single session: whoever opens the page wants to see that one. The list is for who asks for it.
 	useEffect(() => {
 		if (only && !only.error && openedBare()) store.go({ session: only.id, view: "overview", params: {} }, "replace");
 	}, [only]);
-	return (
+	const sessions = (
 		<Panel
 			title="Sessions"
-			note={list.data ? `${list.data.length} in this directory` : ""}
+			note={list.data ? `${list.data.length} in this ${set.data ? "set" : "directory"}` : ""}
 			end={
 				<>
 					<input
@@ -85,6 +88,12 @@ export default function Sessions() {
 				)}
 			</Shown>
 		</Panel>
+	);
+	return (
+		<div className="sessions-view">
+			{set.data ? <Hosts set={set.data} /> : null}
+			{sessions}
+		</div>
 	);
 }
 

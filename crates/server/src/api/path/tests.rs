@@ -91,7 +91,14 @@ fn segments_are_those_of_the_path() {
         (device.t, device.dur_ns, device.rid),
         (60_000, 17_500, Some(2))
     );
-    assert_eq!((device.tid, device.depth, device.wakes), (101, 1, None));
+    assert_eq!(
+        (
+            device.tid,
+            device.depth,
+            device.wakes.as_ref().map(|woken| woken.tid)
+        ),
+        (101, 1, None)
+    );
     assert!(device.device.is_some());
     // The last segment of the helper ends with the wake-up.
     let wakes: Vec<_> = answer
@@ -100,7 +107,8 @@ fn segments_are_those_of_the_path() {
         .filter(|s| s.wakes.is_some())
         .collect();
     assert_eq!(wakes.len(), 1);
-    assert_eq!((wakes[0].tid, wakes[0].wakes), (101, Some(100)));
+    let woken = wakes[0].wakes.as_ref().map(|woken| woken.tid);
+    assert_eq!((wakes[0].tid, woken), (101, Some(100)));
     assert_eq!(wakes[0].t + wakes[0].dur_ns, 95_000);
 }
 
