@@ -1,14 +1,17 @@
 //! Time spread over the buckets that calls and visits of layers last through.
 //!
-//! The pyramid adds up the time of a call where the call begins. That is accurate to a part of a
-//! bucket for calls that are much shorter than a bucket. The longer ones are few, because a thread
-//! can make only a handful of them in a bucket, so they are read from the rows.
+//! The pyramid adds up the time of a call where the call begins. Calls that are still in progress
+//! at the end of their bucket are therefore read from the rows, and their time is moved. Where the
+//! rows in the window are more than an answer may read, only calls longer than a quarter of a bucket
+//! are: these are few, because a thread can make only a handful of them in a bucket. The other calls
+//! then stay where they begin, so that a bucket may have a quarter of its width too much.
 
 use fathom_pyramid::Key;
 
 use super::gather::Gather;
 use super::rows::{self, LongVisit};
-use super::{By, Gathered, Request, Zoom};
+use super::summed::rows_in;
+use super::{By, Gathered, MAX_ROWS, Request, Zoom};
 use crate::QueryError;
 
 /// Rows that started this long before the window are searched only among rows of at least this
@@ -22,39 +25,61 @@ struct Range {
     longer_ns: i64,
 }
 
-impl Range {
-    /// As a condition on a table with `ts_ns` and `dur_ns`, for rows that reach `from`.
-    fn sql(&self, from: i64) -> String {
-        let Self {
+/// Which rows are spread: those that last beyond the end of the bucket of 2^`shift` ns in which
+/// they begin, and longer than `least_ns`.
+#[derive(Clone, Copy)]
+struct Spread {
+    window: (i64, i64),
+    shift: u8,
+    least_ns: i64,
+}
+
+impl Spread {
+    /// All of them, if the window has at most as many `rows` as an answer may read.
+    fn new(request: &Request, window: (i64, i64), shift: u8, rows: u64) -> Self {
+        let all = rows <= request.max_rows.unwrap_or(MAX_ROWS);
+        Self {
+            window,
+            shift,
+            least_ns: if all { 0 } else { 1 << shift.saturating_sub(2) },
+        }
+    }
+
+    /// Where the rows are that last through a part of the window.
+    fn ranges(&self) -> Vec<Range> {
+        let (from, to) = self.window;
+        let mut ranges = vec![Range {
+            begin: from,
+            end: to,
+            longer_ns: self.least_ns,
+        }];
+        let mut reached = 0;
+        for most in LONGER_NS.into_iter().chain([i64::MAX]) {
+            ranges.push(Range {
+                begin: from.saturating_sub(most).max(0),
+                end: from.saturating_sub(reached).max(0),
+                longer_ns: self.least_ns.max(reached),
+            });
+            reached = most;
+        }
+        ranges
+    }
+
+    /// A range as a condition on a table with `ts_ns` and `dur_ns`, for rows that reach the window
+    /// and last beyond their bucket.
+    fn sql(&self, range: &Range) -> String {
+        let Range {
             begin,
             end,
             longer_ns,
-        } = self;
+        } = range;
+        let (from, width) = (self.window.0, 1i64 << self.shift);
         format!(
-            "ts_ns >= {begin} AND ts_ns < {end} AND dur_ns > {longer_ns} AND dur_ns > {from} - ts_ns"
+            "ts_ns >= {begin} AND ts_ns < {end} AND dur_ns > {longer_ns} AND dur_ns > {from} - ts_ns \
+             AND dur_ns > {width} - (ts_ns & {})",
+            width - 1
         )
     }
-}
-
-/// Where rows are that last through a part of the window and take longer than a quarter of a
-/// bucket of 2^`shift` ns.
-fn ranges((from, to): (i64, i64), shift: u8) -> Vec<Range> {
-    let least = 1i64 << shift.saturating_sub(2);
-    let mut ranges = vec![Range {
-        begin: from,
-        end: to,
-        longer_ns: least,
-    }];
-    let mut reached = 0;
-    for most in LONGER_NS.into_iter().chain([i64::MAX]) {
-        ranges.push(Range {
-            begin: from.saturating_sub(most).max(0),
-            end: from.saturating_sub(reached).max(0),
-            longer_ns: least.max(reached),
-        });
-        reached = most;
-    }
-    ranges
 }
 
 /// Spreads the calls of an answer.
@@ -64,34 +89,28 @@ pub(super) fn spread_calls(
     gathered: &mut Gathered<'_>,
 ) -> Result<(), QueryError> {
     let (window, shift) = (gathered.window, gathered.shift);
+    let spread = Spread::new(request, window, shift, rows_in(zoom.calls.parts(), window));
     let gather = &mut gathered.gather;
     gather.start(window.0, shift);
-    long_calls(
-        zoom,
-        request,
-        request.by,
-        (window, shift),
-        |begin, ns, key| {
-            let whole = [(begin, begin.saturating_add(ns))];
-            gather.spread(key, begin, (ns, ns), &whole, window.1);
-        },
-    )
+    long_calls(zoom, request, request.by, spread, |begin, ns, key| {
+        let whole = [(begin, begin.saturating_add(ns))];
+        gather.spread(key, begin, (ns, ns), &whole, window.1);
+    })
 }
 
-/// Gives `each` the calls that pass the filter and last through a part of the window for longer
-/// than a quarter of a bucket: beginning, duration, key.
+/// Gives `each` the calls that pass the filter and are spread: beginning, duration, key.
 fn long_calls(
     zoom: &Zoom,
     request: &Request,
     by: By,
-    (window, shift): ((i64, i64), u8),
+    spread: Spread,
     mut each: impl FnMut(i64, i64, &Key),
 ) -> Result<(), QueryError> {
     let filter = request.filter.sql();
     let filter = filter.map_or(String::new(), |sql| format!(" AND {sql}"));
-    for range in ranges(window, shift) {
+    for range in spread.ranges() {
         if let Some(source) = zoom.long_calls_in(range.begin..range.end, range.longer_ns)? {
-            let condition = format!("{}{filter}", range.sql(window.0));
+            let condition = format!("{}{filter}", spread.sql(&range));
             rows::long_calls(&zoom.db, &source, by, &condition, &mut each)?;
         }
     }
@@ -113,28 +132,42 @@ pub(super) fn spread_visits(
             format!(" AND rid IN (SELECT rid FROM {calls} WHERE {sql})")
         }
     };
+    // The same for calls and visits: the time of calls with visits is subtracted below.
+    let rows = rows_in(zoom.calls.parts(), window).max(rows_in(zoom.visits.parts(), window));
+    let spread = Spread::new(request, window, shift, rows);
     let mut visits = Vec::new();
-    for range in ranges(window, shift) {
+    for range in spread.ranges() {
         let parts = zoom
             .visits
             .long_rows(range.begin, range.end, range.longer_ns);
-        if !parts.is_empty() {
-            let condition = format!("{}{of_filter}", range.sql(window.0));
-            rows::long_visits(&zoom.db, &parts, &condition, &mut visits)?;
+        if parts.is_empty() {
+            continue;
         }
+        let spread_visits = format!("{}{of_filter}", spread.sql(&range));
+        let mut found = Vec::new();
+        rows::long_visits(&zoom.db, &parts, &spread_visits, &mut found)?;
+        let Some(first) = found.iter().map(|v| v.begin).min() else {
+            continue;
+        };
+        // The other visits of the same calls tell when a visit was in none below it.
+        let of_calls = format!(
+            "ts_ns >= {first} AND ts_ns < {} AND dur_ns > {} AND rid IN (SELECT rid FROM {} WHERE {spread_visits})",
+            window.1,
+            spread.least_ns,
+            rows::visits_in(&zoom.db, &parts)?,
+        );
+        let parts = zoom.visits.long_rows(first, window.1, spread.least_ns);
+        rows::long_visits(&zoom.db, &parts, &of_calls, &mut visits)?;
     }
     // All calls, as time of their own layer; calls with visits are subtracted below.
-    long_calls(
-        zoom,
-        request,
-        By::Nothing,
-        (window, shift),
-        |begin, ns, _| {
-            let whole = [(begin, begin.saturating_add(ns))];
-            gather.spread(syscall, begin, (ns, ns), &whole, window.1);
-        },
-    )?;
-    visits.sort_unstable_by_key(|v| (v.rid, v.begin, v.depth));
+    long_calls(zoom, request, By::Nothing, spread, |begin, ns, _| {
+        let whole = [(begin, begin.saturating_add(ns))];
+        gather.spread(syscall, begin, (ns, ns), &whole, window.1);
+    })?;
+    // Those of a call that is in two ranges were read twice.
+    let order = |v: &LongVisit| (v.rid, v.begin, v.depth, v.dur_ns);
+    visits.sort_unstable_by_key(order);
+    visits.dedup_by_key(|v| order(v));
     for request in visits.chunk_by(|a, b| a.rid == b.rid) {
         for visit in request {
             let end = visit.begin.saturating_add(visit.dur_ns);
@@ -160,20 +193,22 @@ pub(super) fn spread_visits(
 /// Spreads waits: from the wake-up on, threads wait for the CPU.
 pub(super) fn spread_waits(
     zoom: &Zoom,
+    request: &Request,
     (window, shift): ((i64, i64), u8),
     of_filter: Option<&str>,
     gather: &mut Gather<'_>,
 ) -> Result<(), QueryError> {
     let cpu = Key::Text("cpu".into());
     let more = of_filter.map_or(String::new(), |sql| format!(" AND {sql}"));
-    for range in ranges(window, shift) {
+    let spread = Spread::new(request, window, shift, rows_in(zoom.waits.parts(), window));
+    for range in spread.ranges() {
         let parts = zoom
             .waits
             .long_rows(range.begin, range.end, range.longer_ns);
         if parts.is_empty() {
             continue;
         }
-        let condition = format!("{}{more}", range.sql(window.0));
+        let condition = format!("{}{more}", spread.sql(&range));
         rows::waits_where(&zoom.db, &parts, &condition, |wait| {
             let end = wait.time.saturating_add(wait.took_ns);
             let woken = end.saturating_sub(wait.queue_ns).max(wait.time);
@@ -248,7 +283,13 @@ mod tests {
 
     #[test]
     fn ranges_reach_back_to_the_beginning() {
-        let ranges = ranges((5_000_000_000, 6_000_000_000), 20);
+        let request = Request {
+            max_rows: Some(1000),
+            ..Request::default()
+        };
+        let spread = |rows| Spread::new(&request, (5_000_000_000, 6_000_000_000), 20, rows);
+        assert_eq!(spread(1000).least_ns, 0);
+        let ranges = spread(1001).ranges();
         assert_eq!(
             ranges.first().map(|r| (r.begin, r.longer_ns)),
             Some((5_000_000_000, 1 << 18))

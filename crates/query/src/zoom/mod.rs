@@ -121,7 +121,8 @@ pub struct Answer {
     /// and `fault_ns`, `at_least` (some of the key's calls may be in the rest; by layer, `max_ns`
     /// may be higher), `latency` (list, entry b counts durations from 2^b to below 2^(b+1) ns; if
     /// requested), `busy_ns` (time within the bucket, whenever the calls started; if requested).
-    /// Calls shorter than a quarter of a bucket count in the bucket in which they start.
+    /// If the window has more rows than `max_rows`, the time of calls shorter than a quarter of a
+    /// bucket is in the bucket in which they start, which may then have up to a quarter too much.
     pub rows: RecordBatch,
 }
 

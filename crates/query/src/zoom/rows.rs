@@ -172,7 +172,7 @@ pub(super) struct LongVisit {
 }
 
 /// The visits in `parts`.
-fn visits_in(db: &Db, parts: &[PathBuf]) -> Result<String, QueryError> {
+pub(super) fn visits_in(db: &Db, parts: &[PathBuf]) -> Result<String, QueryError> {
     Ok(format!("({})", tables::rows(&SLICES, db.place(), parts)?))
 }
 

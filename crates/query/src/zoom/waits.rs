@@ -55,7 +55,13 @@ pub(super) fn gather<'a>(
     gather.start(window.0, shift);
     sums.add_to(&mut gather);
     if request.busy {
-        busy::spread_waits(zoom, (window, shift), of_filter.as_deref(), &mut gather)?;
+        busy::spread_waits(
+            zoom,
+            request,
+            (window, shift),
+            of_filter.as_deref(),
+            &mut gather,
+        )?;
     }
     Ok(Gathered {
         gather,

@@ -169,13 +169,14 @@ fn layers_say_what_the_rows_say() {
     }
 }
 
-/// Time of calls in each bucket by key, from the calls themselves: those longer than a quarter of a
-/// bucket wherever they were in progress, the others where they began.
+/// Time of calls in each bucket by key, from the calls themselves: those of at least so many
+/// nanoseconds wherever they were in progress, the others where they began.
 fn in_progress(
     calls: &[Call],
     key: impl Fn(&Call) -> String,
     window: &std::ops::Range<i64>,
     width: i64,
+    least_ns: i64,
 ) -> BTreeMap<(String, i64), i64> {
     let mut found: BTreeMap<(String, i64), i64> = BTreeMap::new();
     for call in calls {
@@ -186,7 +187,7 @@ fn in_progress(
                 *found.entry((key(call), bucket)).or_default() += ns;
             }
         };
-        if call.dur_ns <= width / 4 {
+        if call.dur_ns <= least_ns {
             add(begin, call.dur_ns);
             continue;
         }
@@ -224,6 +225,8 @@ fn time_in_calls_is_where_they_were_in_progress() {
             latency: true,
             busy: true,
             top: Some(1000),
+            // All rows may be read in every other round.
+            max_rows: [None, Some(0)][round / 5 % 2],
             ..Request::default()
         };
         let got = zoom.query(&request).unwrap();
@@ -243,7 +246,11 @@ fn time_in_calls_is_where_they_were_in_progress() {
             By::Thread => call.tid.to_string(),
             _ => call.file_id.map_or("NULL".to_string(), |id| id.to_string()),
         };
-        let expected = in_progress(&calls, key, &got.window_ns, got.bucket_ns);
+        let least_ns = match request.max_rows {
+            None => 0,
+            Some(_) => got.bucket_ns / 4,
+        };
+        let expected = in_progress(&calls, key, &got.window_ns, got.bucket_ns, least_ns);
         let busy = got.rows.column_by_name("busy_ns").unwrap();
         let busy = busy.as_primitive::<Int64Type>().values();
         // The other sums are as they are without it; rows of calls in progress have none.
@@ -353,4 +360,88 @@ fn time_of_layers_is_where_their_visits_were() {
     assert!(by_time.values().all(|ns| *ns <= second), "{by_time:?}");
     // START need not be at the beginning of a bucket.
     assert!((10..=12).contains(&by_time.len()), "{by_time:?}");
+}
+
+/// One call after the other, none of which is a quarter of a bucket: at most one is in progress.
+#[test]
+fn a_thread_has_at_most_one_call_in_progress() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = dir.path().join("s");
+    let mut rng = fastrand::Rng::with_seed(5);
+    let writer = SessionWriter::create(&session, sample::meta(), options()).unwrap();
+    let (mut rows, mut strings) = (SliceRows::default(), StringTable::new());
+    let (mut calls, mut at_ns) = (Vec::new(), 0);
+    for i in 0..4000 {
+        let dur_ns = rng.i64(100_000..2_000_000);
+        calls.push(Call {
+            at_ns,
+            dur_ns,
+            pid: 1,
+            tid: 1,
+            syscall: "fsync",
+            ret: Some(0),
+            errno: None,
+            file_id: Some(1),
+            bytes: None,
+            path: None,
+        });
+        // Half of it is the device's, from a quarter on.
+        let (half, quarter) = (dur_ns / 2, dur_ns / 4);
+        for (layer, begin, dur_ns, self_ns, depth) in [
+            ("syscall", at_ns, dur_ns, dur_ns - half, 0),
+            ("device", at_ns + quarter, half, half, 1),
+        ] {
+            rows.push(SliceRow {
+                rid: i,
+                layer: strings.intern(layer.as_bytes()),
+                name: strings.intern(b"x"),
+                ts_ns: START + begin,
+                dur_ns,
+                self_ns,
+                depth,
+            });
+        }
+        at_ns += dur_ns;
+    }
+    writer.append(sample::syscalls(0, &calls)).unwrap();
+    writer.append(rows.into_batch(strings)).unwrap();
+    writer.finish(sample::meta()).unwrap();
+    let zoom = open(&session);
+    let busy = |by, max_rows| {
+        let request = Request {
+            from_ns: Some(START),
+            to_ns: Some(START + at_ns),
+            pixels: 300,
+            by,
+            latency: true,
+            busy: true,
+            max_rows,
+            ..Request::default()
+        };
+        let got = zoom.query(&request).unwrap();
+        assert!(
+            got.bucket_ns > 8_000_000,
+            "no call is a quarter of a bucket"
+        );
+        let busy = got.rows.column_by_name("busy_ns").unwrap();
+        let busy = busy.as_primitive::<Int64Type>().values().to_vec();
+        let mut by_time: BTreeMap<i64, i64> = BTreeMap::new();
+        for ((_, at), ns) in keys_of(&got.rows, by).into_iter().zip(busy) {
+            *by_time.entry(at).or_default() += ns;
+        }
+        assert_eq!(by_time.values().sum::<i64>(), at_ns, "{by:?}");
+        (got.bucket_ns, by_time)
+    };
+    for by in [By::Thread, By::Layer, By::Nothing] {
+        let (width, by_time) = busy(by, None);
+        let inner = by_time.len() - 1;
+        // All buckets but those at the ends are in calls from end to end.
+        for ns in by_time.values().skip(1).take(inner - 1) {
+            assert_eq!(*ns, width, "{by:?}");
+        }
+        // Without the rows, a bucket has up to a quarter too much.
+        let (width, by_time) = busy(by, Some(0));
+        let most = *by_time.values().max().unwrap();
+        assert!(most <= width * 5 / 4, "{by:?}: {most} of {width}");
+    }
 }

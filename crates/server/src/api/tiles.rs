@@ -32,7 +32,8 @@ pub(crate) struct TilesParams {
     #[cfg_attr(test, schemars(extend("enum" = [0, 1])))]
     latency: Option<u8>,
     /// With 1: `busy_ns`, the time of calls (of visits, by layer) within the bucket, including calls that started before it. Buckets in which no call starts
-    /// have rows, too. Calls shorter than a quarter of a bucket count where they begin.
+    /// have rows, too. With more than a million calls in the window, calls shorter than a quarter of a bucket count where they begin:
+    /// a thread that makes one call at a time may then have up to 1.25 in progress in a bucket.
     #[cfg_attr(test, schemars(extend("enum" = [0, 1])))]
     busy: Option<u8>,
 }
