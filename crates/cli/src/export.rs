@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use fathom_export::{Format, Outcome, Selection, Text, TraceFiles, export, export_ctf, parse_time};
+use fathom_export::{Format, Outcome, Selection, Text, TraceFiles, export, export_ctf};
 use fathom_query::{Db, Limits};
 use fathom_redact::Scratch;
 use fathom_session::{NewDir, NewFile, Session, is_ours};
@@ -26,15 +26,12 @@ pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
     }
     let mut session = analysis::open(session)?;
     let db = analysis::database(&mut session, Limits::default())?;
-    let time = |text: &Option<String>| {
-        text.as_deref()
-            .map(|text| parse_time(text, &session.meta().clock))
-            .transpose()
-            .map_err(Failure::input)
-    };
+    let clock = &session.meta().clock;
+    let window = analysis::window(args.from.as_deref(), args.until.as_deref(), clock);
+    let (from_ns, until_ns) = window.map_err(Failure::input)?;
     let selection = Selection {
-        from_ns: time(&args.from)?,
-        until_ns: time(&args.until)?,
+        from_ns,
+        until_ns,
         condition: args.condition.clone(),
     };
     let outcome = match &args.output {

@@ -157,8 +157,8 @@ A statement can read only this session and cannot write.",
          \\xHH, and text that a spreadsheet would run as a formula gets a leading apostrophe";
 
     /// Forms of `--from` and `--until`.
-    pub const TIMES: &str = "Times: 1.5s, 250ms, 10us since the start of the recording; \
-         2026-01-31T12:00:05.25Z;\n@NANOSECONDS, a value of column ts_ns.";
+    pub const TIMES: &str = "Times: 2 (seconds), 1.5s, 250ms, 10us since the start of the \
+         recording;\n2026-01-31T12:00:05.25Z; @NANOSECONDS, a value of column ts_ns.";
 
     /// Below the help of `export`.
     pub fn export_formats() -> String {
@@ -253,6 +253,27 @@ mod tests {
             count += 1;
         }
         assert!(count > 35, "{count}");
+    }
+
+    /// All take the same forms, which [`fathom_export::parse_time`] reads.
+    #[cfg(feature = "analysis")]
+    #[test]
+    fn commands_with_a_window_say_which_times_they_take() {
+        let times: Vec<&str> = super::TIMES.split_whitespace().collect();
+        let mut found = Vec::new();
+        for command in Arguments::command().get_subcommands() {
+            let arg = |name: &str| command.get_arguments().find(|a| a.get_id() == name);
+            let (Some(_), Some(until)) = (arg("from"), arg("until")) else {
+                continue;
+            };
+            let name = command.get_name();
+            assert!(help_of(name).contains(&times.join(" ")), "{name}");
+            let aliases = until.get_visible_aliases().unwrap_or_default();
+            assert!(aliases.contains(&"to"), "{name}");
+            found.push(name.to_owned());
+        }
+        found.sort();
+        assert_eq!(found, ["critical-path", "export", "why", "zoom"]);
     }
 
     #[cfg(feature = "analysis")]

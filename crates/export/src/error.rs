@@ -15,8 +15,8 @@ pub enum ExportError {
     Condition(String),
     /// A time of `--from` or `--until` is not one.
     #[error(
-        "{0:?} is not a time: give seconds, milliseconds or microseconds since the start of the recording \
-         (1.5s, 250ms, 10us), a time of day (2026-01-31T12:00:05.25Z), or @ and nanoseconds as \
+        "{0:?} is not a time: give a time since the start of the recording, in seconds without a unit \
+         (2, 1.5s, 250ms, 10us), a time of day (2026-01-31T12:00:05.25Z), or @ and nanoseconds as \
          column ts_ns has them (@1234567890)"
     )]
     Time(String),

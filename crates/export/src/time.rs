@@ -1,5 +1,7 @@
 //! The times of `--from` and `--until`.
 
+use std::time::Duration;
+
 use chrono::{DateTime, NaiveDateTime};
 use fathom_model::meta::Clock;
 use fathom_model::units;
@@ -10,14 +12,19 @@ use crate::error::{ExportError, Result};
 ///
 /// # Errors
 /// [`ExportError::Time`] for what is none of: a time since the recording began
-/// ([`units::parse_time`]); an RFC 3339 time, UTC where it names no zone; `@` and nanoseconds.
+/// ([`units::parse_time`]), in seconds where it has no unit; an RFC 3339 time, UTC where it names no
+/// zone; `@` and nanoseconds.
 pub fn parse(text: &str, clock: &Clock) -> Result<i64> {
     let wrong = || ExportError::Time(text.to_string());
     let trimmed = text.trim();
     if let Some(ns) = trimmed.strip_prefix('@') {
         return ns.parse().map_err(|_| wrong());
     }
-    if let Ok(since) = units::parse_time(trimmed) {
+    let seconds = trimmed.parse().ok().map(Duration::try_from_secs_f64);
+    if let Some(since) = match seconds {
+        Some(seconds) => seconds.ok(),
+        None => units::parse_time(trimmed).ok(),
+    } {
         let ns = i64::try_from(since.as_nanos()).map_err(|_| wrong())?;
         return Ok(clock.start_monotonic_ns.saturating_add(ns));
     }
@@ -57,6 +64,9 @@ mod tests {
         for (text, ns) in [
             ("0s", 5_000_000_000),
             ("1.5s", 6_500_000_000),
+            ("2", 7_000_000_000),
+            ("0.25", 5_250_000_000),
+            ("0", 5_000_000_000),
             ("250ms", 5_250_000_000),
             ("10 us", 5_000_010_000),
             ("2m", 125_000_000_000),
@@ -68,7 +78,19 @@ mod tests {
         ] {
             assert_eq!(parse(text, &clock()).unwrap(), ns, "{text}");
         }
-        for text in ["", "1", "s", "-1s", "@x", "NaNs", "infs", "yesterday"] {
+        for text in [
+            "",
+            "s",
+            "-1s",
+            "-1",
+            "@x",
+            "NaN",
+            "NaNs",
+            "inf",
+            "infs",
+            "1e300",
+            "yesterday",
+        ] {
             assert!(parse(text, &clock()).is_err(), "{text}");
         }
     }

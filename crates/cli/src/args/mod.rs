@@ -333,9 +333,10 @@ pub enum ByArg {
 #[command(
     after_help = help::TIMES.to_owned() + "
 
-Prints one row per time bucket and key with calls, ordered by time. Keys outside of the --top
-share rows with rest = true. The width of a bucket is a power of two of nanoseconds; the window has
-between --pixels and twice as many buckets."
+Prints one row per time bucket and key with calls, ordered by time. A call counts with all of its
+time in the bucket in which it starts. Keys outside of the --top share rows with rest = true.
+The width of a bucket is a power of two of nanoseconds; the window has between --pixels and twice as
+many buckets."
 )]
 pub struct ZoomArgs {
     /// Directory of the session, or a set of sessions
@@ -344,7 +345,7 @@ pub struct ZoomArgs {
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
     /// End of the window [default: after the last call]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, visible_alias = "to", value_name = "TIME")]
     pub until: Option<String>,
     /// Minimum number of time buckets
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=65536))]
@@ -404,7 +405,7 @@ pub struct ExportArgs {
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
     /// Only events that started before TIME
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, visible_alias = "to", value_name = "TIME")]
     pub until: Option<String>,
     /// Only calls that match this SQL condition on the columns of table syscalls:
     /// "class = 'data' AND dur_ns > 1e6"

@@ -6,9 +6,11 @@ use clap::{Args, ValueEnum};
 
 use super::ExtensionsOption;
 use super::id::{Id, id};
+use crate::help;
 
 /// Options of `why`.
 #[derive(Debug, Args)]
+#[command(after_help = help::TIMES)]
 pub struct WhyArgs {
     /// Directory of the session, or a set of sessions
     pub session: PathBuf,
