@@ -23,7 +23,11 @@
 -- culprit_cgroup: Cgroup of the process.
 -- time_ns: How long the victim waited, nanoseconds.
 -- share: The fraction of all the victim's waits for this resource, from 0 to 1.
-WITH threads AS (
+WITH counted AS (
+    -- Only waiting in this time counts.
+    SELECT -9223372036854775807 AS counted_from, 9223372036854775807 AS counted_until
+),
+threads AS (
     -- An id may be used again: a property is known where all its threads agree.
     SELECT
         tid, if(min(pid) = max(pid), min(pid), NULL) AS pid, arg_max(comm, started_at_ns) AS comm,
@@ -92,12 +96,14 @@ ahead AS (
 device_times AS (
     SELECT
         device, victim_tid, culprit_tid,
-        sum(end_ns - begin_ns) AS time_ns
-    FROM ahead GROUP BY ALL
+        sum(greatest(0, least(end_ns, counted_until) - greatest(begin_ns, counted_from))) AS time_ns
+    FROM ahead, counted GROUP BY ALL
 ),
 device_waits AS (
-    SELECT device, victim_tid, sum(greatest(0, until_ns - from_ns)) AS time_ns
-    FROM queued GROUP BY ALL
+    SELECT
+        device, victim_tid,
+        sum(greatest(0, least(until_ns, counted_until) - greatest(from_ns, counted_from))) AS time_ns
+    FROM queued, counted GROUP BY ALL
 ),
 -- A thread runs from the end of a wait to the beginning of its next one, if waits outside of
 -- requests are recorded (column waits.state).
@@ -134,24 +140,29 @@ cpu_times AS (
         wanted.tid AS victim_tid, runs.tid AS culprit_tid,
         sum(greatest(
             0,
-            least(wanted.until_ns, runs.until_ns, (bucket + 1) << 20)
-                - greatest(wanted.from_ns, runs.from_ns, bucket << 20)
+            least(wanted.until_ns, runs.until_ns, (bucket + 1) << 20, counted_until)
+                - greatest(wanted.from_ns, runs.from_ns, bucket << 20, counted_from)
         )) AS time_ns
-    FROM wanted JOIN runs USING (cpu, bucket)
+    FROM wanted JOIN runs USING (cpu, bucket) CROSS JOIN counted
     WHERE wanted.tid <> runs.tid
         AND wanted.from_ns < runs.until_ns AND wanted.until_ns > runs.from_ns
     GROUP BY ALL
 ),
 cpu_waits AS (
-    SELECT tid AS victim_tid, sum(wanted_ns) AS time_ns FROM periods WHERE wanted_ns > 0 GROUP BY tid
+    SELECT
+        tid AS victim_tid,
+        sum(greatest(0, least(until_ns, counted_until) - greatest(until_ns - wanted_ns, counted_from)))
+            AS time_ns
+    FROM periods, counted WHERE wanted_ns > 0 GROUP BY tid
 ),
 -- Waits that a thread ended, and those for other threads with an unknown end.
 wake_ups AS (
     SELECT
         reason AS resource, tid AS victim_tid, waker_tid AS culprit_tid,
         if(waker_tid IS NULL, NULL, waker) AS culprit_comm,
-        sum(until_ns - ts_ns - wanted_ns) AS time_ns
-    FROM periods
+        sum(greatest(0, least(until_ns - wanted_ns, counted_until) - greatest(ts_ns, counted_from)))
+            AS time_ns
+    FROM periods, counted
     WHERE reason NOT IN ('cpu', 'preempted')
         AND (waker_tid IS NOT NULL OR reason IN ('lock', 'file_lock', 'futex', 'pipe', 'socket'))
     GROUP BY ALL

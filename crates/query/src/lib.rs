@@ -45,4 +45,4 @@ pub use paths::{FORMS as PATH_FORMS, PathCall, PathRow};
 pub use rows::{Batches, Rows};
 pub use schema::{Relation, RelationColumn, relations, schema_markdown};
 pub use user_views::UserView;
-pub use views::{Doc, parse_doc, view_names};
+pub use views::{Doc, blame_between, parse_doc, view_names};

@@ -18,6 +18,15 @@ pub fn view_names() -> impl Iterator<Item = &'static str> {
         .chain(VIEWS.iter().map(|view| view.name))
 }
 
+/// View `blame` as a query, of the waiting from `from_ns` to before `until_ns`, CLOCK_MONOTONIC
+/// nanoseconds.
+pub fn blame_between(from_ns: &str, until_ns: &str) -> String {
+    let view = VIEWS.iter().find(|view| view.name == "blame");
+    let sql = view.map_or("", |view| view.sql);
+    sql.replacen("-9223372036854775807", from_ns, 1)
+        .replacen("9223372036854775807", until_ns, 1)
+}
+
 /// The parsed comments of a view.
 #[derive(Clone, Debug, Default)]
 pub struct Doc {

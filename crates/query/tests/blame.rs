@@ -83,6 +83,68 @@ fn time_in_a_queue_is_of_the_request_that_was_completed_next() {
     );
 }
 
+/// Waits for a device, for a CPU, and for a thread, each from 1,000 to 9,000.
+#[test]
+fn only_waiting_in_the_window_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    files
+        .add(&blocks(&[
+            block(100, Some(1), 1_000, 9_000, 9_500),
+            block(200, None, 100, 200, 3_000),
+            block(300, None, 900, 3_000, 7_000),
+        ]))
+        .add(&waits(&[
+            Wait::new(200, 500, 600, "pipe").on_cpu(3),
+            Wait::new(200, 7_000, 7_100, "pipe").on_cpu(3),
+            // 200 runs from 600 to 7,000.
+            Wait::new(100, 1_000, 9_000, "cpu").on_cpu(3),
+            Wait::new(101, 1_000, 9_500, "futex")
+                .woken(9_000)
+                .by_thread(102, "owner"),
+        ]));
+    let between = |from: i64, until: i64| {
+        let sql =
+            fathom_query::blame_between(&(START + from).to_string(), &(START + until).to_string());
+        rows(
+            &files,
+            &format!(
+                "SELECT resource, victim_tid, culprit_tid, time_ns FROM ({sql}) \
+                 WHERE victim_tid IN (100, 101) AND resource <> 'pipe' ORDER BY ALL"
+            ),
+        )
+    };
+    let all = [
+        "cpu,100,200,6000",
+        "cpu,100,,2000",
+        "cpu,101,,500",
+        "futex,101,102,8000",
+        "vda,100,200,2000",
+        "vda,100,300,4000",
+        "vda,100,,2000",
+    ];
+    assert_eq!(between(0, 20_000), all);
+    assert_eq!(
+        between(2_000, 4_000),
+        [
+            "cpu,100,200,2000",
+            "futex,101,102,2000",
+            "vda,100,200,1000",
+            "vda,100,300,1000",
+        ]
+    );
+    assert_eq!(
+        between(8_500, 9_200),
+        [
+            "cpu,100,,500",
+            "cpu,101,,200",
+            "futex,101,102,500",
+            "vda,100,,500",
+        ]
+    );
+    assert!(between(10_000, 20_000).is_empty());
+}
+
 #[test]
 fn requests_over_many_buckets_are_ahead_once() {
     let dir = tempfile::tempdir().unwrap();

@@ -11,7 +11,7 @@ import { Swatch } from "../../components/text";
 import { colorOf } from "../../lib/color";
 import { count, counted, duration, exactDuration, percent, visible } from "../../lib/format";
 import type { Resource } from "../../state/resource";
-import { useColumns, WHOLE } from "../../state/session";
+import { useColumns } from "../../state/session";
 import { usePage, useParam, useRestedPage } from "../../state/store";
 import { useTheme } from "../../state/theme";
 import {
@@ -59,9 +59,9 @@ export default function Blame() {
 	const [sortParam, setSort] = useParam("sort", "time");
 	const sort = HEADS.find(([id]) => id === sortParam)?.[0] ?? "time";
 	const answer = advised(
-		useColumns({ path: by === "thread" ? "questions/blame-threads" : "questions/blame-processes", ...WHOLE }),
+		useColumns({ path: by === "thread" ? "questions/blame-threads" : "questions/blame-processes", filtered: false }),
 	);
-	const { filter } = useRestedPage();
+	const { filter, window } = useRestedPage();
 	const rows = useMemo(() => (answer.data ? filtered(heldOf(answer.data), by, filter) : []), [answer.data, by, filter]);
 	const resources = useMemo(() => resourcesOf(rows), [rows]);
 	const chosen = useMemo(() => {
@@ -76,7 +76,7 @@ export default function Blame() {
 		<div className="blame">
 			<Panel
 				title="Who held whom up"
-				note={`waits in the whole recording, whatever window is set; of the filter, ${by === "thread" ? "threads" : "processes"} and names count`}
+				note={`waiting in this window; of the filter, ${by === "thread" ? "threads" : "processes"} and names count`}
 				end={
 					<>
 						<label className="blame-choice">
@@ -120,7 +120,7 @@ export default function Blame() {
 					of={answer}
 					height={160}
 					empty={(data) => data.rows === 0}
-					emptyTitle="No waits are known"
+					emptyTitle={window.kind === "all" ? "No waits are known" : "No waits are known in this window"}
 					emptyText="Record with --layers sched,block: waits, and requests to devices."
 				>
 					{() => (
@@ -229,7 +229,7 @@ function Rows({ rows, by, sort, setSort, known, hidden }: RowsProps) {
 				<p className="blame-said faint">
 					{rows.length > SHOWN ? `${SHOWN} of ${counted(rows.length, "row", "rows", count)} are shown. ` : ""}
 					{known !== null ? `Only the ${counted(known, "row", "rows", count)} with the most time were asked for. ` : ""}
-					The view blame of the SQL tab has all.
+					The view blame of the SQL tab has all, of the whole recording.
 				</p>
 			) : null}
 		</>

@@ -36,6 +36,8 @@ pub(crate) struct Question {
     /// Rows of an answer at most.
     rows: usize,
     /// The statement. `$from` and `$to` are the window, `$start` is the beginning of the recording.
+    /// `$since` and `$until` are the window too, without an end that was not asked for: waits and
+    /// requests to devices may reach beyond the calls.
     sql: fn() -> String,
 }
 
@@ -179,6 +181,9 @@ fn statement(
     values.push(("start", start.to_string()));
     values.push(("from", window.from.to_string()));
     values.push(("to", window.to.to_string()));
+    let (since, until) = selection.ends(window);
+    values.push(("since", since.unwrap_or(-i64::MAX).to_string()));
+    values.push(("until", until.unwrap_or(i64::MAX).to_string()));
     Ok(filled(&(question.sql)(), &values))
 }
 
@@ -219,7 +224,7 @@ mod tests {
                     let end = part.find(|c: char| !c.is_ascii_lowercase());
                     &part[..end.unwrap_or(part.len())]
                 })
-                .filter(|name| !["from", "to", "start"].contains(name))
+                .filter(|name| !["from", "to", "since", "until", "start"].contains(name))
                 .collect();
             let taken: BTreeSet<&str> = question.takes.iter().map(|take| take.0).collect();
             assert_eq!(used, taken, "{}", question.name);
