@@ -14,6 +14,7 @@ mod auth;
 mod calls;
 mod changes;
 mod columns;
+mod compress;
 mod diagnoses;
 mod error;
 mod filter;
@@ -39,7 +40,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::post;
 use fathom_extensions::Extensions;
 use fathom_query::Limits;
@@ -225,7 +226,9 @@ fn routes(app: App, guard: Arc<Auth>) -> Router {
     let share = Router::new()
         .route(share::ADDRESS, post(share::share))
         .with_state(answers.clone());
+    // A shared file holds what is compressed already.
     let api = answers
+        .layer(from_fn(compress::answers))
         .merge(share)
         .layer(from_fn_with_state(guard.clone(), auth::check_token));
     Router::new()

@@ -85,7 +85,7 @@ fn send(file: &PageFile, asked: &HeaderMap) -> Response {
     }
 }
 
-fn takes_gzip(asked: &HeaderMap) -> bool {
+pub(crate) fn takes_gzip(asked: &HeaderMap) -> bool {
     let all = asked.get_all(header::ACCEPT_ENCODING).iter();
     let mut codings = all
         .filter_map(|v| v.to_str().ok())
