@@ -596,10 +596,12 @@ export type OffsetsMeta = {
   read_sequential: number | null,
   /** Share of them that began there or further on. */
   read_forward: number | null,
+  /** Share of them that began before the beginning of the one before. */
+  read_backward: number | null,
   /** Passes that the reads make: each begins with a read that goes back to a lower offset. */
   read_passes: number | null,
   /** The same of the writes. */
-  written_sequential: number | null, written_forward: number | null, written_passes: number | null,
+  written_sequential: number | null, written_forward: number | null, written_backward: number | null, written_passes: number | null,
 };
 
 export type LayersMode = "windows" | "requests";

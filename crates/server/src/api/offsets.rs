@@ -84,11 +84,14 @@ pub(crate) struct OffsetsMeta {
     pub read_sequential: Option<f64>,
     /// Share of them that began there or further on.
     pub read_forward: Option<f64>,
+    /// Share of them that began before the beginning of the one before.
+    pub read_backward: Option<f64>,
     /// Passes that the reads make: each begins with a read that goes back to a lower offset.
     pub read_passes: Option<f64>,
     /// The same of the writes.
     pub written_sequential: Option<f64>,
     pub written_forward: Option<f64>,
+    pub written_backward: Option<f64>,
     pub written_passes: Option<f64>,
 }
 
@@ -221,9 +224,11 @@ fn answer(
         written_unique_bytes: None,
         read_sequential: None,
         read_forward: None,
+        read_backward: None,
         read_passes: None,
         written_sequential: None,
         written_forward: None,
+        written_backward: None,
         written_passes: None,
     };
     let single = meta.calls + meta.faults < MOST;
@@ -263,28 +268,31 @@ fn patterns(reader: &Reader, calls: &str, meta: &mut OffsetsMeta) -> Result<(), 
          FROM {calls} \
          WINDOW before AS (PARTITION BY file_id, tid, call_writes(syscall) ORDER BY ts_ns, rid)) \
          SELECT writes, avg((here = reached)::INTEGER) AS sequential, \
-         avg((here >= reached)::INTEGER) AS forward, \
+         avg((here >= reached)::INTEGER) AS forward, avg((here < began)::INTEGER) AS backward, \
          count(DISTINCT (file_id, tid)) + count(*) FILTER (here < began) AS passes \
          FROM moves GROUP BY writes HAVING count(reached) > 0"
     ))?)?;
     let writes = flags(&rows, "writes")?;
-    for (wanted, sequential, forward, passes) in [
+    for (wanted, sequential, forward, backward, passes) in [
         (
             false,
             &mut meta.read_sequential,
             &mut meta.read_forward,
+            &mut meta.read_backward,
             &mut meta.read_passes,
         ),
         (
             true,
             &mut meta.written_sequential,
             &mut meta.written_forward,
+            &mut meta.written_backward,
             &mut meta.written_passes,
         ),
     ] {
         if let Some(row) = (0..rows.num_rows()).find(|i| writes.value(*i) == wanted) {
             *sequential = Some(numbers(&rows, "sequential")?.value(row));
             *forward = Some(numbers(&rows, "forward")?.value(row));
+            *backward = Some(numbers(&rows, "backward")?.value(row));
             *passes = Some(numbers(&rows, "passes")?.value(row));
         }
     }

@@ -79,9 +79,9 @@ describe("points", () => {
 		expect(figures.readUnique).toBe(4096);
 	});
 	it("have patterns as far as the server has counted them", () => {
-		const meta = { mode: "grid", read_sequential: 0.25, read_forward: 0.5, read_passes: 3 };
+		const meta = { mode: "grid", read_sequential: 0.25, read_forward: 0.5, read_backward: 0.4, read_passes: 3 };
 		const { figures } = accessesOf(answer(meta, {}));
-		expect(figures.reads).toEqual({ sequential: 0.25, forward: 0.5, passes: 3 });
+		expect(figures.reads).toEqual({ sequential: 0.25, forward: 0.5, backward: 0.4, passes: 3 });
 		expect(figures.writes).toBeNull();
 	});
 	it("count each byte once", () => {

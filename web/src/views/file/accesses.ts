@@ -118,11 +118,14 @@ export function accessesOf(answer: OffsetColumns): Accesses {
 /** How reads and writes follow each other, as far as an answer tells. */
 export function patternsOf(answer: Pick<Columns, "metaNumber">): Pick<Figures, "reads" | "writes"> {
 	const of = (side: "read" | "written"): Pattern | null => {
-		const [sequential, forward, passes] = ["sequential", "forward", "passes"].map((name) =>
+		const [sequential, forward, backward, passes] = ["sequential", "forward", "backward", "passes"].map((name) =>
 			answer.metaNumber(`${side}_${name}`),
 		);
-		return typeof sequential === "number" && typeof forward === "number" && typeof passes === "number"
-			? { sequential, forward, passes }
+		return typeof sequential === "number" &&
+			typeof forward === "number" &&
+			typeof backward === "number" &&
+			typeof passes === "number"
+			? { sequential, forward, backward, passes }
 			: null;
 	};
 	return { reads: of("read"), writes: of("written") };

@@ -7,18 +7,32 @@ export interface Pattern {
 	sequential: number;
 	/** Share that begin there or further on. */
 	forward: number;
+	/** Share that begin before the beginning of the one before. */
+	backward: number;
 	/** Times that the file is gone through, each from a lower offset on. */
 	passes: number;
 }
 
 /** From so large a share on a pattern has a name. */
 const MOSTLY = 0.75;
+/** Jumps go either way if each way has this share of them: half the jumps of random accesses go back. */
+const EITHER = 0.25;
+/** Jumps that are a smaller share of the calls do not matter. */
+const FEW_JUMPS = 0.02;
 
 /** `96 % sequential in 9 passes`. */
-export function patternText({ sequential, forward, passes }: Pattern): string {
+export function patternText({ sequential, forward, backward, passes }: Pattern): string {
 	const times = passes === 1 ? "one pass" : `${exact(passes)} passes`;
+	const jumps = 1 - sequential;
+	const random = jumps >= FEW_JUMPS && Math.min(forward - sequential, backward) >= jumps * EITHER;
+	if (random)
+		return sequential >= 0.1
+			? `${percent(sequential)} sequential, the others random`
+			: `random (${percent(sequential)} sequential)`;
 	if (sequential >= MOSTLY) return `${percent(sequential)} sequential in ${times}`;
 	if (forward >= MOSTLY) return `forward with gaps in ${times} (${percent(sequential)} sequential)`;
+	if (backward >= MOSTLY) return `backward (${percent(sequential)} sequential)`;
+	if (1 - forward - backward >= MOSTLY) return "over the same bytes again and again";
 	return `scattered (${percent(sequential)} sequential)`;
 }
 
@@ -27,6 +41,6 @@ export function verdictText(reads: Pattern | null, writes: Pattern | null): stri
 	const parts = [writes ? `writes ${patternText(writes)}` : "", reads ? `reads ${patternText(reads)}` : ""].filter(
 		(part) => part !== "",
 	);
-	const text = parts.join("; ");
-	return text === "" ? "" : `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+	// One thread's calls follow each other; those of several threads are in no order.
+	return parts.length === 0 ? "" : `Per thread: ${parts.join("; ")}`;
 }
