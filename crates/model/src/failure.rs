@@ -31,8 +31,9 @@ const FAULTS: [&str; 15] = [
     "EFBIG",
 ];
 
-/// Beginnings of calls that look something up by its name.
-const LOOK_UPS: [&str; 10] = [
+/// Beginnings of calls that look something up by its name, or want to be rid of it: databases
+/// truncate and unlink files until there is none left.
+const LOOK_UPS: [&str; 11] = [
     "open",
     "stat",
     "lstat",
@@ -43,6 +44,7 @@ const LOOK_UPS: [&str; 10] = [
     "readlink",
     "exec",
     "unlink",
+    "truncate",
 ];
 
 /// The meaning of the error `errno` of the call `syscall`.
@@ -96,6 +98,8 @@ mod tests {
             ("IORING_OP_READ", "EIO", ErrorKind::Fault),
             ("openat", "ENXIO", ErrorKind::Answer),
             ("fcntl", "EBADF", ErrorKind::Answer),
+            ("truncate", "ENOENT", ErrorKind::Answer),
+            ("truncate", "EACCES", ErrorKind::Other),
             ("rename", "ENOENT", ErrorKind::Other),
             ("write", "EBADF", ErrorKind::Other),
             ("pread64", "EINVAL", ErrorKind::Other),
