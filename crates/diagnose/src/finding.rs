@@ -173,8 +173,8 @@ impl Evidence {
             units::bytes(whole)
         } else if name.starts_with("share") {
             units::percent(self.value)
-        } else if self.value.fract() == 0.0 {
-            units::count(whole)
+        } else if self.value.fract() == 0.0 || self.value.abs() >= 100.0 {
+            units::count(self.value.round() as i64)
         } else {
             format!("{:.2}", self.value)
         }
@@ -352,4 +352,22 @@ pub struct NotObservable {
     pub rule: &'static str,
     /// The missing data.
     pub reason: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Evidence;
+
+    #[test]
+    fn evidence_is_no_more_precise_than_it_says_something() {
+        for (name, value, text) in [
+            ("ratio", 3549.871, "3,550"),
+            ("ratio", 99.876, "99.88"),
+            ("reads", 1807.0, "1,807"),
+            ("median_ns", 1500.0, "1.50 µs"),
+        ] {
+            let name = name.into();
+            assert_eq!(Evidence { name, value }.number(), text);
+        }
+    }
 }

@@ -19,7 +19,7 @@ describe("durations", () => {
 	])("%d ns is %s", (ns, text) => expect(duration(ns)).toBe(text));
 
 	it("tells every nanosecond where asked to", () => {
-		expect(exactDuration(1234567)).toBe("1\u2009234\u2009567 ns");
+		expect(exactDuration(1234567)).toBe("1\u202f234\u202f567 ns");
 	});
 });
 
@@ -34,15 +34,15 @@ describe("points in time", () => {
 		expect(time(3.25e9, 1e9)).toBe("3 s");
 		expect(time(3.25e9, 250e6)).toBe("3.3 s");
 		expect(time(3.25e9, 50e6)).toBe("3.25 s");
-		expect(time(3_000_250_000, 50_000)).toBe("3.000\u2009250 s");
-		expect(time(3_000_250_000, 1000)).toBe("3.000\u2009250 s");
+		expect(time(3_000_250_000, 50_000)).toBe("3.000\u202f250 s");
+		expect(time(3_000_250_000, 1000)).toBe("3.000\u202f250 s");
 	});
 	it("carry into minutes and hours", () => {
 		expect(time(59.9996e9, 1e9)).toBe("1:00");
 		expect(time(3723.5e9, 1e8)).toBe("1:02:03.5");
 	});
 	it("keep nanoseconds after a day", () => {
-		expect(exactTime(90_061_000_000_007)).toBe("25:01:01.000\u2009000\u2009007");
+		expect(exactTime(90_061_000_000_007)).toBe("25:01:01.000\u202f000\u202f007");
 	});
 });
 

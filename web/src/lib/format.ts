@@ -1,6 +1,6 @@
 // Numbers as people read them. Every function takes what the API gives: nanoseconds, bytes, counts.
 
-const GROUP = "\u2009"; // thin space
+const GROUP = "\u202f"; // narrow no-break space
 
 /** Three significant digits, without an exponent. */
 function digits(value: number): string {

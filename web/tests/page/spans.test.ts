@@ -197,7 +197,7 @@ onStage(
 				await open(tab, server, { ...session, view: "request", rid: Number(call?.["rid"]) });
 				expect(await main()).toContain(`Made by library call ${call?.["function"]}`);
 				const panel = tab.page.locator("#library-call");
-				const said = (await panel.innerText()).replace(/[\s\u2009]+/g, "");
+				const said = (await panel.innerText()).replace(/[\s\u202f]+/g, "");
 				expect(said).toContain(`Itmade${call?.["calls"]}systemcalls`);
 				expect(said).toContain(`bytesrequested${call?.["size"]}`);
 				expect(said).toContain(`duration${call?.["dur_ns"]}ns`);

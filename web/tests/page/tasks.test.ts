@@ -192,7 +192,7 @@ describe.skipIf(reason !== null)("within three steps of opening a session", () =
 			await step(() => page.getByRole("button", { name: /^Compare: quiet.*busy/ }).click());
 			const figure = page.locator(".compare-hero dl > div, dl > div").filter({ hasText: "p99 of fdatasync" });
 			await expect.poll(() => figure.innerText()).toContain("→");
-			const [quiet, loud] = [...((await figure.getAttribute("title")) ?? "").matchAll(/([\d\u2009]+) ns/g)].map((m) =>
+			const [quiet, loud] = [...((await figure.getAttribute("title")) ?? "").matchAll(/([\d\u202f]+) ns/g)].map((m) =>
 				Number(m[1]?.replace(/\D/g, "")),
 			);
 			expect((quiet ?? 0) / before).toBeGreaterThan(0.8);

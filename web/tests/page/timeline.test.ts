@@ -45,7 +45,7 @@ onStage(
 			if (!box) throw new Error(`no plot ${title}`);
 			await tab.page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
 			await expect.poll(() => tab.page.locator(".tip").count()).toBe(1);
-			return (await tab.page.locator(".tip").innerText()).replaceAll("\u2009", "");
+			return (await tab.page.locator(".tip").innerText()).replaceAll("\u202f", "");
 		}
 
 		describe("the machine", () => {

@@ -313,7 +313,7 @@ onStage(
 				);
 				const figure = tab.page.locator(".summary > div").filter({ hasText: "Failed calls" });
 				await expect.poll(() => figure.getAttribute("title")).toMatch(/^\d/);
-				const [failed, answers] = ((await figure.getAttribute("title")) ?? "").match(/[\d\u2009]+/g) ?? [];
+				const [failed, answers] = ((await figure.getAttribute("title")) ?? "").match(/[\d\u202f]+/g) ?? [];
 				const number = (told: string | undefined) => Number((told ?? "").replace(/\D/g, ""));
 				expect(number(failed)).toBe(errors?.["failed"]);
 				expect(number(answers)).toBe(Number(errors?.["n"]) - Number(errors?.["failed"]));

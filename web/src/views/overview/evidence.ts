@@ -9,7 +9,9 @@ export function evidenceText({ name, value }: Evidence): string {
 	if (name.endsWith("_ns")) return `${words.slice(0, -3)} ${duration(value)}`;
 	if (/(^|_)bytes(_|$)/.test(name)) return `${words} ${bytes(value)}`;
 	if (/(^|_)share(_|$)/.test(name)) return `${words} ${percent(value)}`;
-	return `${words} ${exact(Math.round(value * 100) / 100)}`;
+	// The first three digits say enough of a ratio.
+	const places = Math.abs(value) >= 100 ? 1 : 100;
+	return `${words} ${exact(Math.round(value * places) / places)}`;
 }
 
 /** The numbers of a finding; one that is 0 shows nothing. */
