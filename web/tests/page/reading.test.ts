@@ -1,10 +1,11 @@
 // What readers of the views rely upon: which file comes first, which errors are red, what a click leads to, what is asked.
 
 import { join } from "node:path";
+import { tableFromIPC } from "apache-arrow";
 import { expect, it } from "vitest";
 import { MOST } from "../../src/app/visit.ts";
 import { duration } from "../../src/lib/format.ts";
-import { open, settled } from "./harness.ts";
+import { ask, open, settled } from "./harness.ts";
 import { session, sql, WORK } from "./recorded.ts";
 import { dir, onStage, openSaved, server, tab } from "./stage.ts";
 
@@ -17,9 +18,22 @@ p.register(r)
 p.poll()
 open("out", "w").write("x")'`;
 
+/** A scan of a file, then as many random reads of it; and another one that is read from its end. */
+const READS = `python3 -c 'import os, random
+random.seed(1)
+n = 2000
+with open("mixed", "wb") as f: f.write(bytes(n * 4096))
+with open("backward", "wb") as f: f.write(bytes(n * 4096))
+mixed = os.open("mixed", os.O_RDONLY)
+for i in range(n): os.pread(mixed, 4096, i * 4096)
+for i in range(n): os.pread(mixed, 4096, random.randrange(n) * 4096)
+backward = os.open("backward", os.O_RDONLY)
+for i in reversed(range(n)): os.pread(backward, 4096, i * 4096)'`;
+
 const sessions = [
 	["work", WORK, ["--layers", "all"]],
 	["waits", WAITS, ["--layers", "all"]],
+	["reads", READS, []],
 ] as const;
 
 onStage("reading", sessions, () => {
@@ -118,6 +132,72 @@ onStage("reading", sessions, () => {
 		await expect.poll(() => tab.page.url()).toContain("idle=shown");
 		await expect.poll(() => rows.count()).toBe(Math.min(200, n));
 		expect(await note.count()).toBe(0);
+	});
+
+	it("Blame counts the waiting in the window", async () => {
+		const [middle] = await sql(
+			`SELECT ((min(ts_ns) + max(ts_ns + dur_ns)) // 2 - (SELECT started_at_ns FROM session))::DOUBLE AS t FROM waits`,
+			"waits.fathom",
+		);
+		const t = Number(middle?.["t"]);
+		const total = async (window: string) => {
+			const answer = await ask(server, `/sessions/waits.fathom/questions/blame-threads${window}`);
+			const rows = tableFromIPC(new Uint8Array(await answer.arrayBuffer())).toArray();
+			return rows.reduce((sum, row) => sum + Number(row.time_ns), 0);
+		};
+		const [before, after] = [await total(`?to=${t}`), await total(`?from=${t}`)];
+		expect(before).toBeGreaterThan(0);
+		expect(after).toBeGreaterThan(0);
+		expect(before + after).toBe(await total(""));
+		const shown = async () => {
+			const cells = tab.page.locator(".blame-rows tbody td:nth-child(4)");
+			const titles = await cells.evaluateAll((all) => all.map((cell) => cell.getAttribute("title") ?? ""));
+			return titles.reduce((sum, title) => sum + Number(title.replace(/\D/g, "")), 0);
+		};
+		const window = { from: String(t), to: String(t + 3600e9) };
+		await open(tab, server, { s: "waits.fathom", view: "blame", by: "thread", idle: "shown", ...window });
+		await expect.poll(shown).toBe(after);
+	});
+
+	it("calls in progress are those that last through the window, whenever they began", async () => {
+		const [slow] = await sql(
+			`SELECT (ts_ns - (SELECT started_at_ns FROM session))::DOUBLE AS t, dur_ns::DOUBLE AS dur
+			FROM syscalls ORDER BY dur_ns DESC LIMIT 1`,
+		);
+		const [t, dur] = [Number(slow?.["t"]), Number(slow?.["dur"])];
+		const [from, to] = [Math.round(t + dur / 4), Math.round(t + dur / 2)];
+		const [expected] = await sql(
+			`SELECT sum(least(ts_ns + dur_ns, start + ${to}) - greatest(ts_ns, start + ${from}))::DOUBLE / ${to - from} AS n
+			FROM syscalls, (SELECT started_at_ns AS start FROM session)
+			WHERE ts_ns < start + ${to} AND ts_ns + dur_ns > start + ${from}`,
+		);
+		await open(tab, server, { ...session, view: "overview", from: String(from), to: String(to) });
+		const figure = tab.page.getByText(/calls in progress on average/);
+		const shown = async () => Number.parseFloat(await figure.first().innerText());
+		// Whole buckets are counted: one in hundreds is too much.
+		await expect.poll(shown).toBeGreaterThan(Number(expected?.["n"]) * 0.97);
+		expect(await shown()).toBeLessThan(Number(expected?.["n"]) * 1.03 + 0.05);
+	});
+
+	it("File tells random reads from reads with gaps, and backward reads", async () => {
+		const said = async (name: string) => {
+			const [file] = await sql(
+				`SELECT file_id::DOUBLE AS id FROM files WHERE parse_filename(path) = '${name}'`,
+				"reads.fathom",
+			);
+			await open(tab, server, { s: "reads.fathom", view: "file", file: String(file?.["id"]) });
+			return tab.page.locator(".file-head").innerText();
+		};
+		expect(await said("mixed")).toMatch(/Per thread: .*reads 50(\.\d)? % sequential, the others random/);
+		expect(await said("backward")).toMatch(/Per thread: .*reads backward \(0 % sequential\)/);
+	});
+
+	it("answers are sent compressed to who takes that", async () => {
+		const coding = async (path: string) => (await ask(server, path)).headers.get("content-encoding");
+		expect(await coding(`/sessions/${session.s}/timeline?pixels=2000`)).toBe("gzip");
+		expect(await coding(`/sessions/${session.s}/schema`)).toBe("gzip");
+		// A few bytes.
+		expect(await coding(`/sessions/${session.s}/nothing`)).toBeNull();
 	});
 
 	it("a saved page has what its explanation and its findings link to", { timeout: 120_000 }, async () => {

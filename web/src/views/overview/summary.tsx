@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { Columns } from "../../api/arrow";
 import type { Purpose } from "../../api/calls";
-import { bytes, count, counted, duration, exact, exactDuration, percent } from "../../lib/format";
+import { bytes, count, counted, duration, exact, exactDuration, inProgress, percent } from "../../lib/format";
 import { latencyOf } from "../../lib/latency";
 import type { Resource } from "../../state/resource";
 import { useSession, useShown } from "../../state/session";
@@ -30,6 +30,9 @@ export function Summary({ totals, errors }: Props) {
 	const moved = sum("bytes");
 	const time = sum("time_ns");
 	const width = span.to - span.from;
+	// Of calls that last beyond the window only the part in it is in progress there.
+	const covered = data ? (data.metaNumber("to") ?? span.to) - (data.metaNumber("from") ?? span.from) : width;
+	const average = inProgress(sum("busy_ns") / covered);
 	const max = data ? data.f64("max_ns").reduce((a, b) => Math.max(a, Number.isFinite(b) ? b : 0), 0) : Number.NaN;
 	const classes = data ? latencyOf(data) : [];
 	// Syncs say how durable writes feel; without any, the kind with most time does.
@@ -41,7 +44,7 @@ export function Summary({ totals, errors }: Props) {
 				name="Time in calls"
 				title={`${exactDuration(time)}. Click: by file and call, as a flame graph`}
 				run={calls > 0 ? () => store.go({ view: "flame" }) : undefined}
-				more={`${(time / width).toFixed(1)} calls in progress on average`}
+				more={`${average} calls in progress on average`}
 			>
 				{duration(time)}
 			</Figure>
