@@ -46,7 +46,7 @@ impl Totals {
             n => format!("{} failed", count(n)),
         }];
         if self.answers > 0 {
-            parts.push(format!("{} found nothing or not yet", count(self.answers)));
+            parts.push(format!("{} missed lookups or retries", count(self.answers)));
         }
         // Of calls without a row the error's name is not known.
         let unknown = self.errors - self.failures - self.answers;

@@ -87,7 +87,7 @@ impl Library {
     /// The folder of a session.
     pub fn dir(&self, id: &str) -> Result<PathBuf, ApiError> {
         let found = self.folder.dir(id);
-        found.ok_or_else(|| ApiError::not_found(id, "choose one of the list of sessions"))
+        found.ok_or_else(|| ApiError::not_found(id, "choose a session from the list"))
     }
 
     /// A session as it is now.

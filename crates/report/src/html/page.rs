@@ -122,7 +122,7 @@ fn tiles(out: &mut String, report: &Report) {
     let totals = &report.totals;
     let failed = match totals.answers {
         0 => "failed".to_owned(),
-        n => format!("failed; {} found nothing or not yet", count(n)),
+        n => format!("failed; {} missed lookups or retries", count(n)),
     };
     let tiles = [
         (count(totals.calls), "calls"),
