@@ -176,8 +176,8 @@ fn sums_equal_those_of_the_rows() {
         if !request.busy {
             continue;
         }
-        // The time of waits is where they were; if the rows are too many to be read, that of waits
-        // that are short for a bucket is where they began.
+        // The time of waits is where they were; if the rows are too many to be read, short waits
+        // count where they began.
         let all_read = request.max_rows.is_none();
         assert!(waits.len() > 5_000, "more than some requests may read");
         for wait in of(&waits, tids) {

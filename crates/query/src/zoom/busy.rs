@@ -25,8 +25,8 @@ struct Range {
     longer_ns: i64,
 }
 
-/// Which rows are spread: those that last beyond the end of the bucket of 2^`shift` ns in which
-/// they begin, and longer than `least_ns`.
+/// The rows that are spread: they last beyond the end of the bucket of 2^`shift` ns in which they
+/// begin, and longer than `least_ns`.
 #[derive(Clone, Copy)]
 struct Spread {
     window: (i64, i64),
@@ -164,7 +164,7 @@ pub(super) fn spread_visits(
         let whole = [(begin, begin.saturating_add(ns))];
         gather.spread(syscall, begin, (ns, ns), &whole, window.1);
     })?;
-    // Those of a call that is in two ranges were read twice.
+    // The visits of a call that is in two ranges were read twice.
     let order = |v: &LongVisit| (v.rid, v.begin, v.depth, v.dur_ns);
     visits.sort_unstable_by_key(order);
     visits.dedup_by_key(|v| order(v));

@@ -169,8 +169,8 @@ fn layers_say_what_the_rows_say() {
     }
 }
 
-/// Time of calls in each bucket by key, from the calls themselves: those of at least so many
-/// nanoseconds wherever they were in progress, the others where they began.
+/// Time of calls in each bucket by key, from the calls themselves: calls longer than `least_ns`
+/// wherever they were in progress, the others where they began.
 fn in_progress(
     calls: &[Call],
     key: impl Fn(&Call) -> String,
