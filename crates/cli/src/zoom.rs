@@ -24,7 +24,7 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
     let window = window.map_err(Failure::input)?;
     sums(session, args, window, |rows| match rows {
         Found::Sums(rows) => analysis::print(std::iter::once(rows), args.format, args.exact),
-        Found::Calls(rows) => analysis::print(rows, args.format, args.exact),
+        Found::Calls(rows) => analysis::print(*rows, args.format, args.exact),
     })
 }
 
@@ -62,7 +62,7 @@ fn of_set(args: &ZoomArgs) -> Result<u8, Failure> {
 /// What `zoom` prints.
 enum Found<'a> {
     Sums(RecordBatch),
-    Calls(Rows<'a>),
+    Calls(Box<Rows<'a>>),
 }
 
 /// Hands over the rows of a window of a session, and says what was read.
@@ -104,7 +104,7 @@ fn sums<T>(
         let rows = zoom
             .events(window, &filter, limit)
             .map_err(Failure::input)?;
-        return with(Found::Calls(rows));
+        return with(Found::Calls(Box::new(rows)));
     }
     let answer = zoom
         .query(&Request {
