@@ -250,7 +250,7 @@ fn messages_relate_the_clocks_of_two_hosts() {
     );
 
     // Commands that take one session say so, and name those of the set.
-    for command in ["repair", "sessions", "snapshot"] {
+    for command in ["repair", "sessions"] {
         let out = Command::new(fathom())
             .args([command, set])
             .output()
@@ -354,16 +354,16 @@ fn other_views(set: &str, web: &str, db: &str, error_ns: i64) {
 fn shown(set: &Path, rid: i64, path: &serde_json::Value) {
     let page = Page::serve(set);
     assert_eq!(
-        page.json("/api/set"),
+        page.json("/set"),
         json(&["set", text(set), "--format", "json"])
     );
-    let sessions = page.json("/api/sessions");
+    let sessions = page.json("/sessions");
     let sessions: Vec<&str> = (sessions.as_array().unwrap().iter())
         .map(|session| session["id"].as_str().unwrap())
         .collect();
     assert_eq!(sessions, ["web", "db"]);
-    assert_eq!(page.get("/api/sessions/mail").status, 404);
-    let shown = page.json(&format!("/api/sessions/web/requests/{rid}/path"));
+    assert_eq!(page.get("/sessions/mail").status, 404);
+    let shown = page.json(&format!("/sessions/web/requests/{rid}/path"));
     assert_eq!(shown["host"], "web");
     let hosts = |of: &serde_json::Value| {
         let segments = of["segments"].as_array().unwrap().clone();

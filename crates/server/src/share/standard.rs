@@ -47,7 +47,7 @@ const ALWAYS: [&str; 30] = [
     "/tiles?by=layer&top=5&busy=1",
     "/tiles?by=thread&top=5&busy=1",
     "/tiles?by=purpose&top=8&busy=1",
-    "/tiles?by=purpose&latency=1&pixels=600",
+    "/tiles?by=purpose&latency=1&busy=1&pixels=600",
     "/errors?pixels=600",
     "/flame",
     "/top?by=path&sort=time_ns&limit=12",

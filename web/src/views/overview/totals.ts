@@ -11,7 +11,7 @@ export function tellsDirections(tiles: Columns): boolean {
 
 /** Sums of all calls over time by what they do, with histograms of their durations. */
 export function useTotals(): Resource<Columns> {
-	return useColumns({ path: "tiles", params: { by: "purpose", latency: 1 }, pixels: stripPixels() });
+	return useColumns({ path: "tiles", params: { by: "purpose", latency: 1, busy: 1 }, pixels: stripPixels() });
 }
 
 /** Calls that returned an error, over time. */
