@@ -66,7 +66,7 @@ pub struct MemberStory {
 pub struct MemberDiff {
     /// Name of the sessions in both sets.
     pub host: String,
-    /// What has changed.
+    /// The changes.
     pub diff: Diff,
 }
 

@@ -59,7 +59,7 @@ fn of_set(args: &ZoomArgs) -> Result<u8, Failure> {
     analysis::print(std::iter::once(rows), args.format, args.exact)
 }
 
-/// What `zoom` prints.
+/// The rows that `zoom` prints.
 enum Found<'a> {
     Sums(RecordBatch),
     Calls(Box<Rows<'a>>),

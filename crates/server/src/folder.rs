@@ -35,7 +35,7 @@ enum Kind {
 }
 
 impl Folder {
-    /// The sessions in `root`, the one session that it is, or those of the set that it is.
+    /// The sessions in `root`, the one session that it is, or the members of the set that it is.
     ///
     /// # Errors
     /// When there is no such directory, and when a set cannot be opened.
@@ -58,7 +58,7 @@ impl Folder {
         Ok(Self { root, kind })
     }
 
-    /// Whether the sessions are those of a set; then their names are those of its hosts.
+    /// Whether the sessions are members of a set; then their names are the names of its hosts.
     pub fn is_set(&self) -> bool {
         matches!(self.kind, Kind::Set(_))
     }

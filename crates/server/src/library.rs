@@ -61,7 +61,7 @@ impl Stamp {
 }
 
 impl Library {
-    /// The sessions in `root`, the one session that it is, or those of the set that it is.
+    /// The sessions in `root`, the one session that it is, or the members of the set that it is.
     pub fn new(root: &Path, limits: Limits, extensions: Extensions) -> std::io::Result<Self> {
         Ok(Self {
             folder: Folder::new(root)?,

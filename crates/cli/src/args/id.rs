@@ -13,7 +13,7 @@ pub struct Id {
 }
 
 impl Id {
-    /// The place of its session among `hosts`, those of a set.
+    /// The place of its session in a set with these hosts.
     pub fn member(&self, hosts: &[&str]) -> Result<usize, anyhow::Error> {
         let Some(host) = &self.host else {
             bail!("in a set, ids need a host: HOST:{}", self.number);

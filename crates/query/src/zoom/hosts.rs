@@ -9,7 +9,7 @@ use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use fathom_model::set::ClockMap;
 
-/// The rows of a host, and how its times lead to those of the reference.
+/// A host, how its clock leads to the one of the reference, and its rows.
 pub type OfHost<'a> = (&'a str, &'a ClockMap, Vec<RecordBatch>);
 
 /// The rows of all hosts, with a first column `host`. Times (`ts_ns`, and columns whose names end in
