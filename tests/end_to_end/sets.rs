@@ -108,18 +108,29 @@ impl Drop for Hosts {
 
 /// The recordings of the server and of its client, with the names of their boots.
 fn record(scratch: &Scratch, boots: [&str; 2]) -> (Recording, Recording) {
+    record_at(scratch, boots, 1, "10.77.0.1")
+}
+
+/// The same with the client in host `client`, which reaches the server by `address`.
+fn record_at(
+    scratch: &Scratch,
+    boots: [&str; 2],
+    client: usize,
+    address: &str,
+) -> (Recording, Recording) {
+    let at = |program: &str| program.replace("10.77.0.1", address);
     let hosts = Hosts::new();
     let file = scratch.work().join("requests");
     let file = file.to_str().unwrap();
     let mut server = hosts
         .record(scratch, 0, "db", boots[0])
-        .command(["python3", "-c", SERVER, file])
+        .command(["python3", "-c", &at(SERVER), file])
         .interactive()
         .spawn();
     assert_eq!(server.line(), "ready");
     let client = hosts
-        .record(scratch, 1, "web", boots[1])
-        .command(["python3", "-c", CLIENT])
+        .record(scratch, client, "web", boots[1])
+        .command(["python3", "-c", &at(CLIENT)])
         .run()
         .must_exit(0);
     let server = server.wait().must_exit(0);
@@ -432,4 +443,43 @@ fn sessions_of_one_boot_need_no_messages() {
         "{}",
         String::from_utf8_lossy(&out.stderr)
     );
+}
+
+/// Each host has a loopback device of its own: its addresses join sessions of one host only.
+#[test]
+fn messages_on_loopback_stay_on_their_host() {
+    need_root!();
+    need_program!("ip", "unshare", "nsenter", "mount", "python3");
+    let boots = [
+        "44444444-0000-4000-8000-000000000004",
+        "55555555-0000-4000-8000-000000000005",
+    ];
+    for (of_client, expected) in [(boots[0], 2), (boots[1], 0)] {
+        let scratch = Scratch::new();
+        let (server, client) = record_at(&scratch, [boots[0], of_client], 0, "127.0.0.1");
+        let path = scratch.root().join("site.fset");
+        let (db, web) = (server.session.as_path(), client.session.as_path());
+        let set = text(&path);
+        let summary = json(&["set", text(web), text(db), "-o", set, "--format", "json"]);
+        let traffic = summary["traffic"].as_array().unwrap();
+        assert_eq!(traffic.len(), expected, "{traffic:?}");
+        for traffic in traffic {
+            assert_eq!(traffic["messages"], REQUESTS);
+        }
+        let receive = "SELECT rid FROM syscalls WHERE syscall = 'recvfrom' AND bytes = 11 \
+                       ORDER BY dur_ns DESC LIMIT 1";
+        let receive = output(&["query", text(web), receive, "--format", "csv"]);
+        let request = format!("web:{}", receive.lines().nth(1).unwrap());
+        let found = json(&[
+            "critical-path",
+            set,
+            "--request",
+            &request,
+            "--format",
+            "json",
+        ]);
+        let segments = found["segments"].as_array().unwrap();
+        let leads = segments.iter().any(|segment| segment["host"] == "db");
+        assert_eq!(leads, expected > 0, "{found}");
+    }
 }

@@ -7,11 +7,12 @@
 use fathom_model::kind::Kind;
 use fathom_model::syscalls::SYSCALLS;
 
-/// Ends of connections that identify their other end: addresses that another host may have, and no
-/// two connections of one host with the same addresses one after the other, whose positions would
-/// be confused.
+/// Ends of connections that identify their other end: no two connections of one host with the same
+/// addresses one after the other, whose positions would be confused. Each host has a loopback device
+/// of its own, so its addresses lead from one session to another only if both are of one start of
+/// one kernel and of one network namespace.
 const ENDS: &str = "ends AS (
-    SELECT host, file_id, regexp_replace(local_address, '^::ffff:', '') AS address,
+    SELECT host, file_id, net_ns, regexp_replace(local_address, '^::ffff:', '') AS address,
         local_port AS port, regexp_replace(remote_address, '^::ffff:', '') AS to_address,
         remote_port AS to_port
     FROM flows
@@ -22,7 +23,10 @@ const ENDS: &str = "ends AS (
     FROM ends AS a
     JOIN ends AS b ON a.host <> b.host AND a.address = b.to_address AND a.port = b.to_port
         AND a.to_address = b.address AND a.to_port = b.port
-    WHERE NOT regexp_matches(a.address, '^(127\\.|::1$)')
+    WHERE (NOT regexp_matches(a.address, '^(127\\.|::1$)')
+            OR a.net_ns = b.net_ns AND EXISTS (
+                FROM session AS s JOIN session AS t USING (boot_id)
+                WHERE s.host = a.host AND t.host = b.host))
         -- Both ends of such a connection are on one host, whose inner network others may have, too.
         AND NOT EXISTS (
             FROM ends AS c WHERE c.host = a.host AND a.address = c.to_address AND a.port = c.to_port
