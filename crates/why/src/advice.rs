@@ -109,7 +109,9 @@ pub(crate) fn advice(
                  threads next to it.",
             );
         }
-        Cause::Sleep { waker: Some(waker) } if waker.starts_with("jbd2/") => {
+        Cause::Sleep {
+            waker: Some(waker), ..
+        } if waker.starts_with("jbd2/") => {
             sentence.push(
                 "Make each commit of the file system's journal rarer or smaller: sync less often, \
                  and preallocate and overwrite instead of growing files, so that fdatasync has no \

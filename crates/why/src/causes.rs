@@ -28,6 +28,9 @@ pub enum Cause {
     Cpu,
     /// Their thread slept until another thread or an event woke it.
     Sleep {
+        /// What it mostly waited for: as column `reason` of table `waits`, and null if no reason has
+        /// most of the time.
+        reason: Option<String>,
         /// The thread or event that mostly woke it; null when that was not seen.
         waker: Option<String>,
     },
@@ -54,8 +57,13 @@ impl std::fmt::Display for Cause {
             Cause::Device { device } => write!(f, "{device} at work"),
             Cause::Queue { device } => write!(f, "queue of {device}"),
             Cause::Cpu => f.write_str("waiting for a CPU"),
-            Cause::Sleep { waker: Some(waker) } => write!(f, "asleep, mostly until {waker}"),
-            Cause::Sleep { waker: None } => f.write_str("asleep, waker not seen"),
+            Cause::Sleep {
+                waker: Some(waker), ..
+            } => write!(f, "asleep, mostly until {waker}"),
+            Cause::Sleep { reason: None, .. } => f.write_str("asleep, waker not seen"),
+            Cause::Sleep { reason, .. } => {
+                write!(f, "waiting for {}", awaited(reason.as_deref()))
+            }
             Cause::Kernel { layer } => match layer.as_str() {
                 "fs" => f.write_str("file system"),
                 "pagecache" => f.write_str("page cache"),
@@ -68,6 +76,27 @@ impl std::fmt::Display for Cause {
             Cause::Interrupts => f.write_str("interrupts"),
             Cause::Unseen => f.write_str("submitted, no device at work"),
         }
+    }
+}
+
+/// The thing or event that a thread waits for, by the reason of the wait.
+pub(crate) fn awaited(reason: Option<&str>) -> &'static str {
+    match reason.unwrap_or_default() {
+        "disk" => "a device",
+        "page_cache" => "a page, or memory for one",
+        "file_system" => "other work of the file system",
+        "lock" => "a lock of the kernel",
+        "file_lock" => "a lock on a file",
+        "futex" => "a lock or a condition of the program",
+        "socket" => "the other end of a socket",
+        "pipe" => "the other end of a pipe",
+        "terminal" => "a terminal",
+        "timer" => "a timer",
+        "poll" => "a socket, a pipe, or an event",
+        "child" => "a child process",
+        "async_io" => "asynchronous I/O",
+        "swap" => "memory",
+        _ => "a lock or an event",
     }
 }
 
@@ -131,9 +160,11 @@ pub(crate) fn causes(db: &Db, focus: &str, total_ns: [i64; 2]) -> Result<Vec<Sha
     add(Cause::Kernel { layer }, of_calls.max(0));
     add(Cause::Unseen, of_operations.max(0));
     if asleep_ns > 0 {
-        let (cpu_ns, waker) = sleeps(db, focus, asleep_ns)?;
-        add(Cause::Cpu, cpu_ns);
-        add(Cause::Sleep { waker }, asleep_ns.saturating_sub(cpu_ns));
+        let sleeps = Sleeps::of(db, focus, asleep_ns)?;
+        add(Cause::Cpu, sleeps.cpu_ns);
+        let (reason, waker) = (sleeps.reason, sleeps.waker);
+        let slept_ns = asleep_ns.saturating_sub(sleeps.cpu_ns);
+        add(Cause::Sleep { reason, waker }, slept_ns);
     }
     let mut shares: Vec<Share> = shares
         .into_iter()
@@ -144,41 +175,68 @@ pub(crate) fn causes(db: &Db, focus: &str, total_ns: [i64; 2]) -> Result<Vec<Sha
     Ok(shares)
 }
 
-/// How much of the time off the CPU, of which nothing below has `asleep_ns`, threads could have
-/// run, and who mostly ended the rest. Sleep until a server answered is not in it.
-fn sleeps(db: &Db, focus: &str, asleep_ns: i64) -> Result<(i64, Option<String>), QueryError> {
-    let waits = rows(
-        db,
-        &format!(
-            "{focus},
-             served AS (
-                 SELECT rid, ts_ns, ts_ns + dur_ns AS until_ns
-                 FROM slices SEMI JOIN focus USING (rid) WHERE layer IN ('fuse', 'nfs')
-             ),
-             asleep AS (
-                 SELECT coalesce(waker, '') AS waker, if(reason = 'cpu', dur_ns, run_queue_ns) AS cpu_ns,
-                     if(reason = 'cpu' OR EXISTS (SELECT 1 FROM served WHERE served.rid = waits.rid
-                             AND waits.ts_ns BETWEEN served.ts_ns AND served.until_ns),
-                         0, dur_ns - coalesce(run_queue_ns, 0)) AS slept_ns
-                 FROM waits SEMI JOIN focus USING (rid)
-             )
-             SELECT waker, bounded(coalesce(sum(cpu_ns), 0)) AS cpu_ns, bounded(coalesce(sum(slept_ns), 0)) AS slept_ns
-             FROM asleep GROUP BY waker"
-        ),
-        |row: Row<'_>| Ok((row.text("waker")?, row.int("cpu_ns")?, row.int("slept_ns")?)),
-    )?;
-    let cpu_ns = waits
-        .iter()
-        .fold(0i64, |sum, (_, ns, _)| sum.saturating_add(*ns))
-        .min(asleep_ns);
-    // Interrupts end waits for devices, whose time is the device's.
-    let threads = waits.into_iter().filter(|(waker, ..)| {
-        !waker.is_empty() && !waker.starts_with("softirq:") && !waker.starts_with("irq:")
-    });
-    let mostly = threads.max_by_key(|(.., slept)| *slept);
-    let slept_ns = asleep_ns.saturating_sub(cpu_ns);
-    let waker = mostly
-        .filter(|(.., ns)| *ns as f64 >= slept_ns as f64 * MOST && slept_ns > 0)
-        .map(|(waker, ..)| waker);
-    Ok((cpu_ns, waker))
+/// Time off the CPU. Sleep until a server answered is not in it, nor until a device did: the time is
+/// theirs.
+struct Sleeps {
+    /// Time in which threads could have run.
+    cpu_ns: i64,
+    /// The reason of most of the rest.
+    reason: Option<String>,
+    /// The thread that ended most of the rest.
+    waker: Option<String>,
+}
+
+impl Sleeps {
+    /// `asleep_ns`: the time off the CPU of which nothing below has any.
+    fn of(db: &Db, focus: &str, asleep_ns: i64) -> Result<Self, QueryError> {
+        let waits = rows(
+            db,
+            &format!(
+                "{focus},
+                 served AS (
+                     SELECT rid, ts_ns, ts_ns + dur_ns AS until_ns
+                     FROM slices SEMI JOIN focus USING (rid) WHERE layer IN ('fuse', 'nfs')
+                 ),
+                 asleep AS (
+                     SELECT coalesce(reason, '') AS reason, coalesce(waker, '') AS waker,
+                         if(reason = 'cpu', dur_ns, run_queue_ns) AS cpu_ns,
+                         if(reason = 'cpu' OR cause IS NOT DISTINCT FROM 'block_request' OR EXISTS (SELECT 1 FROM served WHERE served.rid = waits.rid
+                                 AND waits.ts_ns BETWEEN served.ts_ns AND served.until_ns),
+                             0, dur_ns - coalesce(run_queue_ns, 0)) AS slept_ns
+                     FROM waits SEMI JOIN focus USING (rid)
+                 )
+                 SELECT reason, waker, bounded(coalesce(sum(cpu_ns), 0)) AS cpu_ns,
+                     bounded(coalesce(sum(slept_ns), 0)) AS slept_ns
+                 FROM asleep GROUP BY ALL"
+            ),
+            |row: Row<'_>| {
+                let (cpu_ns, slept_ns) = (row.int("cpu_ns")?, row.int("slept_ns")?);
+                Ok((row.text("reason")?, row.text("waker")?, cpu_ns, slept_ns))
+            },
+        )?;
+        let cpu_ns = waits
+            .iter()
+            .fold(0i64, |sum, (_, _, ns, _)| sum.saturating_add(*ns))
+            .min(asleep_ns);
+        let slept_ns = asleep_ns.saturating_sub(cpu_ns);
+        let threads = waits
+            .iter()
+            .filter(|(_, waker, ..)| !waker.starts_with("softirq:") && !waker.starts_with("irq:"));
+        Ok(Self {
+            cpu_ns,
+            reason: most(slept_ns, waits.iter().map(|(reason, .., ns)| (reason, *ns))),
+            waker: most(slept_ns, threads.map(|(_, waker, _, ns)| (waker, *ns))),
+        })
+    }
+}
+
+/// The name with the largest sum, if that is most of `all`.
+fn most<'a>(all: i64, parts: impl Iterator<Item = (&'a String, i64)>) -> Option<String> {
+    let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
+    for (name, ns) in parts.filter(|(name, _)| !name.is_empty()) {
+        let sum = sums.entry(name).or_default();
+        *sum = sum.saturating_add(ns);
+    }
+    let (name, ns) = sums.into_iter().max_by_key(|(_, ns)| *ns)?;
+    (all > 0 && ns as f64 >= all as f64 * MOST).then(|| name.to_owned())
 }

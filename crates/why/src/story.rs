@@ -8,7 +8,7 @@ use fathom_query::{Db, QueryError};
 use serde::Serialize;
 
 use crate::advice::{advice, is_write_back};
-use crate::causes::{Cause, Share};
+use crate::causes::{Cause, Share, awaited};
 use crate::facts::{Ahead, Block, Facts, Group};
 use crate::scope::Scope;
 use crate::sentence::{Link, Sentence};
@@ -492,7 +492,7 @@ fn explain(
             });
             sentence.push(" ready to run, but other threads had the CPUs");
         }
-        Cause::Sleep { waker } => {
+        Cause::Sleep { reason, waker } => {
             sentence.push("was spent asleep");
             match waker {
                 Some(waker) if waker.starts_with("jbd2/") => {
@@ -518,10 +518,15 @@ fn explain(
                             comm: waker.clone(),
                         },
                     );
-                    sentence.push(" woke it, as the holder of a lock does");
+                    sentence.push(match reason.as_deref() {
+                        Some("lock" | "file_lock" | "futex") | None => {
+                            " woke it, as the holder of a lock does"
+                        }
+                        Some(_) => " woke it",
+                    });
                 }
                 None => {
-                    sentence.push(", waiting for a lock or an event");
+                    sentence.push(format!(", waiting for {}", awaited(reason.as_deref())));
                 }
             }
         }

@@ -278,7 +278,13 @@ fn waiting_for_a_cpu_is_no_slow_disk() {
                 },
                 100 * MS
             ),
-            (Cause::Sleep { waker: None }, 20 * MS),
+            (
+                Cause::Sleep {
+                    reason: None,
+                    waker: None
+                },
+                20 * MS
+            ),
         ]
     );
     let text = text(&story);
@@ -373,20 +379,93 @@ fn sleep_in_a_request_to_a_fuse_server_is_the_servers() {
         .map(|share| (share.cause.clone(), share.self_ns))
         .collect();
     let (layer, server) = ("syscall".to_owned(), "fuse".to_owned());
-    let waker = Some("neighbour".to_owned());
+    let (reason, waker) = (Some("file_system".to_owned()), Some("neighbour".to_owned()));
     assert_eq!(
         causes,
         [
             (Cause::Server { layer: server }, 710 * MS),
             (Cause::Kernel { layer }, 170 * MS),
             (Cause::Cpu, 70 * MS),
-            (Cause::Sleep { waker }, 50 * MS),
+            (Cause::Sleep { reason, waker }, 50 * MS),
         ]
     );
     let text = text(&story);
     assert!(
         text.contains("71 % of that time passed in the server of a FUSE"),
         "{text}"
+    );
+}
+
+/// The interrupt that ends a wait for a socket is not what it waits for. Waits for the device are in
+/// the time of the device.
+#[test]
+fn sleep_says_what_it_waits_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let mut strings = StringTable::new();
+    let mut slices = SliceRows::default();
+    let mut of_threads = WaitRows::default();
+    let mut wakers = StringTable::new();
+    for (at_ns, dur_ns, reason, cause) in [
+        (100 * MS, 300 * MS, "socket", "network"),
+        (450 * MS, 400 * MS, "disk", "block_request"),
+        (870 * MS, 100 * MS, "futex", "thread"),
+    ] {
+        let is_disk = reason == "disk";
+        slices.push(SliceRow {
+            rid: 1,
+            layer: strings.intern(b"sched"),
+            name: strings.intern(b"interruptible"),
+            ts_ns: START + at_ns,
+            dur_ns,
+            self_ns: if is_disk { 0 } else { dur_ns },
+            depth: 1,
+        });
+        if is_disk {
+            slices.push(SliceRow {
+                rid: 1,
+                layer: strings.intern(b"device"),
+                name: strings.intern(b"vda"),
+                ts_ns: START + at_ns,
+                dur_ns,
+                self_ns: dur_ns,
+                depth: 2,
+            });
+        }
+        of_threads.push(WaitRow {
+            rid: 1,
+            ts_ns: START + at_ns,
+            dur_ns,
+            pid: 100,
+            tid: 100,
+            reason: wakers.intern(reason.as_bytes()),
+            cause: wakers.intern(cause.as_bytes()),
+            waker: wakers.intern(b"softirq:NET_RX"),
+            ..Default::default()
+        });
+    }
+    files
+        .add(&sample::syscalls(
+            1,
+            &[Call::new("recvfrom", 0, 1000 * MS).on(1).moves(4)],
+        ))
+        .add(&sample::files(&[(1, "socket:[1]")]))
+        .add(&slices.into_batch(strings))
+        .add(&of_threads.into_batch(wakers));
+    let story = story(
+        &files,
+        &Scope {
+            request: Some(1),
+            ..Scope::default()
+        },
+    );
+    let sleep = (story.facts.causes.iter())
+        .find(|share| matches!(share.cause, Cause::Sleep { .. }))
+        .unwrap();
+    assert_eq!(sleep.self_ns, 400 * MS);
+    assert_eq!(
+        sleep.cause.to_string(),
+        "waiting for the other end of a socket"
     );
 }
 
