@@ -83,6 +83,7 @@ command mount                 mount
 command ps                    procps
 command unshare               util-linux
 command stress-ng             stress-ng
+command openssl               openssl
 command mkfs.btrfs            btrfs-progs
 file    /usr/bin/python3      python3
 '

@@ -17,6 +17,8 @@ use crate::environment::fathom;
 
 /// A server that is used by a test.
 pub struct Page {
+    /// http or https.
+    scheme: String,
     /// Where it listens.
     pub address: SocketAddr,
     /// Its secret.
@@ -70,8 +72,9 @@ impl Page {
     /// The server whose address was printed as `url`.
     pub fn at(url: &str) -> Page {
         let (base, token) = url.split_once("/#token=").expect("an address with a token");
-        let address = base.strip_prefix("http://").expect("http");
+        let (scheme, address) = base.split_once("://").expect("a scheme");
         Page {
+            scheme: scheme.to_owned(),
             address: address.parse().expect("an address"),
             token: token.to_owned(),
             child: None,
@@ -125,6 +128,11 @@ impl Page {
         let more = format!("Content-Length: {}\r\n", body.len());
         let path = format!("/api/sessions/{id}/sql");
         self.raw(&self.head("POST", &path, &more), body.as_bytes())
+    }
+
+    /// Its address, without the token.
+    pub fn url(&self) -> String {
+        format!("{}://{}", self.scheme, self.address)
     }
 
     /// Process id of a server of the test's own.

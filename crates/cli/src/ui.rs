@@ -6,9 +6,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use fathom_server::{Options, Server};
+use fathom_server::{Options, Server, Tls};
 
-use crate::args::UiArgs;
+use crate::args::{TransportOptions, UiArgs};
 use crate::exit::Failure;
 use crate::redact::Copies;
 
@@ -24,13 +24,15 @@ pub fn run(args: &UiArgs) -> Result<u8, Failure> {
     let server = Server::start(&Options {
         root,
         listen: args.listen,
+        tls: tls(&args.transport)?,
+        plain_http: args.transport.plain_http,
         memory_bytes: args.memory << 20,
         nice: None,
         panels: args.panels.clone(),
         extensions: args.extensions.load()?,
     })
     .map_err(Failure::input)?;
-    warn(&server);
+    warn();
     let mut out = io::stdout().lock();
     let url = server.url().replacen("/#", &format!("/{at}#"), 1);
     writeln!(out, "{url}")
@@ -62,16 +64,19 @@ fn link(text: &str) -> anyhow::Result<String> {
     })
 }
 
-/// Prints warnings about the address before the server starts.
-pub fn warn(server: &Server) {
-    let address = server.address();
-    if !address.ip().is_loopback() {
-        eprintln!(
-            "fathom: other machines can reach {address}, and HTTP is not encrypted: anyone who \
-             sees the traffic can read the sessions and the token; on a network that is not your \
-             own use a tunnel (ssh -L) and the default address"
-        );
+/// The certificate and its key.
+pub fn tls(options: &TransportOptions) -> Result<Option<Tls>, Failure> {
+    match (&options.tls_certificate, &options.tls_key) {
+        (Some(certificate), Some(key)) => {
+            let tls = Tls::open(certificate, key).map_err(Failure::input)?;
+            Ok(Some(tls))
+        }
+        _ => Ok(None),
     }
+}
+
+/// Warns before the page is opened.
+pub fn warn() {
     if !Server::has_page() {
         eprintln!(
             "fathom: this fathom was built without the page; the address explains how to build it"

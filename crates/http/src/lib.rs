@@ -3,7 +3,11 @@
 #![warn(missing_docs)]
 
 mod serve;
+#[cfg(feature = "tls")]
+mod tls;
 mod token;
 
 pub use serve::{Client, serve};
+#[cfg(feature = "tls")]
+pub use tls::{Tls, TlsError, serve_tls};
 pub use token::Token;

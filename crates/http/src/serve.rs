@@ -4,6 +4,8 @@
 //! keep them. So the server never waits for a connection to end: at the limit, the oldest
 //! connection that has never sent the token makes room for the next.
 
+use std::future::ready;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,6 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
@@ -75,6 +78,18 @@ impl Clients {
 
 /// Serves until it is dropped.
 pub async fn serve(listener: TcpListener, routes: Router) {
+    serve_by(listener, routes, |stream| ready(Ok(stream))).await;
+}
+
+/// The same on streams that `open` makes of connections.
+pub(crate) async fn serve_by<S, O>(
+    listener: TcpListener,
+    routes: Router,
+    open: impl Fn(TcpStream) -> O,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    O: Future<Output = io::Result<S>> + Send + 'static,
+{
     let clients = Arc::new(Clients::default());
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -83,6 +98,9 @@ pub async fn serve(listener: TcpListener, routes: Router) {
         };
         let (clients, routes) = (clients.clone(), routes.clone());
         let client = clients.add();
+        // Answers are sent whole: waiting to fill packets only delays them.
+        stream.set_nodelay(true).ok();
+        let stream = open(stream);
         tokio::spawn(async move {
             attend(stream, routes, &client).await;
             clients.remove(&client);
@@ -91,9 +109,11 @@ pub async fn serve(listener: TcpListener, routes: Router) {
 }
 
 /// Answers the requests of a connection until it ends, or is to end.
-async fn attend(stream: TcpStream, routes: Router, client: &Arc<Client>) {
-    // Answers are sent whole: waiting to fill packets only delays them.
-    stream.set_nodelay(true).ok();
+async fn attend<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: impl Future<Output = io::Result<S>>,
+    routes: Router,
+    client: &Arc<Client>,
+) {
     let routes = TowerToHyperService::new(routes);
     let asking = client.clone();
     let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
@@ -101,11 +121,19 @@ async fn attend(stream: TcpStream, routes: Router, client: &Arc<Client>) {
         request.extensions_mut().insert(asking.clone());
         routes.call(request)
     });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(NEXT)
-        .max_buf_size(HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
+    let connection = async {
+        let Ok(stream) = stream.await else {
+            return;
+        };
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(NEXT)
+            .max_buf_size(HEAD_BYTES)
+            .serve_connection(TokioIo::new(stream), service)
+            .await
+            // A client that goes away is none of the server's troubles.
+            .ok();
+    };
     let late = async {
         tokio::time::sleep(FIRST).await;
         if client.asked.load(Ordering::Relaxed) {
@@ -113,8 +141,7 @@ async fn attend(stream: TcpStream, routes: Router, client: &Arc<Client>) {
         }
     };
     tokio::select! {
-        // A client that goes away is none of the server's troubles.
-        _ = connection => {}
+        () = connection => {}
         () = client.end.notified() => {}
         () = late => {}
     }

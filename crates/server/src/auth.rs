@@ -16,6 +16,8 @@ pub(crate) struct Auth {
     pub token: Token,
     pub address: SocketAddr,
     pub host_name: String,
+    /// Whether clients come by TLS.
+    pub tls: bool,
 }
 
 /// No script, style or picture but the server's own, no frame around it.
@@ -40,8 +42,12 @@ const HEADERS: [(HeaderName, &str); 6] = [
 
 impl Auth {
     /// Whether `host`, a header `Host`, names this server. A page of another site
-    /// whose name was made to point here (DNS rebinding) sends its own.
+    /// whose name was made to point here (DNS rebinding) sends its own. By TLS it cannot: the
+    /// certificate is not for its name.
     fn knows_host(&self, host: &str) -> bool {
+        if self.tls {
+            return true;
+        }
         let (name, port) = match host.rsplit_once(':') {
             // The colon may be one of an address of IPv6.
             Some((name, port)) if !port.contains(']') => (name, port),
@@ -82,8 +88,9 @@ impl Auth {
             (Some(Ok(host)), None) if self.knows_host(host) => host,
             _ => return Err(refuse("this host is not served", "header Host")),
         };
+        let scheme = if self.tls { "https" } else { "http" };
         for origin in headers.get_all(header::ORIGIN) {
-            if origin.to_str().ok() != Some(format!("http://{host}").as_str()) {
+            if origin.to_str().ok() != Some(format!("{scheme}://{host}").as_str()) {
                 return Err(refuse("other sites may not ask", "header Origin"));
             }
         }
@@ -151,6 +158,7 @@ mod tests {
             token: Token::random().unwrap(),
             address: address.parse().unwrap(),
             host_name: "box".into(),
+            tls: false,
         }
     }
 
@@ -190,6 +198,23 @@ mod tests {
         assert!(one.knows_host("10.1.2.3"));
         assert!(!one.knows_host("10.1.2.4"));
         assert!(!one.knows_host("localhost:80"));
+    }
+
+    #[test]
+    fn names_are_those_of_the_certificate() {
+        let guard = Auth {
+            tls: true,
+            ..guard("10.1.2.3:443")
+        };
+        let ask = |origin: &str| {
+            let request = Request::builder().uri("/").header("host", "fathom.example");
+            let request = request.header("origin", origin);
+            let request = request.body(axum::body::Body::empty()).unwrap();
+            guard.check(&request).is_ok()
+        };
+        assert!(ask("https://fathom.example"));
+        assert!(!ask("http://fathom.example"));
+        assert!(!ask("https://evil.example"));
     }
 
     #[test]

@@ -51,6 +51,7 @@ use crate::auth::Auth;
 use crate::job::AT_ONCE;
 use crate::library::Library;
 use fathom_http::Token;
+pub use fathom_http::{Tls, TlsError};
 
 pub use crate::api::rows_of;
 pub use crate::folder::{Folder, id_of, is_session, link_in};
@@ -63,13 +64,17 @@ pub const PORT: u16 = 7327;
 const QUERY_TIME: Duration = Duration::from_secs(30);
 
 /// The served sessions and the address.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// A session, or a directory of sessions.
     pub root: PathBuf,
     /// Address to listen on; `None` for [`PORT`] on the loopback device, or any port there
     /// when that is taken.
     pub listen: Option<SocketAddr>,
+    /// Certificate and key for clients to come by TLS; `None` for plain HTTP.
+    pub tls: Option<Tls>,
+    /// Whether other machines may come by plain HTTP.
+    pub plain_http: bool,
     /// Memory of all databases together, bytes.
     pub memory_bytes: u64,
     /// Niceness of the server's threads; `None` keeps the niceness of the process.
@@ -97,6 +102,13 @@ pub enum ServerError {
         /// The answer of the operating system.
         source: io::Error,
     },
+    /// Other machines could reach the address by plain HTTP.
+    #[error(
+        "other machines can reach {0}, and plain HTTP shows the sessions and the token to anyone who \
+         sees the traffic; give a certificate (--tls-certificate and --tls-key), use the default \
+         address and a tunnel (ssh -L), or accept it with --plain-http"
+    )]
+    Plain(SocketAddr),
     /// A session cannot be made a file.
     #[error("cannot make the page: {0}")]
     Share(String),
@@ -109,6 +121,7 @@ pub enum ServerError {
 pub struct Server {
     runtime: Runtime,
     address: SocketAddr,
+    scheme: &'static str,
     token: Token,
 }
 
@@ -116,8 +129,13 @@ impl Server {
     /// Starts a server.
     ///
     /// # Errors
-    /// [`ServerError::Root`], [`ServerError::Listen`], [`ServerError::Start`].
+    /// [`ServerError::Root`], [`ServerError::Plain`], [`ServerError::Listen`], [`ServerError::Start`].
     pub fn start(options: &Options) -> Result<Self, ServerError> {
+        if let Some(address) = options.listen
+            && !(address.ip().is_loopback() || options.tls.is_some() || options.plain_http)
+        {
+            return Err(ServerError::Plain(address));
+        }
         let limits = Limits {
             memory_bytes: options.memory_bytes / AT_ONCE as u64,
             threads: 0,
@@ -139,7 +157,9 @@ impl Server {
                 .nodename()
                 .to_string_lossy()
                 .into_owned(),
+            tls: options.tls.is_some(),
         };
+        let tls = options.tls.clone();
         let nice = options.nice;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -157,11 +177,16 @@ impl Server {
         {
             let _entered = runtime.enter();
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            runtime.spawn(fathom_http::serve(listener, routes));
+            runtime.spawn(fathom_http::serve_tls(listener, routes, tls));
         }
         Ok(Self {
             runtime,
             address,
+            scheme: if options.tls.is_some() {
+                "https"
+            } else {
+                "http"
+            },
             token,
         })
     }
@@ -180,7 +205,7 @@ impl Server {
                 false => std::net::Ipv6Addr::LOCALHOST.into(),
             });
         }
-        format!("http://{address}/#token={}", self.token.text())
+        format!("{}://{address}/#token={}", self.scheme, self.token.text())
     }
 
     /// Whether the page is built into this program.

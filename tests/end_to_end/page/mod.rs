@@ -3,3 +3,4 @@
 mod live;
 mod numbers;
 mod security;
+mod tls;

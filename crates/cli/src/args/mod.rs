@@ -73,7 +73,7 @@ pub use set::SetArgs;
 pub use ship::ShipArgs;
 pub use top::{TopArgs, TopFormat};
 #[cfg(feature = "analysis")]
-pub use ui::{RecordUiOptions, UiArgs};
+pub use ui::{RecordUiOptions, TransportOptions, UiArgs};
 #[cfg(feature = "analysis")]
 pub use why::{WhyArgs, WhyFormat};
 

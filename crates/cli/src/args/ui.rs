@@ -17,9 +17,26 @@ pub struct RecordUiOptions {
     /// With --ui: address to listen on [default: 127.0.0.1:7327, or any free port]
     #[arg(long, value_name = "ADDRESS:PORT", requires = "ui")]
     pub listen: Option<SocketAddr>,
+    /// With --listen: how other machines come.
+    #[command(flatten)]
+    pub transport: TransportOptions,
     /// With --ui: do not open the page in a browser
     #[arg(long, requires = "ui")]
     pub no_open: bool,
+}
+
+/// How clients reach the page.
+#[derive(Debug, Args)]
+pub struct TransportOptions {
+    /// With --listen: serve by TLS with the certificate in this file (PEM)
+    #[arg(long, value_name = "FILE", requires_all = ["listen", "tls_key"])]
+    pub tls_certificate: Option<PathBuf>,
+    /// With --listen: the key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires_all = ["listen", "tls_certificate"])]
+    pub tls_key: Option<PathBuf>,
+    /// With --listen: let other machines come without encryption
+    #[arg(long, requires = "listen", conflicts_with = "tls_certificate")]
+    pub plain_http: bool,
 }
 
 /// Options of `ui`.
@@ -35,6 +52,9 @@ pub struct UiArgs {
     /// Address to listen on [default: 127.0.0.1:7327, or any free port if that is taken]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
+    /// How other machines come.
+    #[command(flatten)]
+    pub transport: TransportOptions,
     /// Do not open the page in a browser
     #[arg(long)]
     pub no_open: bool,

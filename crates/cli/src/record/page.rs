@@ -36,13 +36,15 @@ impl Page {
         let server = Server::start(&Options {
             root: recorder.session().to_owned(),
             listen: options.listen,
+            tls: ui::tls(&options.transport)?,
+            plain_http: options.transport.plain_http,
             memory_bytes: MEMORY_BYTES,
             nice: Some((conditions.nice + NICER).min(19)),
             panels: None,
             extensions: extensions.clone(),
         })
         .map_err(Failure::recording)?;
-        ui::warn(&server);
+        ui::warn();
         // The command owns standard output.
         eprintln!("fathom: {}", server.url());
         if !options.no_open && ui::has_desktop() {
