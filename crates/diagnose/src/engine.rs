@@ -1,6 +1,7 @@
 //! One pass over the rows of a session, or over the rows of a recording as they arrive.
 
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use fathom_model::batch::{NULL_I32, NULL_I64};
 use fathom_model::tables::{FILES, FileRows, PROCESSES, ProcessRows, SYSCALLS, Table};
@@ -285,10 +286,16 @@ impl Engine {
                 let bytes = id.map_or(&[][..], |id| strings.get(*id));
                 String::from_utf8_lossy(bytes).into_owned()
             };
+            let exe = text(rows.exe.get(i));
+            let cmdline = text(rows.cmdline.get(i));
+            let mut command = DefaultHasher::new();
+            (&exe, &cmdline).hash(&mut command);
+            let is_known = !exe.is_empty() || !cmdline.is_empty();
             let process = Process {
                 ppid: rows.ppid.get(i).copied().filter(|pid| *pid > 0),
                 comm: text(rows.comm.get(i)),
-                program: file_name(&text(rows.exe.get(i))).to_owned(),
+                program: file_name(&exe).to_owned(),
+                command: is_known.then(|| command.finish()),
                 started_at_ns: rows.started_at_ns.get(i).copied().unwrap_or(0),
                 ended_at_ns: rows.ended_at_ns.get(i).copied().filter(|n| *n != NULL_I64),
                 exit_status: rows.exit_status.get(i).copied().filter(|n| *n != NULL_I32),

@@ -35,22 +35,31 @@ fn pattern(path: &str) -> String {
 }
 
 /// Findings of one rule, the worst first, with those put together that say the same, but of
-/// another file of a numbered row, of another thread, or of another process of the same name
-/// with the same file or row of files.
+/// another file of a numbered row, of another thread, of another process of the same name
+/// with the same file or row of files, or of another worker of a server.
 pub(crate) fn together(found: Vec<Finding>, run: &Run) -> Vec<Finding> {
     let mut groups: Vec<Vec<Finding>> = Vec::new();
-    let mut places = BTreeMap::new();
+    let (mut places, mut workers) = (BTreeMap::new(), BTreeMap::new());
     for finding in found {
         let subject = &finding.subject;
-        // Without a file or a thread it is about a process as a whole.
-        if subject.file_id.is_none() && subject.tid.is_none() {
-            groups.push(vec![finding]);
-            continue;
-        }
         let kinds = finding
             .scopes
             .first()
             .map_or(Kinds::NONE, |scope| scope.kinds);
+        // Without a file or a thread it is about a process as a whole.
+        if subject.file_id.is_none() && subject.tid.is_none() {
+            let place = worker(&finding, run).map(|worker| {
+                let evidence = finding.evidence.first().map(|e| e.name.clone());
+                *workers
+                    .entry((worker, evidence, kinds))
+                    .or_insert(groups.len())
+            });
+            match place.and_then(|place| groups.get_mut(place)) {
+                Some(group) => group.push(finding),
+                None => groups.push(vec![finding]),
+            }
+            continue;
+        }
         let key = (
             // Programs of one name may be different ones, as scripts are; not with the same files.
             subject
@@ -73,6 +82,13 @@ pub(crate) fn together(found: Vec<Finding>, run: &Run) -> Vec<Finding> {
         .into_iter()
         .filter_map(|group| merge(group, run))
         .collect()
+}
+
+/// The parent and the command of the process that a finding is about. Processes that have both in
+/// common do the same work: the workers of a server, or the runs of a program.
+fn worker(finding: &Finding, run: &Run) -> Option<(i32, u64)> {
+    let process = run.state.process(finding.subject.pid?)?;
+    Some((process.ppid?, process.command?))
 }
 
 /// Groups about files of one directory, with whatever names, as one where the files are many.
@@ -294,6 +310,34 @@ mod tests {
             "{}",
             all.query
         );
+    }
+
+    /// Workers of a server are forks of it. Programs of one name may do different things.
+    #[test]
+    fn workers_of_one_server_are_one_finding() {
+        let starved = |commands: [&str; 3]| {
+            let mut s = Scenario::new();
+            for (pid, command) in [200, 300, 400].into_iter().zip(commands) {
+                s.process(pid);
+                let fd = s.open(&format!("/data/{pid}/log"), "O_RDWR|O_CREAT");
+                for _ in 0..200 {
+                    s.wants_cpu(700_000);
+                    s.fdatasync(fd);
+                }
+                s.worker_ends(100, command);
+            }
+            fires("cpu-starvation", s)
+        };
+        let found = starved(["postgres -D /pg"; 3]);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        let [one] = &found[..] else { unreachable!() };
+        let end = "; the same of 2 more processes like it";
+        assert!(one.title.ends_with(end), "{}", one.title);
+        assert_eq!(one.cost_ns, Some(3 * 140_000_000));
+        let pids = "pid IN (200, 300, 400)";
+        assert!(one.query.contains(pids), "{}", one.query);
+        let found = starved(["python3 a.py", "python3 b.py", "python3 c.py"]);
+        assert_eq!(found.len(), 3, "{found:#?}");
     }
 
     #[test]

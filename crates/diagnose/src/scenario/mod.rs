@@ -126,21 +126,37 @@ impl Scenario {
 
     /// The process ends with this status.
     pub(crate) fn ends(&mut self, exit_status: i32) {
-        self.add_process(0, None, "", exit_status);
+        self.add_process(0, None, ["", ""], exit_status);
     }
 
     /// The process, which began at a time and whose parent is another one, ends.
     pub(crate) fn child_ends(&mut self, began: i64, parent: i32, comm: &str) {
-        self.add_process(began, Some(parent), comm, 0);
+        self.add_process(began, Some(parent), [comm, ""], 0);
     }
 
-    fn add_process(&mut self, began: i64, parent: Option<i32>, comm: &str, exit_status: i32) {
+    /// The process, whose parent is another one and which has executed a command, ends.
+    pub(crate) fn worker_ends(&mut self, parent: i32, command: &str) {
+        let comm = command.split(' ').next().unwrap_or_default();
+        self.add_process(0, Some(parent), [comm, command], 0);
+    }
+
+    fn add_process(
+        &mut self,
+        began: i64,
+        parent: Option<i32>,
+        [comm, command]: [&str; 2],
+        exit_status: i32,
+    ) {
         let rows = &mut self.ended;
         rows.push(ProcessRow {
             pid: self.pid,
             tid: self.pid,
             ppid: parent.unwrap_or(NULL_I32),
             comm: self.ended_strings.intern(comm.as_bytes()),
+            cmdline: match command {
+                "" => StrId::NULL,
+                _ => self.ended_strings.intern(command.as_bytes()),
+            },
             started_at_ns: began,
             ended_at_ns: self.now,
             exit_status,

@@ -22,6 +22,8 @@ pub struct Process {
     pub comm: String,
     /// Name of the executable.
     pub program: String,
+    /// A hash of executable and command line; `None` when neither is known.
+    pub command: Option<u64>,
     pub started_at_ns: i64,
     /// When it ended; `None` when it had not.
     pub ended_at_ns: Option<i64>,
