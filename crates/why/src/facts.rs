@@ -132,6 +132,8 @@ pub struct Ahead {
     /// Delayed block requests that had any ahead: those in the queue for a tenth or more of the mean time there, weighted
     /// by that time.
     pub behind: i64,
+    /// Time of those from when they were queued until they were completed, nanoseconds.
+    pub behind_ns: i64,
     /// Block requests ahead of each of those on average, thousandths.
     pub requests_milli: i64,
     /// Their bytes on average.
@@ -527,6 +529,7 @@ fn ahead(db: &Db, focus: &str) -> Result<Vec<Ahead>, QueryError> {
         pid: Option<i64>,
         own: i64,
         behind: i64,
+        behind_ns: i64,
         pairs: i64,
         bytes: i64,
     }
@@ -551,21 +554,24 @@ fn ahead(db: &Db, focus: &str) -> Result<Vec<Ahead>, QueryError> {
                  SELECT block_id, arg_min(cause_pid, ts_ns) AS cause_pid
                  FROM bios SEMI JOIN near USING (block_id) GROUP BY block_id),
              pairs AS (
-                 SELECT longest.block_id AS victim, victim_pid, near.device, near.bytes,
+                 SELECT longest.block_id AS victim, longest.completed - longest.queued AS held,
+                     victim_pid, near.device, near.bytes,
                      coalesce(cause_pid, near.pid) AS pid,
                      if(cause_pid IS NULL OR cause_pid = near.pid, near.comm, NULL) AS comm
                  FROM longest JOIN near ON longest.device = near.device
                      AND near.queued < longest.queued AND near.completed > longest.queued
-                 LEFT JOIN causes ON near.block_id = causes.block_id)
+                 LEFT JOIN causes ON near.block_id = causes.block_id),
+             delayed AS (
+                 SELECT device, count(*) AS behind, bounded(sum(held)) AS behind_ns
+                 FROM (SELECT DISTINCT device, victim, held FROM pairs) GROUP BY device)
              SELECT device, coalesce(process, comm, '') AS comm, pid::BIGINT AS pid,
                  coalesce(pid = victim_pid, false)::INTEGER AS own,
-                 (SELECT count(DISTINCT victim) FROM pairs) AS behind,
-                 count(*) AS pairs, bounded(sum(bytes)) AS bytes
-             FROM pairs LEFT JOIN process_names USING (pid)
+                 behind, behind_ns, count(*) AS pairs, bounded(sum(bytes)) AS bytes
+             FROM pairs JOIN delayed USING (device) LEFT JOIN process_names USING (pid)
              GROUP BY ALL ORDER BY bytes DESC, pairs DESC, pid LIMIT {MAX_OWNERS}",
             victims = victims(focus)
         ),
-        |row| read_row!(row => Sum { device comm pid own behind pairs bytes }),
+        |row| read_row!(row => Sum { device comm pid own behind behind_ns pairs bytes }),
     )?;
     // A neighbor may be many short processes of one program.
     let mut by_name: Vec<(Sum, i64)> = Vec::new();
@@ -595,6 +601,7 @@ fn ahead(db: &Db, focus: &str) -> Result<Vec<Ahead>, QueryError> {
             processes,
             own: sum.own != 0,
             behind: sum.behind,
+            behind_ns: sum.behind_ns,
             requests_milli: mean(sum.pairs.saturating_mul(1000), sum.behind),
             bytes: mean(sum.bytes, sum.behind),
         })

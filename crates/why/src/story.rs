@@ -23,6 +23,8 @@ const NAMED: usize = 3;
 const ONE_FILE: f64 = 0.99;
 /// Block requests of another process ahead of each, thousandths, from which on it is named.
 const SOME_AHEAD: i64 = 1000;
+/// Share of the time of block requests that those behind others have, from which on that is told.
+const HELD_UP: f64 = 0.1;
 /// Share of the bytes ahead from which on a process is named.
 const MOST_AHEAD: f64 = 0.5;
 /// A request that took this many times the median is said to be slow.
@@ -375,13 +377,29 @@ fn counted_calls(syscall: &str) -> String {
     format!("this process's {syscall} calls")
 }
 
+/// The processes that were ahead in the device, if that held up a good part of the time of block
+/// requests there.
+fn matters_ahead<'a>(facts: &'a Facts, device: &str) -> impl Iterator<Item = &'a Ahead> {
+    let on_device = facts.blocks.iter().filter(|block| block.device == device);
+    let all_ns: i64 = on_device
+        .map(|block| block.queue_ns.saturating_add(block.device_ns))
+        .fold(0, i64::saturating_add);
+    let held = move |ahead: &&Ahead| ahead.behind_ns as f64 >= all_ns as f64 * HELD_UP;
+    let device = device.to_owned();
+    let of_device = facts
+        .ahead
+        .iter()
+        .filter(move |ahead| ahead.device == device);
+    of_device.filter(held)
+}
+
 /// The process whose block requests were mostly ahead in the device, when it is another
 /// one and `cause` is a device or its queue.
 fn other_ahead<'a>(facts: &'a Facts, cause: &Cause) -> Option<&'a Ahead> {
     let (Cause::Device { device } | Cause::Queue { device }) = cause else {
         return None;
     };
-    let ahead = || facts.ahead.iter().filter(|ahead| ahead.device == *device);
+    let ahead = || matters_ahead(facts, device);
     let all: i64 = ahead().map(|ahead| ahead.bytes).sum();
     let first = ahead().max_by_key(|ahead| ahead.bytes)?;
     let mostly = first.bytes as f64 >= all as f64 * MOST_AHEAD;
@@ -567,10 +585,7 @@ fn explain(
 /// The process that was ahead of the block requests.
 fn behind(facts: &Facts, device: &str, other: Option<&Ahead>, sentence: &mut Sentence) {
     let own = || {
-        let mut own = facts
-            .ahead
-            .iter()
-            .filter(|ahead| ahead.own && ahead.device == device);
+        let mut own = matters_ahead(facts, device).filter(|ahead| ahead.own);
         own.find(|ahead| ahead.requests_milli >= SOME_AHEAD)
     };
     let (ahead, own) = match (other, own()) {

@@ -153,6 +153,61 @@ fn starved_by_many(dir: &std::path::Path, neighbor: &'static str, processes: i64
     files
 }
 
+/// A neighbor that held up one of many requests is not who to change.
+#[test]
+fn one_delay_among_many_is_not_the_story() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut reads, mut requests, mut slices) = (Vec::new(), Vec::<Request>::new(), Vec::new());
+    let mut read = |at: i64, queue_ns: i64| {
+        let rid = reads.len() as i64 + 1;
+        let call = Call::new("pread64", at, queue_ns + 5 * MS)
+            .on(1)
+            .moves(4096);
+        reads.push(call);
+        slices.push((rid, "block", "vda", at + 10, queue_ns, 1));
+        slices.push((rid, "device", "vda", at + 10 + queue_ns, 4 * MS, 1));
+        (100, "reader", Some(rid), at + 10, queue_ns, 4 * MS, 4096)
+    };
+    for i in 0..200 {
+        requests.push(read(i * 10 * MS, 0));
+    }
+    let late = 2_000 * MS;
+    for n in 0..16 {
+        requests.push((
+            900,
+            "fio",
+            None,
+            late - (16 - n) * 1000,
+            1000,
+            45 * MS,
+            1 << 20,
+        ));
+    }
+    requests.push(read(late, 45 * MS));
+    let mut files = Files::new(dir.path());
+    files
+        .add(&sample::syscalls(1, &reads))
+        .add(&sample::files(&[(1, "/srv/data")]))
+        .add(&sample::processes(&[(100, 100, "reader", None)]))
+        .add(&sample::slices(&slices));
+    for batch in block(&requests) {
+        files.add(&batch);
+    }
+    let all = story(&files, &Scope::default());
+    assert_eq!(all.facts.ahead[0].behind, 1);
+    assert_eq!(all.facts.ahead[0].behind_ns, 49 * MS);
+    let told = text(&all);
+    assert!(!told.contains("fio"), "{told}");
+    assert!(told.contains("read it ahead"), "{told}");
+    // The request itself was.
+    let one = Scope {
+        request: Some(201),
+        ..Scope::default()
+    };
+    let told = text(&story(&files, &one));
+    assert!(told.contains("16 requests (16.0 MiB) of fio"), "{told}");
+}
+
 #[test]
 fn a_starved_database_is_told_from_whom() {
     let dir = tempfile::tempdir().unwrap();
