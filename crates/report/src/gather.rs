@@ -21,7 +21,7 @@ use fathom_model::units;
 use fathom_query::fetch::{Row, rows};
 
 /// Rows of the rankings of files and threads.
-const TOP: usize = 8;
+pub(crate) const TOP: usize = 8;
 /// Pieces that the timeline has at most.
 const SLICES: i64 = 120;
 
@@ -134,7 +134,7 @@ impl Report {
             session,
             loss,
             classes,
-            costly: costly(db)?,
+            costly: costly::calls(db)?,
             errors: errors::errors(db)?,
             files: files(db)?,
             mapped: mapped(db, meta)?,
@@ -457,30 +457,6 @@ fn imported(log: &meta::ImportSource) -> Vec<String> {
         ));
     }
     problems
-}
-
-fn costly(db: &Db) -> Result<Vec<CallsOnFile>, QueryError> {
-    let sql = format!(
-        "WITH sums AS (
-             SELECT syscall, file_id, path, count(*) AS calls, coalesce(sum(bytes), 0) AS bytes,
-                 coalesce(sum(dur_ns), 0) AS total_ns, coalesce(max(dur_ns), 0) AS max_ns
-             FROM syscalls GROUP BY syscall, file_id, path
-         ), named AS (
-             SELECT sums.* REPLACE (coalesce(sums.path, files.path) AS path)
-             FROM sums LEFT JOIN (SELECT file_id, path FROM files) AS files USING (file_id)
-         )
-         SELECT syscall, arg_max(file_id, total_ns) AS file_id, path,
-             count(DISTINCT file_id) AS files, bounded(sum(calls)) AS calls,
-             bounded(sum(bytes)) AS bytes, bounded(sum(total_ns)) AS total_ns,
-             max(max_ns) AS max_ns
-         FROM named GROUP BY syscall, path, if(path IS NULL, file_id, NULL)
-         ORDER BY total_ns DESC, syscall, path, file_id LIMIT {TOP}"
-    );
-    rows(
-        db,
-        &sql,
-        |row| read_row!(row => CallsOnFile { syscall file_id path files calls bytes total_ns max_ns }),
-    )
 }
 
 fn file(row: &Row<'_>) -> Result<FileActivity, QueryError> {

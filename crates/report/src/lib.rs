@@ -4,6 +4,7 @@
 //! [`Report::build`] takes the numbers from the session once; [`to_text`] and
 //! [`to_html`] lay them out, and `serde` makes JSON of them.
 
+mod costly;
 mod counters;
 mod error;
 mod errors;

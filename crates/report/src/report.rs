@@ -196,6 +196,10 @@ pub struct CallsOnFile {
     pub path: Option<String>,
     /// Files that had the path; 0 for calls on a path without an open file.
     pub files: i64,
+    /// Paths that are counted together, because each of them took little time; 1 for a path alone.
+    pub paths: i64,
+    /// Directory that contains all of these paths; null for a path alone.
+    pub directory: Option<String>,
     /// Calls.
     pub calls: i64,
     /// Bytes moved.
@@ -259,6 +263,10 @@ fn named(path: &str, files: i64) -> String {
 impl CallsOnFile {
     /// The path, with the number of its files.
     pub fn name(&self) -> String {
+        if let Some(directory) = &self.directory {
+            let paths = fathom_model::units::count(self.paths);
+            return format!("{paths} paths in {directory}");
+        }
         let path = self.path.as_deref();
         path.map_or("-".to_owned(), |path| named(path, self.files))
     }
