@@ -9,7 +9,7 @@ use fathom_query::{Db, Limits};
 use fathom_report::{Report, ReportInput, State, to_html, to_screen, to_text};
 use fathom_session::{Session, SessionWriter, WriterOptions};
 use fathom_testkit::expect_file;
-use fathom_testkit::sample::{self, Files, HOSTILE, Loss};
+use fathom_testkit::sample::{self, Call, Files, HOSTILE, Loss};
 
 fn source<'a>(meta: &'a SessionMeta, problems: &'a [String]) -> ReportInput<'a> {
     ReportInput {
