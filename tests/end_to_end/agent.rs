@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SETTLED: Duration = Duration::from_millis(2500);
 
 /// An agent that runs.
-struct Agent {
+pub struct Agent {
     child: Child,
     said: Receiver<String>,
     page: Page,
@@ -34,7 +34,7 @@ struct Agent {
 
 impl Agent {
     /// Starts one whose configuration has `more` besides address and directory.
-    fn start(scratch: &Scratch, more: &str) -> Agent {
+    pub fn start(scratch: &Scratch, more: &str) -> Agent {
         let directory = scratch.root().join("state");
         let config = scratch.root().join("agent.toml");
         write_config(&config, &directory, more);
@@ -70,7 +70,7 @@ impl Agent {
     }
 
     /// Waits until it says a line with `part`.
-    fn hears(&self, part: &str) -> String {
+    pub fn hears(&self, part: &str) -> String {
         let from = Instant::now();
         loop {
             let left = PATIENCE.saturating_sub(from.elapsed());
@@ -97,7 +97,7 @@ impl Agent {
     }
 
     /// Ends it; returns its sessions.
-    fn stop(mut self) -> Vec<PathBuf> {
+    pub fn stop(mut self) -> Vec<PathBuf> {
         self.signal(Signal::TERM);
         self.hears("lost, in");
         assert!(self.child.wait().unwrap().success());
@@ -533,7 +533,7 @@ fn wrong_configurations_are_refused_before_anything_is_recorded() {
         ("[record]\noutput = '/x'\n", "output is not an option"),
         ("[record]\nlayers = 'no-such'\n", "no-such"),
         ("[metrics]\nby = 'command'\n", "line 2"),
-        ("[otlp]\nendpoint = 'https://x'\n", "http://"),
+        ("[otlp]\nendpoint = 'ftp://x'\n", "https://"),
     ] {
         fs::write(&config, text).unwrap();
         let (status, said) = check(&config);

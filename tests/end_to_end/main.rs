@@ -9,6 +9,7 @@
 
 mod accounted;
 mod agent;
+mod agent_https;
 mod aio;
 mod always_on;
 mod applications;

@@ -6,6 +6,7 @@
 //! where library code would return an error.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod certificates;
 pub mod environment;
 pub mod fake_store;
 pub mod models;

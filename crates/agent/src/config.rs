@@ -98,8 +98,13 @@ impl Default for Sessions {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Otlp {
-    /// `http://HOST:PORT/v1/metrics`.
+    /// `https://HOST/v1/metrics`, or `http://HOST:PORT/v1/metrics`.
     pub endpoint: String,
+    /// File with the certificates (PEM) of the authorities that are trusted instead of the system's.
+    pub certificate_authority: Option<PathBuf>,
+    /// Headers of each request, such as `Authorization`.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
     /// Time between two of them.
     #[serde(default = "ten_seconds", deserialize_with = "time")]
     pub interval: Duration,
@@ -170,12 +175,12 @@ impl Endpoint {
     /// # Errors
     /// The reason.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let rest = text.strip_prefix("http://").ok_or_else(|| {
-            format!(
-                "otlp.endpoint {text:?}: it must begin with http://; where the way to the collector \
-                 is not private, run a collector on this host"
-            )
-        })?;
+        let rest = text.strip_prefix("http://");
+        let rest = rest
+            .or_else(|| text.strip_prefix("https://"))
+            .ok_or_else(|| {
+                format!("otlp.endpoint {text:?}: it must begin with https:// or http://")
+            })?;
         match rest.is_empty() || rest.starts_with('/') || rest.contains(char::is_whitespace) {
             true => Err(format!("otlp.endpoint {text:?}: not an address")),
             false => Ok(Self(text.to_owned())),
@@ -295,10 +300,20 @@ mod tests {
 
     #[test]
     fn addresses() {
-        for good in ["http://localhost:4318/v1/metrics", "http://[::1]:4318"] {
+        for good in [
+            "http://localhost:4318/v1/metrics",
+            "http://[::1]:4318",
+            "https://collector.example/v1/metrics",
+        ] {
             assert_eq!(Endpoint::parse(good).unwrap().0, good);
         }
-        for bad in ["localhost:4318", "http://", "http:///v1", "http://a b/"] {
+        for bad in [
+            "localhost:4318",
+            "http://",
+            "https:///v1",
+            "http://a b/",
+            "ftp://a",
+        ] {
             assert!(Endpoint::parse(bad).is_err(), "{bad}");
         }
     }
@@ -310,7 +325,8 @@ mod tests {
              [metrics]\nlisten = '[::1]:1'\nby = ['command', 'pod', 'device']\nlabel-sets = 7\n\
              [sessions]\ndirectory = '/x'\nkeep = 3\nsave-on = 'medium'\npause = '90s'\n\
              [otlp]\nendpoint = 'http://[::1]:4318/v1/metrics'\ninterval = '5s'\n\
-             attributes = { site = 'b' }\n\
+             attributes = { site = 'b' }\ncertificate-authority = '/c'\n\
+             headers = { Authorization = 'Bearer x' }\n\
              [ship]\nto = 's3://b/p'\nredact = true\nkey = '/k'\n",
         )
         .unwrap();
@@ -335,7 +351,7 @@ mod tests {
             ("[sessions]\npause = '0s'\n", &["longer than 0"]),
             ("\n[recrod]\n", &["line 2", "recrod"]),
             ("[metrics]\nlabel-sets = 0\n", &["label-sets"]),
-            ("[otlp]\nendpoint = 'https://a'\n", &["http://"]),
+            ("[otlp]\nendpoint = 'ftp://a'\n", &["https://"]),
             ("[ship]\n", &["line 1", "to"]),
             ("[ship]\nto = ''\n", &["ship.to"]),
             ("[ship]\nto = '/x'\nkey = '/k'\n", &["redact = true"]),

@@ -7,6 +7,7 @@
 
 #![warn(missing_docs)]
 
+mod collector;
 pub mod config;
 mod control;
 mod http;

@@ -9,13 +9,12 @@ use std::time::Duration;
 use fathom_probe::realtime_ns;
 use serde_json::{Value, json};
 
-use crate::config::{Endpoint, Otlp};
+use crate::collector::Collector;
+use crate::config::Otlp;
 use crate::metrics::{LabelValues, Metric, Number, Samples, metrics};
 use crate::status::Status;
 use crate::sums::SharedSums;
 
-/// How long a collector may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// Temporality of sums since the start, as the protocol has it.
 const CUMULATIVE: u32 = 2;
 
@@ -29,16 +28,16 @@ impl Pusher {
     /// Starts to push. The first of several failures in a row becomes a message.
     ///
     /// # Errors
-    /// A wrong address, or no thread.
+    /// A wrong configuration, or no thread.
     pub fn start(
         config: &Otlp,
         sums: SharedSums,
         status: Arc<Mutex<Status>>,
     ) -> Result<Self, String> {
-        let endpoint = Endpoint::parse(&config.endpoint)?;
+        let collector = Collector::new(config)?;
         let (stop, stopped) = channel();
         let push = Push {
-            endpoint,
+            collector,
             interval: config.interval,
             resource: resource(&config.attributes),
             started_ns: realtime_ns(),
@@ -60,7 +59,7 @@ impl Pusher {
 }
 
 struct Push {
-    endpoint: Endpoint,
+    collector: Collector,
     interval: Duration,
     resource: Value,
     started_ns: u64,
@@ -70,29 +69,21 @@ struct Push {
 
 impl Push {
     fn run(self, stopped: &Receiver<()>) {
-        let agent: ureq::Agent = ureq::Agent::config_builder()
-            .timeout_global(Some(PATIENCE))
-            .build()
-            .into();
         let mut failing = false;
         loop {
             let ends = !matches!(
                 stopped.recv_timeout(self.interval),
                 Err(RecvTimeoutError::Timeout)
             );
-            let sent = agent
-                .post(self.endpoint.url())
-                .header("Content-Type", "application/json")
-                .send(&self.message().to_string());
-            match sent {
-                Ok(_) => failing = false,
+            match self.collector.send(&self.message().to_string()) {
+                Ok(()) => failing = false,
                 Err(error) => {
                     let mut status = self.status();
                     status.failed_pushes += 1;
                     if !failing {
                         status.say(format!(
                             "cannot send metrics to {}: {error}; trying again",
-                            self.endpoint.url()
+                            self.collector.url()
                         ));
                     }
                     failing = true;

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use fathom_tests::certificates::certificate;
 use fathom_tests::environment::fathom;
 use fathom_tests::page::Page;
 use fathom_tests::{Record, Scratch, need_program, need_root};
@@ -19,30 +20,6 @@ try:
 except urllib.error.HTTPError as error:
     print(error.code)
 ";
-
-/// A certificate for 127.0.0.1 and its key.
-fn certificate(scratch: &Scratch, name: &str) -> [String; 2] {
-    let file = |kind: &str| {
-        let path = scratch.root().join(format!("{name}.{kind}"));
-        path.to_str().unwrap().to_owned()
-    };
-    let [certificate, key] = [file("pem"), file("key")];
-    let made = Command::new("openssl")
-        .args([
-            "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-        ])
-        .args([
-            "-subj",
-            "/CN=fathom",
-            "-addext",
-            "subjectAltName=IP:127.0.0.1",
-        ])
-        .args(["-keyout", &key, "-out", &certificate])
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{made:?}");
-    [certificate, key]
-}
 
 /// Exit status and errors of `fathom ui` that is to refuse its options.
 fn refused(session: &Path, options: &[&str]) -> (Option<i32>, String) {
