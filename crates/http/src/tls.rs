@@ -48,7 +48,7 @@ pub enum TlsError {
 }
 
 impl Tls {
-    /// The certificate, with those that lead from it to an authority, and its key from files in PEM
+    /// The certificate, with the ones between it and an authority, and its key from files in PEM
     /// format.
     ///
     /// # Errors

@@ -4,15 +4,14 @@
 use fathom_query::fetch::rows;
 use fathom_query::{Db, QueryError};
 
-use crate::gather::TOP;
 use crate::report::CallsOnFile;
 
 /// Share of the time of all calls, below which paths are counted together if they are many.
 const LITTLE: f64 = 0.02;
 const MANY_PATHS: i64 = 20;
 
-/// The costliest calls by path.
-pub(crate) fn calls(db: &Db) -> Result<Vec<CallsOnFile>, QueryError> {
+/// The costliest calls by path, `most` of them.
+pub(crate) fn calls(db: &Db, most: usize) -> Result<Vec<CallsOnFile>, QueryError> {
     let sql = format!(
         "WITH sums AS (
              SELECT syscall, file_id, path, count(*) AS calls, coalesce(sum(bytes), 0) AS bytes,
@@ -39,7 +38,7 @@ pub(crate) fn calls(db: &Db) -> Result<Vec<CallsOnFile>, QueryError> {
              bounded(sum(calls)) AS calls, bounded(sum(bytes)) AS bytes,
              bounded(sum(total_ns)) AS total_ns, max(max_ns) AS max_ns
          FROM counted GROUP BY syscall, together, one, if(one IS NULL AND NOT together, file_id, NULL)
-         ORDER BY total_ns DESC, syscall, one, file_id LIMIT {TOP}"
+         ORDER BY total_ns DESC, syscall, one, file_id LIMIT {most}"
     );
     rows(db, &sql, |row| {
         let ends: (Option<String>, Option<String>) = (row.get("first")?, row.get("last")?);

@@ -12,16 +12,16 @@ use fathom_session::Session;
 use fathom_why::{Scope, tell, why};
 
 use crate::error::ReportError;
-use crate::errors;
 use crate::findings::{Findings, diagnosis_in_passing};
 use crate::layers::Layers;
 use crate::report::*;
 use crate::section::total;
+use crate::{costly, errors};
 use fathom_model::units;
 use fathom_query::fetch::{Row, rows};
 
 /// Rows of the rankings of files and threads.
-pub(crate) const TOP: usize = 8;
+const TOP: usize = 8;
 /// Pieces that the timeline has at most.
 const SLICES: i64 = 120;
 
@@ -134,7 +134,7 @@ impl Report {
             session,
             loss,
             classes,
-            costly: costly::calls(db)?,
+            costly: costly::calls(db, TOP)?,
             errors: errors::errors(db)?,
             files: files(db)?,
             mapped: mapped(db, meta)?,

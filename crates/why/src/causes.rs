@@ -28,7 +28,7 @@ pub enum Cause {
     Cpu,
     /// Their thread slept until another thread or an event woke it.
     Sleep {
-        /// What it mostly waited for: as column `reason` of table `waits`, and null if no reason has
+        /// The reason of most of the time: as column `reason` of table `waits`, and null if no reason has
         /// most of the time.
         reason: Option<String>,
         /// The thread or event that mostly woke it; null when that was not seen.

@@ -23,7 +23,7 @@ const NAMED: usize = 3;
 const ONE_FILE: f64 = 0.99;
 /// Block requests of another process ahead of each, thousandths, from which on it is named.
 const SOME_AHEAD: i64 = 1000;
-/// Share of the time of block requests that those behind others have, from which on that is told.
+/// Share of the time of block requests in which some were behind others, from which on the story has it.
 const HELD_UP: f64 = 0.1;
 /// Share of the bytes ahead from which on a process is named.
 const MOST_AHEAD: f64 = 0.5;
