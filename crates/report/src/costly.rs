@@ -32,12 +32,15 @@ pub(crate) fn calls(db: &Db, most: usize) -> Result<Vec<CallsOnFile>, QueryError
              SELECT *, coalesce(is_small, false)
                      AND count(*) FILTER (is_small) OVER (PARTITION BY syscall) >= {MANY_PATHS} AS together
              FROM small
+         ), keyed AS (
+             SELECT *, if(together, NULL, path) AS one, if(path IS NULL, file_id, NULL) AS unnamed
+             FROM counted
          )
-         SELECT syscall, arg_max(file_id, total_ns) AS file_id, if(together, NULL, path) AS one,
-             sum(files)::BIGINT AS files, count(*) AS paths, min(path) AS first, max(path) AS last,
+         SELECT syscall, arg_max(file_id, total_ns) AS file_id, one, sum(files)::BIGINT AS files,
+             count(*) AS paths, min(path) AS first, max(path) AS last,
              bounded(sum(calls)) AS calls, bounded(sum(bytes)) AS bytes,
              bounded(sum(total_ns)) AS total_ns, max(max_ns) AS max_ns
-         FROM counted GROUP BY syscall, together, one, if(one IS NULL AND NOT together, file_id, NULL)
+         FROM keyed GROUP BY syscall, together, one, unnamed
          ORDER BY total_ns DESC, syscall, one, file_id LIMIT {most}"
     );
     rows(db, &sql, |row| {

@@ -40,6 +40,11 @@ export type Cause = { "cause": "device",
   device: string, } | { "cause": "queue",
   /** Name of the device. */
   device: string, } | { "cause": "cpu" } | { "cause": "sleep",
+  /**
+   * The reason of most of the time: as column `reason` of table `waits`, and null if no reason has
+   * most of the time.
+   */
+  reason: string | null,
   /** The thread or event that mostly woke it; null when that was not seen. */
   waker: string | null, } | { "cause": "kernel",
   /** The layer, as in table `slices`. */
@@ -54,6 +59,11 @@ export type Share = {
   device: string, } | { "cause": "queue",
   /** Name of the device. */
   device: string, } | { "cause": "cpu" } | { "cause": "sleep",
+  /**
+   * The reason of most of the time: as column `reason` of table `waits`, and null if no reason has
+   * most of the time.
+   */
+  reason: string | null,
   /** The thread or event that mostly woke it; null when that was not seen. */
   waker: string | null, } | { "cause": "kernel",
   /** The layer, as in table `slices`. */
@@ -131,6 +141,8 @@ export type Ahead = {
    * by that time.
    */
   behind: number,
+  /** Time of those from when they were queued until they were completed, nanoseconds. */
+  behind_ns: number,
   /** Block requests ahead of each of those on average, thousandths. */
   requests_milli: number,
   /** Their bytes on average. */
