@@ -20,6 +20,9 @@ pub fn certificate(scratch: &Scratch, name: &str) -> [String; 2] {
             "/CN=fathom",
             "-addext",
             "subjectAltName=IP:127.0.0.1",
+            // It is trusted as it is and signs no other.
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
         ])
         .args(["-keyout", &key, "-out", &certificate])
         .output()

@@ -90,7 +90,8 @@ pub(crate) fn causes_of_waits() -> String {
             WHERE s.bytes > 0 AND s.dur_ns IS NOT NULL AND s.syscall IN ({})
         ), network AS (
             SELECT host, tid, ts_ns, woken_at_ns, bounded(ts_ns::HUGEINT + dur_ns) AS ended_ns FROM waits
-            WHERE cause = 'network' AND cause_id IS NULL AND woken_at_ns IS NOT NULL
+            -- On loopback the kernel tells the sender's thread, which may be of another session.
+            WHERE (cause = 'network' OR starts_with(waker, 'softirq:NET_')) AND woken_at_ns IS NOT NULL
                 AND dur_ns IS NOT NULL
         ), received AS (
             SELECT n.host, n.tid, n.ts_ns, n.woken_at_ns, r.at, r.from_host, r.from_file
