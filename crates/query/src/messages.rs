@@ -90,7 +90,7 @@ pub(crate) fn causes_of_waits() -> String {
             WHERE s.bytes > 0 AND s.dur_ns IS NOT NULL AND s.syscall IN ({})
         ), network AS (
             SELECT host, tid, ts_ns, woken_at_ns, bounded(ts_ns::HUGEINT + dur_ns) AS ended_ns FROM waits
-            -- On loopback the kernel tells the sender's thread, which may be of another session.
+            -- On loopback the waker is the sender's thread, which may be of another session.
             WHERE (cause = 'network' OR starts_with(waker, 'softirq:NET_')) AND woken_at_ns IS NOT NULL
                 AND dur_ns IS NOT NULL
         ), received AS (
