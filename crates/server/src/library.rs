@@ -60,6 +60,19 @@ impl Stamp {
     }
 }
 
+/// Where a symbolic link leads to is not served.
+fn refuse_links(id: &str, dir: &Path) -> Result<(), ApiError> {
+    match link_in(dir) {
+        None => Ok(()),
+        Some(name) => Err(ApiError::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("{name} of this session is a symbolic link, which is not followed"),
+            id,
+            "put the files themselves in its place",
+        )),
+    }
+}
+
 impl Library {
     /// The sessions in `root`, the one session that it is, or the members of the set that it is.
     pub fn new(root: &Path, limits: Limits, extensions: Extensions) -> std::io::Result<Self> {
@@ -105,14 +118,7 @@ impl Library {
                 return Ok(opened.view.clone());
             }
         }
-        if let Some(name) = link_in(&dir) {
-            return Err(ApiError::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                format!("{name} of this session is a symbolic link, which is not followed"),
-                id,
-                "put the files themselves in its place",
-            ));
-        }
+        refuse_links(id, &dir)?;
         if let Some(opened) = current.as_ref()
             && let Some(view) = opened.view.follow()
         {
@@ -142,8 +148,11 @@ impl Library {
         }
         let root = self.folder.root();
         let set = SessionSet::open(root);
-        set.map(Some)
-            .map_err(|e| ApiError::session(&root.to_string_lossy(), &e))
+        let set = set.map_err(|e| ApiError::session(&root.to_string_lossy(), &e))?;
+        for (member, session) in set.members() {
+            refuse_links(&member.host, session.dir())?;
+        }
+        Ok(Some(set))
     }
 
     /// Forgets the state of a session, so that the next [`Library::view`] opens it.
