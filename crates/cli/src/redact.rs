@@ -133,7 +133,13 @@ impl Copies {
             let Some(name) = dir.file_name() else {
                 continue;
             };
-            let to = copies.folder.join(name);
+            let mut to = copies.folder.join(name);
+            // Sessions of a set lie in several directories and may have one name.
+            if copies.sessions.contains(&to) {
+                let mut other = std::ffi::OsString::from(format!("{}-", copies.sessions.len()));
+                other.push(name);
+                to = copies.folder.join(other);
+            }
             let bar = Bar::new("redacting", Unit::Rows);
             let mut progress = |done, total| bar.set(done, total);
             let made = redact(

@@ -335,7 +335,7 @@ fn waiting_for_a_cpu_is_no_slow_disk() {
             ),
             (
                 Cause::Sleep {
-                    reason: None,
+                    reason: Some("disk".into()),
                     waker: None
                 },
                 20 * MS
@@ -457,45 +457,27 @@ fn sleep_in_a_request_to_a_fuse_server_is_the_servers() {
 fn sleep_says_what_it_waits_for() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = Files::new(dir.path());
-    let mut strings = StringTable::new();
-    let mut slices = SliceRows::default();
+    let slices = [
+        (1, "sched", "interruptible", 100 * MS, 300 * MS, 1),
+        (1, "device", "vda", 450 * MS, 400 * MS, 1),
+        (1, "sched", "interruptible", 870 * MS, 100 * MS, 1),
+    ];
     let mut of_threads = WaitRows::default();
-    let mut wakers = StringTable::new();
+    let mut strings = StringTable::new();
     for (at_ns, dur_ns, reason, cause) in [
         (100 * MS, 300 * MS, "socket", "network"),
         (450 * MS, 400 * MS, "disk", "block_request"),
         (870 * MS, 100 * MS, "futex", "thread"),
     ] {
-        let is_disk = reason == "disk";
-        slices.push(SliceRow {
-            rid: 1,
-            layer: strings.intern(b"sched"),
-            name: strings.intern(b"interruptible"),
-            ts_ns: START + at_ns,
-            dur_ns,
-            self_ns: if is_disk { 0 } else { dur_ns },
-            depth: 1,
-        });
-        if is_disk {
-            slices.push(SliceRow {
-                rid: 1,
-                layer: strings.intern(b"device"),
-                name: strings.intern(b"vda"),
-                ts_ns: START + at_ns,
-                dur_ns,
-                self_ns: dur_ns,
-                depth: 2,
-            });
-        }
         of_threads.push(WaitRow {
             rid: 1,
             ts_ns: START + at_ns,
             dur_ns,
             pid: 100,
             tid: 100,
-            reason: wakers.intern(reason.as_bytes()),
-            cause: wakers.intern(cause.as_bytes()),
-            waker: wakers.intern(b"softirq:NET_RX"),
+            reason: strings.intern(reason.as_bytes()),
+            cause: strings.intern(cause.as_bytes()),
+            waker: strings.intern(b"softirq:NET_RX"),
             ..Default::default()
         });
     }
@@ -505,8 +487,8 @@ fn sleep_says_what_it_waits_for() {
             &[Call::new("recvfrom", 0, 1000 * MS).on(1).moves(4)],
         ))
         .add(&sample::files(&[(1, "socket:[1]")]))
-        .add(&slices.into_batch(strings))
-        .add(&of_threads.into_batch(wakers));
+        .add(&sample::slices(&slices))
+        .add(&of_threads.into_batch(strings));
     let story = story(
         &files,
         &Scope {
