@@ -144,8 +144,9 @@ fn requests_to_a_server() {
         })
         .collect();
     let total = |of: &dyn Fn(&[i64; 4]) -> i64| made.values().map(of).sum::<i64>();
-    // The kernel's workers commit what was written and close files.
-    let by_workers = |name: &str| matches!(name, "COMMIT" | "CLOSE");
+    // The kernel's workers commit what was written, close files, and renew the lease of the client
+    // (SEQUENCE alone) where the machine is so slow that this takes seconds.
+    let by_workers = |name: &str| matches!(name, "COMMIT" | "CLOSE" | "SEQUENCE");
     let of_threads: i64 = made
         .iter()
         .filter(|(name, _)| !by_workers(name))
