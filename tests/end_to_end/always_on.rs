@@ -271,7 +271,7 @@ fn bytes_below(dir: &Path) -> u64 {
 fn recorders_killed_at_any_moment_leave_whole_sessions() {
     need_root!();
     let scratch = Scratch::new();
-    for turn in 0..u64::from(rounds(8)) {
+    for turn in 0..u64::from(rounds(4)) {
         let name = format!("killed-{turn}");
         let options: &[&str] = if turn % 2 == 0 {
             &[]

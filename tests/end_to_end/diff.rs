@@ -111,7 +111,7 @@ fn what_became_worse_comes_first_time_and_again() {
     let work = scratch.work();
     let (input, output) = (work.join("in"), work.join("out"));
     let (input, output) = (input.to_str().unwrap(), output.to_str().unwrap());
-    for round in 0..rounds(4) {
+    for round in 0..rounds(2) {
         let before = record(&scratch, &format!("before-{round}"), "same");
         for (mode, call, path, counts) in [
             ("fsync", "fsync", output, (0.0, 64.0)),

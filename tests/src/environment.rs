@@ -36,12 +36,6 @@ pub fn is_root() -> bool {
 /// Rules about what else the machine does: other tests take processors and the device.
 pub const RULES_OF_THE_MACHINE: [&str; 2] = ["cpu-starvation", "noisy-neighbor"];
 
-/// How often a test repeats itself: `usual` times, or as often as `FATHOM_ROUNDS` says.
-pub fn rounds(usual: u32) -> u32 {
-    let wanted = std::env::var("FATHOM_ROUNDS").ok();
-    wanted.map_or(usual, |rounds| rounds.parse().expect("FATHOM_ROUNDS"))
-}
-
 /// Notes that the running test cannot run here and why: on standard error, and
 /// in the file that `FATHOM_SKIP_LOG` names.
 pub fn skip(reason: &str) {

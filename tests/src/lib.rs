@@ -20,6 +20,7 @@ pub mod tools;
 pub mod truth;
 pub mod workload;
 
-pub use environment::{Scratch, is_root, rounds, skip};
+pub use environment::{Scratch, is_root, skip};
+pub use fathom_testkit::rounds;
 pub use record::{Record, Recording, Running};
 pub use workload::workload;

@@ -74,6 +74,15 @@ pub fn expect_file(path: impl AsRef<Path>, made: &str) {
     );
 }
 
+/// How often a test repeats itself: `usual` times, or as often as `FATHOM_ROUNDS` says.
+///
+/// # Panics
+/// When that is no number.
+pub fn rounds(usual: u32) -> u32 {
+    let wanted = std::env::var("FATHOM_ROUNDS").ok();
+    wanted.map_or(usual, |rounds| rounds.parse().expect("FATHOM_ROUNDS"))
+}
+
 /// Whether generated files are to be written.
 pub fn blesses() -> bool {
     std::env::var_os("FATHOM_BLESS").is_some()
