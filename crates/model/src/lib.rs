@@ -10,6 +10,7 @@ pub mod abi;
 pub mod batch;
 pub mod bytes;
 pub mod choice;
+mod clock;
 pub mod container;
 pub mod errno;
 pub mod escape;

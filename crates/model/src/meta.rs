@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::clock::{Clock, Moment};
 use crate::layers::{Layer, LayerSet};
 
 /// How far a recording got.
@@ -359,68 +360,6 @@ pub struct Host {
     /// one have the same clock.
     #[serde(default)]
     pub boot_id: String,
-}
-
-/// Ties CLOCK_MONOTONIC to the wall clock: both read at once.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Clock {
-    /// CLOCK_MONOTONIC at the start, nanoseconds.
-    pub start_monotonic_ns: i64,
-    /// CLOCK_REALTIME at the start, nanoseconds since 1970.
-    pub start_realtime_ns: i64,
-    /// CLOCK_MONOTONIC at the end, nanoseconds; null while recording.
-    pub end_monotonic_ns: Option<i64>,
-    /// CLOCK_REALTIME at the end, nanoseconds since 1970.
-    pub end_realtime_ns: Option<i64>,
-    /// The largest error of CLOCK_REALTIME that the kernel allowed for at the start and at the end,
-    /// nanoseconds (adjtimex(2), maxerror); null if no service kept it synchronized.
-    #[serde(default)]
-    pub wall_error_ns: Option<i64>,
-}
-
-impl Clock {
-    /// CLOCK_MONOTONIC at a time of the wall clock, nanoseconds since 1970. Where the clocks drifted
-    /// apart while the recording ran, the drift is spread over it.
-    pub fn monotonic_of(&self, realtime_ns: i64) -> i64 {
-        let start = i128::from(self.start_realtime_ns);
-        let since = i128::from(realtime_ns) - start;
-        let drift = match self.end_realtime_ns {
-            Some(end) if i128::from(end) > start => {
-                let length = i128::from(end) - start;
-                i128::from(self.set_ns()) * since.clamp(0, length) / length
-            }
-            _ => 0,
-        };
-        let monotonic = i128::from(self.start_monotonic_ns) + since - drift;
-        monotonic.clamp(i64::MIN.into(), i64::MAX.into()) as i64
-    }
-
-    /// The wall clock, nanoseconds since 1970, at a time of CLOCK_MONOTONIC: what
-    /// [`Clock::monotonic_of`] leads back from.
-    pub fn realtime_of(&self, monotonic_ns: i64) -> i64 {
-        let since = i128::from(monotonic_ns) - i128::from(self.start_monotonic_ns);
-        let drift = match self.end_monotonic_ns {
-            Some(end) if end > self.start_monotonic_ns => {
-                let length = i128::from(end) - i128::from(self.start_monotonic_ns);
-                i128::from(self.set_ns()) * since.clamp(0, length) / length
-            }
-            _ => 0,
-        };
-        let realtime = i128::from(self.start_realtime_ns) + since + drift;
-        realtime.clamp(i64::MIN.into(), i64::MAX.into()) as i64
-    }
-
-    /// By how much the wall clock went faster than CLOCK_MONOTONIC from the start to the end,
-    /// nanoseconds: a large number means that it was set, or that the machine was suspended.
-    pub fn set_ns(&self) -> i64 {
-        match (self.end_realtime_ns, self.end_monotonic_ns) {
-            (Some(realtime), Some(monotonic)) => {
-                let realtime = realtime.saturating_sub(self.start_realtime_ns);
-                realtime.saturating_sub(monotonic.saturating_sub(self.start_monotonic_ns))
-            }
-            _ => 0,
-        }
-    }
 }
 
 /// A place in the kernel that was, or could not be, hooked.

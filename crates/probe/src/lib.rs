@@ -62,6 +62,8 @@ pub use stats::{KernelStats, Losses};
 pub use user::{User, group_id};
 pub use wanted_functions::{LibraryError, Wanted};
 
+use fathom_model::meta::Moment;
+
 /// How much is read of each call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
@@ -105,6 +107,11 @@ pub fn monotonic_ns() -> u64 {
 /// CLOCK_REALTIME now, nanoseconds since 1970.
 pub fn realtime_ns() -> u64 {
     clock_ns(libc::CLOCK_REALTIME)
+}
+
+/// Both clocks now.
+pub fn moment() -> Moment {
+    Moment::read(|| monotonic_ns() as i64, || realtime_ns() as i64)
 }
 
 fn clock_ns(clock: libc::clockid_t) -> u64 {

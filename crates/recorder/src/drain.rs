@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use fathom_model::meta::{Cost, Counts, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_model::units;
-use fathom_probe::{Arrived, KernelStats, LIBRARY, USDT, monotonic_ns, realtime_ns, system};
+use fathom_probe::{Arrived, KernelStats, LIBRARY, USDT, moment, monotonic_ns, system};
 
 use crate::machine::Machine;
 use crate::pipeline::{self, Message};
@@ -247,8 +247,7 @@ impl<S: RecordSource> Drain<S> {
     /// Ends what the kernel does, and takes what is left there.
     fn settle(&mut self) -> Result<(), RecordError> {
         self.source.stop()?;
-        self.meta.clock.end_monotonic_ns = Some(monotonic_ns() as i64);
-        self.meta.clock.end_realtime_ns = Some(realtime_ns() as i64);
+        self.meta.clock.end(moment());
         let at_start = self.meta.clock.wall_error_ns;
         // Of the two ends the worse one; without a bound at one of them there is none.
         self.meta.clock.wall_error_ns =

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_model::meta::{self, Clock, Cost, SessionMeta, State, Totals};
 use fathom_model::tables::SCHEMA_VERSION;
-use fathom_probe::{Content, FilterArgs, monotonic_ns, realtime_ns, system};
+use fathom_probe::{Content, FilterArgs, moment, system};
 
 use crate::plan::Plan;
 use crate::{Detail, KeepLimit, LibraryBy, Options, Rows, Target, host, tail};
@@ -28,6 +28,7 @@ pub(crate) fn default_output(plan: &Plan, target: &Target) -> PathBuf {
 /// The metadata of a recording, except for the part that only the probes know.
 pub(crate) fn describe(options: &Options, target: &Target, plan: &Plan) -> SessionMeta {
     let filters = filters_as_given(&plan.filters);
+    let start = moment();
     let (command, target_words) = match target {
         Target::Command { argv, .. } => {
             let words = argv.iter().map(|word| word.to_string_lossy().into_owned());
@@ -58,8 +59,8 @@ pub(crate) fn describe(options: &Options, target: &Target, plan: &Plan) -> Sessi
         host: host::describe(),
         labels: options.labels.clone(),
         clock: Clock {
-            start_monotonic_ns: monotonic_ns() as i64,
-            start_realtime_ns: realtime_ns() as i64,
+            start_monotonic_ns: start.monotonic_ns,
+            start_realtime_ns: start.realtime_ns,
             end_monotonic_ns: None,
             end_realtime_ns: None,
             wall_error_ns: system::wall_error_ns(),

@@ -16,7 +16,7 @@ use fathom_model::Batch;
 use fathom_model::abi::{ShedKey, ShedValue};
 use fathom_model::meta::{Save, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
-use fathom_probe::{Losses, monotonic_ns, realtime_ns, system};
+use fathom_probe::{Losses, moment, system};
 use fathom_session::{
     Finished, SaveRequest, SessionWriter, WriterOptions, create_private, discard, is_ours,
     open_regular,
@@ -427,7 +427,6 @@ fn save_request(output: &Path, because: &str) -> SaveRequest {
     SaveRequest {
         to: to.unwrap_or_else(|| free(0)),
         because: because.to_owned(),
-        monotonic_ns: monotonic_ns() as i64,
-        realtime_ns: realtime_ns() as i64,
+        at: moment(),
     }
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use fathom_model::meta::{Keep, State, Totals};
+use fathom_model::meta::{Keep, Moment, State, Totals};
 use fathom_pyramid::SYSCALLS;
 use fathom_session::{SaveRequest, Session, SessionWriter, WriterOptions, repair};
 
@@ -27,8 +27,10 @@ fn save(writer: &SessionWriter, to: &Path) {
     writer.save(SaveRequest {
         to: to.to_owned(),
         because: "a test".into(),
-        monotonic_ns: 7,
-        realtime_ns: 8,
+        at: Moment {
+            monotonic_ns: 7,
+            realtime_ns: 8,
+        },
     });
 }
 

@@ -53,11 +53,10 @@ pub(crate) fn link(shared: &Shared, pending: &PendingSave) -> Result<Copy, Sessi
     let storage = Storage::new(folder);
     let mut meta = shared.meta();
     meta.state = State::Recording;
-    meta.clock.end_monotonic_ns = Some(request.monotonic_ns);
-    meta.clock.end_realtime_ns = Some(request.realtime_ns);
+    meta.clock.end(request.at);
     meta.history.saves.clear();
     meta.history.saved_from = meta.recording().to_owned();
-    meta.id = id_of_copy(&meta.id, request.monotonic_ns);
+    meta.id = id_of_copy(&meta.id, request.at.monotonic_ns);
     meta.history.saved_because = request.because.clone();
     // Calls after the last row do not belong to this snapshot.
     meta.totals.seen = 0;
@@ -123,7 +122,7 @@ pub(crate) fn outcome(request: &SaveRequest, result: Result<(), SessionError>) -
     Save {
         path: request.to.to_string_lossy().into_owned(),
         because: request.because.clone(),
-        at_ns: request.monotonic_ns,
+        at_ns: request.at.monotonic_ns,
         error: result.err().map(|e| e.to_string()),
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use fathom_model::meta::State as Recording;
+use fathom_model::meta::{Moment, State as Recording};
 use fathom_model::tables::{self, TABLES, Table};
 use fathom_pyramid::SOURCES;
 use rustix::fs::fstatvfs;
@@ -332,8 +332,10 @@ impl<R: BufRead> Receiver<R> {
     /// Makes a closed session of the copy: calls after the last row do not belong to it.
     fn close(&self, session: &Session, state: &State) -> Result<(), TransferError> {
         let mut meta = session.meta().clone();
-        meta.clock.end_monotonic_ns = Some(state.monotonic_ns);
-        meta.clock.end_realtime_ns = Some(state.realtime_ns);
+        meta.clock.end(Moment {
+            monotonic_ns: state.monotonic_ns,
+            realtime_ns: state.realtime_ns,
+        });
         meta.history.saves.clear();
         meta.history.saved_because = BECAUSE.to_owned();
         meta.totals.seen = 0;

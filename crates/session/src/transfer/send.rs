@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use fathom_model::meta::State as Recording;
+use fathom_model::meta::{Moment, State as Recording};
 use fathom_model::tables::TABLES;
 use rustix::time::{ClockId, clock_gettime};
 use twox_hash::XxHash64;
@@ -92,11 +92,12 @@ impl<'a, W: Write> Sender<'a, W> {
         }
         // A recorder that has closed the session may hold the lock for a moment more.
         let live = self.session.is_live() && self.session.meta().state == Recording::Recording;
+        let at = Moment::read(|| now(ClockId::Monotonic), || now(ClockId::Realtime));
         self.to.message(&Message::State(State {
             id: self.session.meta().id.clone(),
             live,
-            monotonic_ns: now(ClockId::Monotonic),
-            realtime_ns: now(ClockId::Realtime),
+            monotonic_ns: at.monotonic_ns,
+            realtime_ns: at.realtime_ns,
         }))?;
         let mut wanted = BTreeSet::new();
         // The tables that calls refer to come before the calls.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
+use fathom_model::meta::Moment;
 use fathom_model::{Batch, ColumnData};
 
 use crate::threads::lock;
@@ -16,10 +17,8 @@ pub struct SaveRequest {
     pub to: PathBuf,
     /// Why, in words.
     pub because: String,
-    /// CLOCK_MONOTONIC when it was asked for, nanoseconds.
-    pub monotonic_ns: i64,
-    /// CLOCK_REALTIME at the same moment, nanoseconds since 1970.
-    pub realtime_ns: i64,
+    /// When it was asked for.
+    pub at: Moment,
 }
 
 #[derive(Default)]
