@@ -171,7 +171,7 @@ all_tests() {
 	# Half as long as `./do fuzz`, which has no other tests to wait for.
 	check "damaged inputs ($((fuzz_seconds / 2)) s each kind)" fuzz "$((fuzz_seconds / 2))"
 	# A few tests on each; `./do test kernels` runs more.
-	kernel_filters=("${kernel_basics[@]}") layer_filters=()
+	kernel_basics_only=yes
 	test_kernels
 	run_page_tests
 	conclude
