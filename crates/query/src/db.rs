@@ -14,6 +14,7 @@ use fathom_session::{Session, SessionSet, on_latest};
 use crate::error::message;
 use crate::findings::FindingRow;
 use crate::limits::Limits;
+use crate::on_demand::OnDemand;
 use crate::place::Place;
 use crate::rows::Rows;
 use crate::source::{Source, own_of, wall_ns};
@@ -42,6 +43,7 @@ pub type FindPath = fn(&Db, &SessionMeta, PathCall) -> Result<Vec<PathRow>, Quer
 /// A session opened for SQL: its tables, the views, macro `wall_time(ts_ns)`.
 pub struct Db {
     connection: Connection,
+    views: Arc<OnDemand>,
     limits: Limits,
     busy: Cell<bool>,
     exact_percentiles: bool,
@@ -225,13 +227,13 @@ impl Db {
             let own: Vec<_> = source.own.iter().map(|(_, file)| file.clone()).collect();
             allowed.extend(source.place.literals(&own)?);
         }
-        let (exact_percentiles, place) = match (sources, hosts) {
+        let (exact_percentiles, place, views) = match (sources, hosts) {
             ([source], []) => {
                 let stored = relations::create_tables(&connection, source)?;
                 let exact = stored <= limits.exact_percentiles();
-                relations::create_views(&connection, exact)?;
+                relations::create_percentiles(&connection, exact)?;
                 own_tables::create(&connection, source)?;
-                (exact, source.place.clone())
+                (exact, source.place.clone(), OnDemand::new())
             }
             _ => {
                 let exact = |stored| stored <= limits.exact_percentiles();
@@ -239,7 +241,7 @@ impl Db {
                 if joined {
                     members::join(&connection, hosts)?;
                 }
-                (exact, Place::default())
+                (exact, Place::default(), OnDemand::none())
             }
         };
         paths::create(&connection).map_err(db)?;
@@ -254,6 +256,7 @@ impl Db {
         let places = sources.iter().map(|source| source.place.clone()).collect();
         Ok(Self {
             connection,
+            views: Arc::new(views),
             limits,
             busy: Cell::new(false),
             exact_percentiles,
@@ -298,10 +301,12 @@ impl Db {
         }
         sql.push_str("DELETE FROM session;\n");
         let connection = &next.connection;
-        let changed = connection
-            .execute_batch(&sql)
-            .and_then(|()| session_row::insert(connection, &meta_of(session)))
-            .and_then(|()| connection.execute_batch("COMMIT"));
+        let changed = self.views.locked(|| {
+            connection
+                .execute_batch(&sql)
+                .and_then(|()| session_row::insert(connection, &meta_of(session)))
+                .and_then(|()| connection.execute_batch("COMMIT"))
+        });
         if let Err(error) = changed {
             // The connection that would be left in a transaction is dropped; this says so
             // in time for the others.
@@ -399,6 +404,13 @@ impl Db {
         &self.connection
     }
 
+    /// Creates a view; `sql` is the statement for that.
+    pub(crate) fn create_view(&self, sql: &str) -> Result<(), QueryError> {
+        let create = || self.connection.execute_batch(sql);
+        let created = self.views.with_views(&self.connection, sql, create);
+        created.map_err(|e| QueryError::Sql(message(&e)))
+    }
+
     /// Where the parts are.
     pub(crate) fn place(&self) -> &Place {
         &self.place
@@ -416,8 +428,8 @@ impl Db {
         }
         let watchdog = Watchdog::start(self.limits.time, self.connection.interrupt_handle())?;
         let statement = self
-            .connection
-            .prepare(sql)
+            .views
+            .with_views(&self.connection, sql, || self.connection.prepare(sql))
             .map_err(|e| QueryError::from_db(&e, &self.limits, watchdog.fired()))?;
         Rows::new(statement, &self.limits, watchdog, &self.busy)
     }
@@ -434,6 +446,7 @@ impl Db {
         let connection = self.connection.try_clone();
         Ok(Self {
             connection: connection.map_err(|e| QueryError::Sql(message(&e)))?,
+            views: Arc::clone(&self.views),
             limits: self.limits.clone(),
             busy: Cell::new(false),
             exact_percentiles: self.exact_percentiles,
@@ -493,12 +506,12 @@ impl Db {
     /// When the database fails.
     pub fn columns(&self, table: &str) -> Result<Vec<(String, String)>, QueryError> {
         let db = |e: duckdb::Error| QueryError::Sql(message(&e));
+        let columns = "SELECT column_name, data_type FROM duckdb_columns() \
+             WHERE table_name = ? ORDER BY column_index";
+        let prepare = || self.connection.prepare(columns);
         let mut statement = self
-            .connection
-            .prepare(
-                "SELECT column_name, data_type FROM duckdb_columns() \
-                 WHERE table_name = ? ORDER BY column_index",
-            )
+            .views
+            .with_views(&self.connection, table, prepare)
             .map_err(db)?;
         let rows = statement
             .query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))

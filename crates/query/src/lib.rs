@@ -15,6 +15,7 @@ mod limits;
 mod members;
 pub mod messages;
 mod names;
+mod on_demand;
 pub mod output;
 mod own_tables;
 mod paths;

@@ -143,7 +143,8 @@ pub(crate) fn create(
     let exact = exact(stored);
     for member in 0..sources.len() {
         run(&format!("USE {}", schema(member)))?;
-        relations::create_views(connection, exact)?;
+        relations::create_percentiles(connection, exact)?;
+        relations::create_views(connection)?;
     }
     for (member, source) in sources.iter().enumerate() {
         run(&format!("USE {}", schema(member)))?;

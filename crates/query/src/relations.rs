@@ -7,6 +7,7 @@ use fathom_model::tables::TABLES;
 
 use crate::error::message;
 use crate::escape::sql_string;
+use crate::on_demand::create_view;
 use crate::source::Source;
 use crate::views::VIEWS;
 use crate::{QueryError, findings, percentiles, session_row, tables};
@@ -55,16 +56,19 @@ pub(crate) fn create_tables(
     Ok(u64::try_from(stored).unwrap_or(0))
 }
 
-/// Creates the views over the tables. `exact` is whether percentiles are.
-pub(crate) fn create_views(connection: &Connection, exact: bool) -> Result<(), QueryError> {
-    let db = |e: duckdb::Error| QueryError::Sql(message(&e));
+/// Creates what the views over the tables use. `exact` is whether percentiles are.
+pub(crate) fn create_percentiles(connection: &Connection, exact: bool) -> Result<(), QueryError> {
     let durations = percentiles::of_durations("CREATE MACRO", exact);
-    connection.execute_batch(&durations).map_err(db)?;
-    for view in VIEWS {
-        let sql = format!("CREATE VIEW {} AS\n{}", view.name, view.sql);
-        connection.execute_batch(&sql).map_err(db)?;
-    }
-    Ok(())
+    let created = connection.execute_batch(&durations);
+    created.map_err(|e| QueryError::Sql(message(&e)))
+}
+
+/// Creates all views over the tables.
+pub(crate) fn create_views(connection: &Connection) -> Result<(), QueryError> {
+    VIEWS.iter().try_for_each(|view| {
+        let created = connection.execute_batch(&create_view(view));
+        created.map_err(|e| QueryError::Sql(message(&e)))
+    })
 }
 
 /// The functions that the views share.

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::message;
 use crate::escape::{self, sql_name, sql_string};
 use crate::views::parse_doc;
 use crate::{Db, QueryError, Relation, RelationColumn, members, paths, sql_policy};
@@ -55,10 +54,7 @@ impl Db {
     }
 
     fn add_view(&self, view: &UserView) -> Result<(), QueryError> {
-        let run = |sql: &str| {
-            let done = self.connection().execute_batch(sql);
-            done.map_err(|e| QueryError::Sql(message(&e)))
-        };
+        let run = |sql: &str| self.create_view(sql);
         let checked = sql_policy::check(self.connection(), &view.sql)?;
         if !checked.paths.is_empty() {
             let name = paths::NAME;

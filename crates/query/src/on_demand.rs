@@ -1,0 +1,140 @@
+//! The views of a session, created when a statement names them. The database resolves a view when it
+//! is created, down to the columns of its tables: all of them take longer than most statements do.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use duckdb::Connection;
+
+use crate::views::{VIEWS, View};
+
+/// Beginnings of words in statements that list what there is, which is every view then.
+const LISTING: [&str; 7] = [
+    "describe",
+    "duckdb_",
+    "information_schema",
+    "pg_",
+    "pragma_",
+    "show",
+    "sqlite_",
+];
+
+/// The views that the database does not have yet. Its connections share them.
+pub(crate) struct OnDemand(Mutex<BTreeSet<usize>>);
+
+impl OnDemand {
+    /// None has been created.
+    pub fn new() -> Self {
+        Self(Mutex::new((0..VIEWS.len()).collect()))
+    }
+
+    /// All have been created.
+    pub fn none() -> Self {
+        Self(Mutex::default())
+    }
+
+    /// Runs `prepare` with the views that `sql` names. A statement can name one in ways that the text
+    /// does not show, and messages suggest names: if it fails, it is run again with all of them.
+    pub fn with_views<T>(
+        &self,
+        connection: &Connection,
+        sql: &str,
+        prepare: impl Fn() -> duckdb::Result<T>,
+    ) -> duckdb::Result<T> {
+        self.create(connection, &named(sql))?;
+        match prepare() {
+            Err(_) if self.create(connection, &every())? => prepare(),
+            done => done,
+        }
+    }
+
+    /// Runs `change`, which replaces what views are made of, while no view is created.
+    pub fn locked<T>(&self, change: impl FnOnce() -> T) -> T {
+        let _missing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        change()
+    }
+
+    /// Creates those of `wanted` that are missing. Returns whether any was.
+    fn create(&self, connection: &Connection, wanted: &BTreeSet<usize>) -> duckdb::Result<bool> {
+        let mut missing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted: Vec<usize> = wanted.intersection(&missing).copied().collect();
+        for (number, view) in VIEWS.iter().enumerate() {
+            if wanted.contains(&number) {
+                connection.execute_batch(&create_view(view))?;
+                missing.remove(&number);
+            }
+        }
+        Ok(!wanted.is_empty())
+    }
+}
+
+/// A user's view of the same name stays.
+pub(crate) fn create_view(view: &View) -> String {
+    format!("CREATE VIEW IF NOT EXISTS {} AS\n{}", view.name, view.sql)
+}
+
+fn every() -> BTreeSet<usize> {
+    (0..VIEWS.len()).collect()
+}
+
+/// The views that a statement names, and those that they use; all if it lists what there is.
+fn named(sql: &str) -> BTreeSet<usize> {
+    let words = || {
+        sql.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .map(str::to_ascii_lowercase)
+    };
+    let lists = |word: &String| LISTING.iter().any(|begin| word.starts_with(begin));
+    if words().any(|word| lists(&word)) {
+        return every();
+    }
+    let view = |word: String| VIEWS.iter().position(|view| view.name == word);
+    let mut left: Vec<usize> = words().filter_map(view).collect();
+    let mut found = BTreeSet::new();
+    while let Some(number) = left.pop() {
+        if found.insert(number) {
+            left.extend(VIEWS.get(number).into_iter().flat_map(|view| view.uses));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(sql: &str) -> Vec<&'static str> {
+        let views = VIEWS.iter().enumerate();
+        let found = named(sql);
+        let of = views.filter(|(number, _)| found.contains(number));
+        of.map(|(_, view)| view.name).collect()
+    }
+
+    #[test]
+    fn a_statement_names_its_views_and_theirs() {
+        assert_eq!(names("SELECT count(*) FROM syscalls"), Vec::<&str>::new());
+        assert_eq!(names("FROM \"By_Device\""), ["by_device"]);
+        assert!(names("FROM by_span_layer").contains(&"span_calls"));
+        assert_eq!(names("FROM duckdb_views()").len(), VIEWS.len());
+        assert_eq!(names("FROM (SHOW ALL TABLES)").len(), VIEWS.len());
+    }
+
+    /// Whatever the statement before it was, and however it names the view.
+    #[test]
+    fn every_view_is_there_when_it_is_needed() {
+        for view in VIEWS {
+            let db = crate::db::empty().unwrap();
+            assert!(db.run(&format!("FROM {} LIMIT 0", view.name)).is_ok());
+            assert!(db.run("FROM duckdb_views()").is_ok());
+        }
+        let db = crate::db::empty().unwrap();
+        let hidden = db.run("FROM query_table('by_' || 'device')");
+        assert!(hidden.is_ok());
+    }
+
+    #[test]
+    fn a_view_that_is_missing_is_suggested() {
+        let db = crate::db::empty().unwrap();
+        let error = db.query("FROM by_devic").err().unwrap().to_string();
+        assert!(error.contains("by_device"), "{error}");
+    }
+}
