@@ -167,6 +167,34 @@ fn dio_loss() {
     }
 }
 
+/// Fluent Bit is not in Debian: on demand only.
+#[test]
+fn dio_fluent_bit() {
+    need_root!();
+    let Some(programs) = std::env::var_os("FLUENT_BIT") else {
+        skip("FLUENT_BIT is not set: it has the paths of programs fluent-bit");
+        return;
+    };
+    let sections = script("papers/dio/fluent_bit.sh");
+    let titles = sections
+        .keys()
+        .filter(|t| t.starts_with("Accesses to app.log"));
+    let programs = programs.to_string_lossy().split(':').count();
+    assert_eq!(titles.count(), 2 * programs, "{sections:?}");
+    for (title, lines) in &sections {
+        let lost = |bytes: i64| {
+            let line = format!("bytes that the app wrote and Fluent Bit never read: {bytes}");
+            lines.contains(&line)
+        };
+        let found = lines.iter().any(|line| line.starts_with("rotation-offset"));
+        assert!(lost(if found { 16 } else { 0 }), "{title}: {lines:?}");
+        // Released versions before 3.0 keep the entry of a file that is removed while they do not run.
+        if title.contains("Fluent Bit 1.") || title.contains("Fluent Bit 2.") {
+            assert!(found || title.ends_with("running"), "{title}: {lines:?}");
+        }
+    }
+}
+
 #[test]
 fn dio_inline() {
     need_root!();
@@ -298,6 +326,30 @@ fn ioscope_shards() {
             assert!(continued < 5.0, "{row:?}");
         } else {
             assert!(continued > 80.0, "{row:?}");
+        }
+    }
+}
+
+/// Cassandra comes from Maven's central repository: on demand only.
+#[test]
+fn ioscope_cassandra() {
+    need_root!();
+    need_program!("javac", "mvn");
+    if std::env::var_os("FATHOM_EXAMPLE_CASSANDRA").is_none() {
+        skip("FATHOM_EXAMPLE_CASSANDRA is not set: 50 MB would be fetched");
+        return;
+    }
+    let sections = script("papers/ioscope/cassandra.sh");
+    let rows = table(&sections["Accesses to the SSTables"], "session");
+    assert_eq!(rows.len(), 15, "{rows:?}");
+    for row in &rows {
+        match row["session"].as_str() {
+            "by-id" => assert!(fraction(row, "percent_forward") < 90.0, "{row:?}"),
+            "standard" => {
+                assert_eq!(row["percent_forward"], "100.0", "{row:?}");
+                assert_eq!(row["chunks_read"], row["chunks"], "{row:?}");
+            }
+            _ => assert_eq!(row["percent_forward"], "100.0", "{row:?}"),
         }
     }
 }
