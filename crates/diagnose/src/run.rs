@@ -41,6 +41,17 @@ impl Run<'_> {
         end.saturating_sub(start)
     }
 
+    /// Name of a process: its first thread's, which may have made no call. Without it, the name
+    /// in its calls.
+    pub(crate) fn process_name(&self, pid: i32, of_calls: &str) -> String {
+        let name = self.comm(pid);
+        if name.is_empty() {
+            of_calls.to_owned()
+        } else {
+            name
+        }
+    }
+
     /// Name of a process, for a sentence.
     pub fn comm(&self, pid: i32) -> String {
         let process = self.state.process(pid);

@@ -80,6 +80,7 @@ impl Rule for CpuStarvation {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for (pid, process) in self.processes.iter() {
+            let comm = run.process_name(*pid, &process.comm);
             let cost = process.queued_ns;
             let part = cost as f64 / process.in_calls_ns.max(1) as f64;
             if process.waited.count < MIN_CALLS || part < MIN_PART || !run.matters(cost) {
@@ -91,10 +92,10 @@ impl Rule for CpuStarvation {
                 costs: Costs::default().of_all_files(),
                 title: format!(
                     "{} waits for a processor during {} of the time in its calls, not for the storage",
-                    process.comm,
+                    comm,
                     units::percent(part.min(1.0)),
                 ),
-                subject: Subject::process(*pid, &process.comm),
+                subject: Subject::process(*pid, &comm),
                 evidence: vec![
                     number("calls", i64::try_from(process.calls).unwrap_or(i64::MAX)),
                     number("in_calls_ns", process.in_calls_ns),
@@ -157,6 +158,21 @@ mod tests {
         }
         let found = fires("cpu-starvation", s);
         assert!(found[0].title.starts_with("mariadbd waits"), "{}", found[0].title);
+    }
+
+    /// The first thread of a JVM makes no call.
+    #[test]
+    fn a_process_has_its_own_name_if_only_other_threads_make_calls() {
+        let mut s = Scenario::new();
+        s.thread(107, "VM Thread");
+        let fd = s.open("/data/log", "O_RDWR|O_CREAT");
+        for _ in 0..200 {
+            s.wants_cpu(700_000);
+            s.fdatasync(fd);
+        }
+        s.worker_ends(1, "java");
+        let found = fires("cpu-starvation", s);
+        assert!(found[0].title.starts_with("java waits"), "{}", found[0].title);
     }
 
     #[test]

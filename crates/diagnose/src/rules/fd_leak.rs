@@ -174,6 +174,7 @@ impl Rule for FdLeak {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for (pid, process) in self.processes.iter() {
+            let comm = run.process_name(*pid, &process.comm);
             // A process that has ended has closed everything.
             let ended = run.state.process(*pid).is_some_and(|p| p.ended_at_ns.is_some());
             let mut same = HashMap::new();
@@ -213,7 +214,7 @@ impl Rule for FdLeak {
             let path = file.and_then(|id| run.state.files.get(id)).map_or("", |f| f.name());
             let mut title = format!(
                 "{} {} {} descriptors open that it opened in the recording",
-                process.comm,
+                comm,
                 if ended { "ended with" } else { "has" },
                 units::count(open as i64),
             );
@@ -235,7 +236,7 @@ impl Rule for FdLeak {
                     process.errno
                 ));
             }
-            let subject = Subject::process(*pid, &process.comm);
+            let subject = Subject::process(*pid, &comm);
             out.push(Found {
                 severity: Some(if process.refused > 0 { Severity::High } else { Severity::Medium }),
                 title,

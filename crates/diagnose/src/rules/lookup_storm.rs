@@ -107,6 +107,7 @@ impl Rule for LookupStorm {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for (pid, process) in self.processes.iter() {
+            let comm = run.process_name(*pid, &process.comm);
             let part = process.missing as f64 / process.lookups.max(1) as f64;
             if process.missing <= MIN_FAILURES || part <= MIN_PART || !run.matters(process.cost_ns) {
                 continue;
@@ -117,10 +118,10 @@ impl Rule for LookupStorm {
                     "{} of {} paths that {} looks up do not exist ({})",
                     units::count(process.missing as i64),
                     units::count(process.lookups as i64),
-                    process.comm,
+                    comm,
                     units::percent(part),
                 ),
-                subject: Subject::process(*pid, &process.comm),
+                subject: Subject::process(*pid, &comm),
                 evidence: vec![
                     number("lookups", process.lookups as i64),
                     number("missing", process.missing as i64),

@@ -259,7 +259,8 @@ impl Rule for MetadataStorm {
             *opened += u64::from(entry.opened);
         }
         for (pid, process) in self.processes.iter() {
-            let subject = Subject::process(*pid, &process.comm);
+            let comm = run.process_name(*pid, &process.comm);
+            let subject = Subject::process(*pid, &comm);
             let (asked, opened) = shares.get(pid).copied().unwrap_or_default();
             let some = opened > 0 && (opened as f64) < asked as f64 * MAX_OPENED;
             if process.stats >= MIN_ENTRIES && some && run.matters(process.entries_ns) {
@@ -268,7 +269,7 @@ impl Rule for MetadataStorm {
                     costs: Costs::of(&[Kind::Stat]),
                     title: format!(
                         "{} lists directories and then asks {} times for attributes of {}, of which it opens {}",
-                        process.comm,
+                        comm,
                         units::count(process.stats as i64),
                         counted(process.entries as i64, "entry", "entries"),
                         units::count(process.opened as i64),
@@ -289,7 +290,7 @@ impl Rule for MetadataStorm {
                 costs: Costs::of(METADATA),
                 title: format!(
                     "{} makes {} calls on names and attributes that take longer than reading and writing, in {} {}",
-                    process.comm,
+                    comm,
                     units::count(calls as i64),
                     units::count(windows as i64),
                     if windows == 1 { "second" } else { "different seconds" },

@@ -94,6 +94,7 @@ impl Rule for OnlineDiscard {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for (pid, process) in self.processes.iter() {
+            let comm = run.process_name(*pid, &process.comm);
             let cost = process.calls.sum_ns;
             let part = cost as f64 / run.lifetime_ns(*pid).max(1) as f64;
             if process.calls.count < MIN_CALLS || part < MIN_PART || !run.matters(cost) {
@@ -105,11 +106,11 @@ impl Rule for OnlineDiscard {
                 costs: Costs::default().of_all_files(),
                 title: format!(
                     "{} waits for the device to discard the blocks of files in {} calls: {} of its time",
-                    process.comm,
+                    comm,
                     units::count(calls),
                     units::percent(part.min(1.0)),
                 ),
-                subject: Subject::process(*pid, &process.comm),
+                subject: Subject::process(*pid, &comm),
                 evidence: vec![
                     number("calls_with_discards", calls),
                     number("discards", process.discards),

@@ -75,6 +75,7 @@ impl Rule for ShallowAsync {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for (pid, process) in self.processes.iter() {
+            let comm = run.process_name(*pid, &process.comm);
             let waited = &process.waited;
             let alone = process.alone as f64 / process.operations.max(1) as f64;
             let part = waited.sum_ns as f64 / run.lifetime_ns(*pid).max(1) as f64;
@@ -87,11 +88,11 @@ impl Rule for ShallowAsync {
                 cost_ns: Some(cost),
                 title: format!(
                     "{} waits for {} operations of io_uring or AIO one at a time: {} of its time",
-                    process.comm,
+                    comm,
                     units::count(count),
                     units::percent(part.min(1.0)),
                 ),
-                subject: Subject::process(*pid, &process.comm),
+                subject: Subject::process(*pid, &comm),
                 evidence: vec![
                     number("operations_that_waited", count),
                     number("operations", i64::try_from(process.operations).unwrap_or(i64::MAX)),
