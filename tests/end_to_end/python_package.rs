@@ -5,6 +5,25 @@ use std::process::Command;
 use fathom_tests::environment::fathom;
 use fathom_tests::{Scratch, need_python, need_root, tools};
 
+/// On a lake and tables in memory. `tests/lake/iceberg.py` has real ones.
+#[test]
+fn rounds_of_the_committer_are_whole_after_kills() {
+    let python = need_python!();
+    let project = tools::project();
+    let output = Command::new(python)
+        .arg("-Werror")
+        .arg(project.join("tests/python/iceberg_check.py"))
+        .env("PYTHONPATH", project.join("python"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env_remove("LD_LIBRARY_PATH")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{errors}");
+    assert!(text.contains("whole after 32 kills"), "{text}");
+}
+
 #[test]
 fn the_package_reads_what_fathom_answers() {
     need_root!();
