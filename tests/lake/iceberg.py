@@ -243,6 +243,8 @@ def duckdb_reads(place, expected):
 def clickhouse_reads(place, expected):
     from chdb import session
 
+    # It reads files below the current directory only.
+    os.chdir(Path(place.lake).parent)
     server = session.Session()
     server.query("CREATE DATABASE lake")
     server.query("USE lake")
@@ -261,6 +263,7 @@ def clickhouse_reads(place, expected):
     compare("ClickHouse", rows, expected)
     answer = rows(EVOLVED)
     server.close()
+    os.chdir("/")
     return answer
 
 
@@ -456,7 +459,7 @@ def main():
         except ImportError as error:
             print(f"  left out: S3: {error}")
         else:
-            store(work, small, truth(small))
+            store(work, small[:3], truth(small[:3]))
         print(f"{run.checked} checks passed")
     finally:
         shutil.rmtree(work)
