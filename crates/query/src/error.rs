@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::escape;
 use crate::limits::Limits;
+use crate::mistaken;
 
 /// Why a session could not be queried. Messages are safe to print: control
 /// characters of data that they quote are escaped.
@@ -145,5 +146,9 @@ pub(crate) fn message(error: &duckdb::Error) -> String {
         duckdb::Error::NulError(_) => "the text holds a NUL character".to_string(),
         other => other.to_string(),
     };
-    escape::lines(text.trim_end())
+    let text = escape::lines(text.trim_end());
+    match mistaken::in_message(&text) {
+        Some(column) => format!("{text}\nThe column is called {column}"),
+        None => text,
+    }
 }

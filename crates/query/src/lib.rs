@@ -14,6 +14,7 @@ mod findings;
 mod limits;
 mod members;
 pub mod messages;
+mod mistaken;
 mod names;
 mod on_demand;
 pub mod output;

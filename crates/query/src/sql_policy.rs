@@ -17,7 +17,7 @@ use duckdb::Connection;
 use serde_json::Value;
 
 use crate::error::message;
-use crate::{PathCall, QueryError, escape, paths};
+use crate::{PathCall, QueryError, escape, mistaken, paths};
 
 /// Table functions that compute, or that describe this database.
 const TABLE_FUNCTIONS: &[&str] = &[
@@ -117,14 +117,6 @@ pub(crate) fn check(connection: &Connection, sql: &str) -> Result<Checked, Query
     })
 }
 
-/// Keywords of SQL that are likely meant as columns, and the columns that are meant.
-/// The last word is the one that a keyword belongs to where it is none.
-const MISTAKEN: [(&str, &str, &str); 3] = [
-    ("offset", "file_offset", "limit"),
-    ("end", "ended_at_ns", "case"),
-    ("when", "ts_ns", "case"),
-];
-
 /// The line of a statement with the byte at which the parser stopped, marked as the database marks
 /// it in other errors; and the likely reason.
 fn excerpt(select: &str, at: Option<usize>) -> String {
@@ -141,16 +133,7 @@ fn excerpt(select: &str, at: Option<usize>) -> String {
         escape::lines(line.unwrap_or_default()),
         " ".repeat(column)
     );
-    let words = before.split(|c: char| !c.is_alphanumeric() && c != '_');
-    let words = || words.clone().filter(|word| !word.is_empty());
-    let count = |word: &str| words().filter(|w| w.eq_ignore_ascii_case(word)).count();
-    let word = words().next_back().unwrap_or_default();
-    let column = MISTAKEN
-        .iter()
-        .find(|(keyword, ..)| word.eq_ignore_ascii_case(keyword))
-        // A keyword that belongs to one before it is no column.
-        .filter(|(keyword, _, opens)| count(opens) < count(keyword));
-    if let Some((keyword, column, _)) = column {
+    if let Some((keyword, column)) = mistaken::in_place_of_a_column(select, before.len()) {
         out.push_str(&format!(
             "\n{keyword} is a keyword of SQL: the column is called {column}"
         ));
@@ -238,15 +221,6 @@ mod tests {
         );
         assert_eq!(split_explain("explained"), ("", "explained"));
         assert_eq!(split_explain("é"), ("", "é"));
-    }
-
-    #[test]
-    fn a_keyword_that_belongs_to_another_is_no_column() {
-        let told = |sql: &str| excerpt(sql, Some(sql.len())).contains("the column is called");
-        assert!(told("SELECT rid, end"));
-        assert!(!told("SELECT CASE WHEN rid > 1 THEN 2 END"));
-        assert!(told("SELECT CASE WHEN rid > 1 THEN 2 END, end"));
-        assert!(!told("SELECT rid FROM syscalls LIMIT 5 OFFSET"));
     }
 
     #[test]

@@ -222,7 +222,7 @@ export function errorIn(text: string, statement: string): SqlError {
 	if (!slip) return found;
 	const column = MISTAKEN[slip.word.toLowerCase()];
 	const instead = column
-		? `the column is called ${column}, or write "${slip.word}" in double quotes`
+		? `the column is called ${column}`
 		: `write "${slip.word}" in double quotes to use it as a name`;
 	return {
 		message: `${slip.word} is a keyword of SQL: ${instead}`,
