@@ -1,11 +1,13 @@
+// First, so that what views say of their parts comes after it, in the saved page, too.
+import "./styles/base.css";
+import "./styles/shell.css";
+import "./styles/parts.css";
+
 import { createRoot } from "react-dom/client";
 import { Shell } from "./app/Shell";
 import { listenForKeys } from "./state/keys";
 import { followToken, takeToken } from "./state/server";
 import { startTheme } from "./state/theme";
-import "./styles/base.css";
-import "./styles/shell.css";
-import "./styles/parts.css";
 
 takeToken();
 window.addEventListener("hashchange", takeToken);

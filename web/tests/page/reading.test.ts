@@ -221,6 +221,12 @@ onStage("reading", sessions, () => {
 				}, href);
 				await settled(page);
 				expect(await page.locator('[role="alert"]').allInnerTexts(), href).toEqual([]);
+				if (!href.includes("view=request")) continue;
+				// As with a server: what a view says of a panel comes after what all panels have.
+				const [what, steps] = await Promise.all(
+					[".request-what", ".request-links"].map((part) => page.locator(part).boundingBox()),
+				);
+				expect(steps?.x).toBeGreaterThan((what?.x ?? 0) + (what?.width ?? 0) - 1);
 			}
 			await page.evaluate(() => document.fonts.ready);
 			expect(await page.evaluate(() => document.fonts.check('13px "Inter"'))).toBe(true);
