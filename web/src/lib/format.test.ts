@@ -1,5 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { bytes, count, counted, duration, exactDuration, exactTime, percent, shortPath, time, visible } from "./format";
+import {
+	bothDurations,
+	bytes,
+	count,
+	counted,
+	duration,
+	exactDuration,
+	exactTime,
+	percent,
+	shortPath,
+	time,
+	visible,
+} from "./format";
 
 describe("durations", () => {
 	it.each([
@@ -20,6 +32,8 @@ describe("durations", () => {
 
 	it("tells every nanosecond where asked to", () => {
 		expect(exactDuration(1234567)).toBe("1\u202f234\u202f567 ns");
+		expect(bothDurations(1234567)).toBe("1.23 ms (1\u202f234\u202f567 ns)");
+		expect(bothDurations(812)).toBe("812 ns");
 	});
 });
 

@@ -48,6 +48,11 @@ export function exactDuration(ns: number): string {
 	return `${exact(Math.round(ns))} ns`;
 }
 
+/** As it is read, and exactly: `1.23 ms (1 234 567 ns)`. */
+export function bothDurations(ns: number): string {
+	return ns < 1000 ? exactDuration(ns) : `${duration(ns)} (${exactDuration(ns)})`;
+}
+
 /** A number of things, with the word in its form: `1 access`, `2 accesses`. */
 export function counted(value: number, one: string, many = `${one}s`, format = exact): string {
 	return `${format(value)} ${value === 1 ? one : many}`;

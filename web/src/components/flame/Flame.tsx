@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { colorOf, purposeOf, type Theme } from "../../lib/color";
 import { changeOf, type FlameNode, type Level, nodeAt, type Placed, pathOf, placedOf } from "../../lib/flame";
-import { duration, exact, exactDuration, percent, shortPath, visible } from "../../lib/format";
+import { bothDurations, duration, exact, percent, shortPath, visible } from "../../lib/format";
 import { canvasFont, token, useTheme } from "../../state/theme";
 import { Tip, TipRows } from "../tip";
 import { useSize } from "../useSize";
@@ -195,9 +195,9 @@ interface ToldProps {
 }
 
 function Told({ node, whole, focus, compared }: ToldProps) {
-	const rows = [{ label: "time", value: exactDuration(node.ns) }];
+	const rows = [{ label: "time", value: bothDurations(node.ns) }];
 	if (compared) {
-		rows.push({ label: "before", value: exactDuration(node.before) });
+		rows.push({ label: "before", value: bothDurations(node.before) });
 		rows.push({ label: "difference", value: signed(node.ns - node.before) });
 	}
 	if (whole > 0) rows.push({ label: "of all calls", value: percent(node.ns / whole) });

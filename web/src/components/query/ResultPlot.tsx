@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import type { Columns } from "../../api/arrow";
 import { colorOf, type Kind } from "../../lib/color";
-import { bytes, count, counted, duration, exact, exactDuration, percent, visible } from "../../lib/format";
+import { bothDurations, bytes, count, counted, duration, exact, percent, visible } from "../../lib/format";
 import { niceStep, type Span, ticks } from "../../lib/scale";
 import type { PlotChoice } from "../../state/queries";
 import { useSession, useShown } from "../../state/session";
@@ -51,7 +51,7 @@ export function ResultPlot({ data, choice, title, height, follows }: Props) {
 	if (plot.at.length === 0) return <Empty title="No rows">The statement found nothing to draw.</Empty>;
 	const unit = unitOf(full.y[0] ?? "");
 	const format = { duration, bytes, share: percent, number: count }[unit];
-	const precise = { duration: exactDuration, bytes: (v: number) => counted(v, "byte"), share: percent, number: exact };
+	const precise = { duration: bothDurations, bytes: (v: number) => counted(v, "byte"), share: percent, number: exact };
 	const kind = full.series ? KINDS[full.series] : undefined;
 	const series: PlotSeries[] = plot.series.map((s) => ({
 		label: visible(s.label),

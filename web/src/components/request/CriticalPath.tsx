@@ -3,7 +3,7 @@
 import { useMemo, useRef, useState } from "react";
 import type { PathAnswer, PathSegment, PathThread, Woken } from "../../api/types";
 import { colorOf } from "../../lib/color";
-import { count, duration, exactDuration, percent, visible } from "../../lib/format";
+import { bothDurations, count, duration, exactDuration, percent, visible } from "../../lib/format";
 import { ticks, timeStep } from "../../lib/scale";
 import { useJson } from "../../state/session";
 import { token, useTheme } from "../../state/theme";
@@ -236,7 +236,7 @@ function ShapeTip({ shape, answer }: { shape: Shape; answer: PathAnswer }) {
 				rows={[
 					...shape.parts.map(({ kind, dur_ns }) => ({
 						label: kindLabel(kind),
-						value: `${duration(dur_ns)} (${exactDuration(dur_ns)})`,
+						value: bothDurations(dur_ns),
 						color: colorOf("state", kind, theme),
 					})),
 					...of(segment?.reason ?? null).map((value) => ({ label: "reason", value: value.replaceAll("_", " ") })),

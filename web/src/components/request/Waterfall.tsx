@@ -3,7 +3,7 @@
 import { useRef, useState } from "react";
 import type { RequestAnswer } from "../../api/types";
 import { colorOf } from "../../lib/color";
-import { duration, exactDuration, percent, time, visible } from "../../lib/format";
+import { bothDurations, duration, percent, time, visible } from "../../lib/format";
 import { ticks, timeStep } from "../../lib/scale";
 import { token, useTheme } from "../../state/theme";
 import { Tip, TipRows } from "../tip";
@@ -103,8 +103,8 @@ export function Waterfall({ answer, names, narrow }: Props) {
 					</div>
 					<TipRows
 						rows={[
-							{ label: "after", value: exactDuration(hover.visit.t - span.from) },
-							{ label: "took", value: `${duration(hover.visit.dur)} (${exactDuration(hover.visit.dur)})` },
+							{ label: "after", value: bothDurations(hover.visit.t - span.from) },
+							{ label: "took", value: bothDurations(hover.visit.dur) },
 							...(hover.visit.note ? [{ label: "", value: visible(hover.visit.note) }] : []),
 						]}
 					/>

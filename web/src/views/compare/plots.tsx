@@ -10,7 +10,7 @@ import { Segmented } from "../../components/segmented";
 import { TimeChart } from "../../components/timechart";
 import { useTall } from "../../components/useTall";
 import { colorOf } from "../../lib/color";
-import { bytes, count, duration, exact, exactDuration, percent, time, visible } from "../../lib/format";
+import { bothDurations, bytes, count, duration, exact, percent, time, visible } from "../../lib/format";
 import { ticks, timeStep } from "../../lib/scale";
 import { type Resource, useResource } from "../../state/resource";
 import { client } from "../../state/server";
@@ -113,7 +113,7 @@ export function Curves({ before, after, syscalls }: Props) {
 									series={series(both.time.values)}
 									height={height}
 									format={format}
-									exact={(v) => (times ? exactDuration(v) : `${exact(Math.round(v))}/s`)}
+									exact={(v) => (times ? bothDurations(v) : `${exact(Math.round(v))}/s`)}
 									binary={of === "bytes"}
 									log={times}
 									axis={sinceStart(both.time.bucket)}

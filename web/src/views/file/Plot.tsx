@@ -7,7 +7,7 @@ import { Segmented } from "../../components/segmented";
 import { TimeChart } from "../../components/timechart";
 import { TipRows } from "../../components/tip";
 import { colorOf, ramp, type Theme } from "../../lib/color";
-import { bytes, counted, duration, exact, exactDuration, exactTime, time, visible } from "../../lib/format";
+import { bothDurations, bytes, counted, duration, exact, exactTime, time, visible } from "../../lib/format";
 import { panSpan, type Span, zoomSpan } from "../../lib/scale";
 import { useShortcut } from "../../state/keys";
 import type { Resource } from "../../state/resource";
@@ -101,7 +101,7 @@ export function Plot({ of, accesses, path, names, height }: Props) {
 								? { label: "page fault", value: what.write[i] ? "by a write" : "by a read" }
 								: { label: what.write[i] ? "write" : "read", value: counted(what.bytes[i] ?? 0, "byte") },
 							{ label: "at offset", value: exact(what.offset[i] ?? 0) },
-							{ label: "took", value: exactDuration(what.dur[i] ?? 0) },
+							{ label: "took", value: bothDurations(what.dur[i] ?? 0) },
 							{ label: "thread", value: name(what.tid[i] ?? 0) },
 						]}
 					/>
@@ -125,7 +125,7 @@ export function Plot({ of, accesses, path, names, height }: Props) {
 						...((what.faults[row] || 0) > 0
 							? [{ label: "of which page faults", value: exact(what.faults[row] || 0) }]
 							: []),
-						{ label: "longest", value: exactDuration(what.max[row] ?? 0) },
+						{ label: "longest", value: bothDurations(what.max[row] ?? 0) },
 						{ label: "mostly", value: name(what.tid[row] ?? 0) },
 					]}
 				/>

@@ -4,7 +4,7 @@ import type { Axis, Frame, Pointed } from "../../components/plotframe";
 import { Segmented } from "../../components/segmented";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
 import { colorOf, type Theme } from "../../lib/color";
-import { counted, duration, exact, exactDuration, exactTime } from "../../lib/format";
+import { bothDurations, counted, duration, exact, exactTime } from "../../lib/format";
 import { niceStep, ticks } from "../../lib/scale";
 import { useShortcut } from "../../state/keys";
 import { useColumns } from "../../state/session";
@@ -89,7 +89,7 @@ export function RequestStacks({ height }: { height: number }) {
 							series={series}
 							height={height}
 							format={duration}
-							exact={exactDuration}
+							exact={bothDurations}
 							axis={axisOf(made, order)}
 							sheet={{ draw: marks(made, placeOf, selected, top, theme) }}
 							{...(top > 0 ? { range: [0, top] as const } : {})}

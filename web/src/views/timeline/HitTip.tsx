@@ -1,14 +1,9 @@
 import { TipRows } from "../../components/tip";
-import { bytes, duration, exact, exactDuration, exactTime, percent, visible } from "../../lib/format";
+import { bothDurations, bytes, duration, exact, exactTime, percent, visible } from "../../lib/format";
 import { nameText } from "../../lib/spans";
 import type { useFailures } from "../../state/failures";
 import type { Hit } from "./hit";
 import { StateTip } from "./StateTip";
-
-/** As it is read, and exactly. */
-function long(ns: number): string {
-	return ns < 1000 ? exactDuration(ns) : `${duration(ns)} (${exactDuration(ns)})`;
-}
 
 /** What lies below the pointer, with exact values. */
 export function HitTip({ hit, failed }: { hit: Hit; failed: ReturnType<typeof useFailures> }) {
@@ -25,7 +20,7 @@ export function HitTip({ hit, failed }: { hit: Hit; failed: ReturnType<typeof us
 				<TipRows
 					rows={[
 						{ label: "span of", value: visible(span.service ?? "no service") },
-						{ label: "duration", value: long(span.dur) },
+						{ label: "duration", value: bothDurations(span.dur) },
 						{ label: "start", value: exactTime(span.t) },
 					]}
 				/>
@@ -75,8 +70,8 @@ export function HitTip({ hit, failed }: { hit: Hit; failed: ReturnType<typeof us
 				</div>
 				<TipRows
 					rows={[
-						{ label: "duration", value: long(hit.dur) },
-						{ label: "own time", value: long(hit.self) },
+						{ label: "duration", value: bothDurations(hit.dur) },
+						{ label: "own time", value: bothDurations(hit.self) },
 						{ label: "start", value: exactTime(hit.t) },
 					]}
 				/>
@@ -126,7 +121,7 @@ export function HitTip({ hit, failed }: { hit: Hit; failed: ReturnType<typeof us
 					rows={[
 						{ label: "calls that start here", value: exact(hit.calls) },
 						{ label: "time in calls", value: `${duration(hit.time)} (${percent(hit.time / hit.bucket)})` },
-						{ label: "longest", value: long(hit.max) },
+						{ label: "longest", value: bothDurations(hit.max) },
 						{ label: "errors", value: exact(hit.errors) },
 						{ label: "bytes", value: `${bytes(hit.bytes)}` },
 					]}
@@ -145,7 +140,7 @@ export function HitTip({ hit, failed }: { hit: Hit; failed: ReturnType<typeof us
 			{hit.label ? <div className="path">{visible(hit.label)}</div> : null}
 			<TipRows
 				rows={[
-					{ label: "duration", value: long(hit.dur) },
+					{ label: "duration", value: bothDurations(hit.dur) },
 					{ label: "start", value: exactTime(hit.t) },
 					...(Number.isFinite(hit.bytes)
 						? [{ label: "bytes", value: `${bytes(hit.bytes)} (${exact(hit.bytes)})` }]

@@ -1,5 +1,5 @@
 import { TipRows } from "../../components/tip";
-import { duration, exactDuration, exactTime, percent, visible } from "../../lib/format";
+import { bothDurations, duration, exactTime, percent, visible } from "../../lib/format";
 import { useTheme } from "../../state/theme";
 import type { StateHit } from "./hit";
 import { colorOfKey, keyOf, labelOf, whyUnknown } from "./states";
@@ -49,9 +49,7 @@ export function StateTip({ hit }: { hit: StateHit }) {
 				rows={[
 					{
 						label: "duration",
-						value: Number.isFinite(whole)
-							? `${duration(whole)} (${exactDuration(whole)})`
-							: `at least ${duration(shown)} in this window`,
+						value: Number.isFinite(whole) ? bothDurations(whole) : `at least ${duration(shown)} in this window`,
 					},
 					...line("call", states.call[row] ?? ""),
 					...line("woken by", `${visible(waker)} ${wakerTid ?? ""}`.trim()),
