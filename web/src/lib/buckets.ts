@@ -136,6 +136,19 @@ export function heatOf(tiles: TileColumns, grid: Grid, column = "latency"): Heat
 	return { counts, low, rows, max };
 }
 
+/**
+ * Lengthens a line through buckets where no call begins but one that began before is still in progress. `busy` is the time
+ * in calls in buckets of which `step` are one of the line's.
+ */
+export function throughCalls(line: Float64Array, busy: Float64Array, step: number): void {
+	for (let i = 1; i < line.length; i += 1) {
+		if (!Number.isNaN(line[i])) continue;
+		let inProgress = 0;
+		for (let j = i * step; j < (i + 1) * step; j += 1) inProgress += busy[j] ?? 0;
+		if (inProgress > 0) line[i] = line[i - 1] ?? Number.NaN;
+	}
+}
+
 /** Values per second of buckets that are `bucket` nanoseconds wide. */
 export function perSecond(values: Float64Array, bucket: number): Float64Array {
 	const factor = 1e9 / bucket;

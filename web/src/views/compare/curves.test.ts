@@ -30,6 +30,17 @@ describe("two sessions", () => {
 		const p99 = overTime(tiles(100, [1, 1], 10), tiles(200, [4], 12), "p99");
 		expect(p99.values.map((side) => Math.floor(Math.log2(side[0] ?? 0)))).toEqual([10, 12]);
 	});
+	it("go on through calls in progress, and stop where there are none", () => {
+		const made = (calls: number[], busy: number[]) => ({
+			...tiles(100, calls, 10),
+			f64: (name: string) =>
+				Float64Array.from(calls, (n, i) =>
+					name === "t" ? 1000 + i * 100 : name === "busy_ns" ? (busy[i] ?? 0) : name === "max_ns" ? n * 7 : n,
+				),
+		});
+		const both = overTime(made([1, 0, 0, 0, 2], [100, 100, 50, 0, 9]), made([1], [9]), "max");
+		expect([...both.values[0]].slice(0, 5)).toEqual([7, 7, 7, Number.NaN, 14]);
+	});
 	it("have shares of their own calls that took so long", () => {
 		const made = survival(tiles(100, [3, 1], 10), tiles(100, [10], 12));
 		expect([...made.t]).toEqual([10, 11, 12, 13]);

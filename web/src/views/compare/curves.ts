@@ -1,7 +1,7 @@
 // Two sessions on the same axes.
 
 import type { Columns } from "../../api/arrow";
-import { gridOf, type Heat, heatOf, perSecond, seriesOf, type TileColumns } from "../../lib/buckets";
+import { gridOf, type Heat, heatOf, perSecond, seriesOf, type TileColumns, throughCalls } from "../../lib/buckets";
 import { quantile, type Span } from "../../lib/scale";
 
 type Tiles = TileColumns & Pick<Columns, "rows">;
@@ -13,7 +13,7 @@ export interface OverTime {
 	span: Span;
 	t: Float64Array;
 	bucket: number;
-	/** Before and after; NaN where that session has ended, or has no calls. */
+	/** Before and after; NaN where that session has ended, or no call is in progress. */
 	values: [Float64Array, Float64Array];
 }
 
@@ -25,7 +25,11 @@ export function overTime(before: Tiles, after: Tiles, of: OverTimeOf): OverTime 
 		const grid = grids[i as 0 | 1];
 		// Widths are powers of two: each of the coarser ones holds a whole number of the finer.
 		const step = Math.max(1, Math.round(bucket / grid.bucket));
-		if (of === "p99") return quantiles(heatOf(tiles, grid), grid.length, step);
+		const through = (line: Float64Array) => {
+			if (tiles.has("busy_ns")) throughCalls(line, seriesOf(tiles, grid, "busy_ns"), step);
+			return line;
+		};
+		if (of === "p99") return through(quantiles(heatOf(tiles, grid), grid.length, step));
 		const values = seriesOf(tiles, grid, of === "max" ? "max_ns" : of, of === "max" ? "max" : "sum");
 		const joined = new Float64Array(Math.ceil(grid.length / step));
 		values.forEach((value, at) => {
@@ -33,7 +37,7 @@ export function overTime(before: Tiles, after: Tiles, of: OverTimeOf): OverTime 
 			const known = joined[to] ?? 0;
 			joined[to] = of === "max" ? Math.max(known, value) : known + value;
 		});
-		if (of === "max") return joined.map((value) => (value > 0 ? value : Number.NaN));
+		if (of === "max") return through(joined.map((value) => (value > 0 ? value : Number.NaN)));
 		return perSecond(joined, bucket);
 	});
 	const length = Math.max(1, ...sides.map((values) => values.length));

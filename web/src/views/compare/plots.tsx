@@ -138,7 +138,7 @@ const PIXELS = 200;
 
 function useTiles(id: string, syscall: string): Resource<Columns> {
 	const filter = syscall === "" ? {} : { syscall: [syscall] };
-	const query = selectionText({ pixels: PIXELS, filter }, { by: "none", latency: 1 });
+	const query = selectionText({ pixels: PIXELS, filter }, { by: "none", latency: 1, busy: 1 });
 	const path = sessionPath(id, `/tiles${query}`);
 	return useResource(path, (signal) => columns(client, path, signal));
 }

@@ -1,7 +1,7 @@
 // Tiles of single threads summed up by the name that threads have in common.
 
 import type { Columns } from "../../api/arrow";
-import { type Grid, places, seriesOf } from "../../lib/buckets";
+import { type Grid, places, seriesOf, throughCalls } from "../../lib/buckets";
 import { quantile } from "../../lib/scale";
 
 export interface Named {
@@ -106,16 +106,6 @@ export function byName(tiles: ThreadColumns, grid: Grid, step = 1): Named[] {
 		throughCalls(sums.p99, sums.busy, step);
 	}
 	return [...found.values()].sort((a, b) => Number(a.name === null) - Number(b.name === null) || b.time - a.time);
-}
-
-/** Lengthens a line through buckets where no call begins but one that began before is still in progress. */
-function throughCalls(line: Float64Array, busy: Float64Array, step: number): void {
-	for (let i = 1; i < line.length; i += 1) {
-		if (!Number.isNaN(line[i])) continue;
-		let inProgress = 0;
-		for (let j = i * step; j < (i + 1) * step; j += 1) inProgress += busy[j] ?? 0;
-		if (inProgress > 0) line[i] = line[i - 1] ?? Number.NaN;
-	}
 }
 
 /** The 99th percentile of all calls of a bucket, whoever made them. */
