@@ -64,7 +64,7 @@ export function Waterfall({ answer, names, narrow }: Props) {
 								<text x={indent + 15} y={top + 15} fill={token("--ink")}>
 									{cut(`${line.layer}`, 10)}
 									<tspan fill={ink2} dx="6">
-										{cut(visible(line.name), Math.floor((names - indent - 26 - line.layer.length * 6.6) / 6.4))}
+										{cut(visible(line.name), lettersFor(line, names - indent))}
 									</tspan>
 									{line.visits.length > 1 ? (
 										<tspan fill={ink3} dx="5">
@@ -116,6 +116,12 @@ export function Waterfall({ answer, names, narrow }: Props) {
 
 export function axis(t: number, step: number): string {
 	return t < 1e9 ? duration(t) : time(t, step);
+}
+
+/** Letters of a name that fit into so many pixels, next to its layer and the number of its visits. */
+function lettersFor(line: Pick<Line, "layer" | "visits">, room: number): number {
+	const visits = line.visits.length > 1 ? 5 + (1 + String(line.visits.length).length) * 7 : 0;
+	return Math.floor((room - 26 - line.layer.length * 6.6 - visits) / 6.4);
 }
 
 export function cut(text: string, most: number): string {

@@ -38,6 +38,31 @@ export default function Request() {
 			{(data) => {
 				const { from } = spanOf(data.row);
 				const libraryCall = number(data.row, "user_call");
+				// Only the first of these is beside the facts: next to more of them, which are long, they would leave a gap.
+				const [beside, ...below] = [
+					libraryCall === null ? null : <OfLibrary key="library" id={libraryCall} rid={rid} />,
+					data.waits.length === 0 ? null : (
+						<Panel
+							key="waits"
+							title="Waits"
+							note={`${data.waits.length === 1 ? "once" : `${data.waits.length} times`}, ${duration(sum(data.waits))}`}
+						>
+							<Waits rows={data.waits} from={from} />
+						</Panel>
+					),
+					data.block.length === 0 ? null : (
+						<Panel key="block" title="Device requests" note={`${data.block.length}`}>
+							<Blocks blocks={data.block} from={from} />
+						</Panel>
+					),
+					<Panel
+						key="neighbors"
+						title="Calls before and after"
+						note={Object.keys(filter).length > 0 ? "of this thread, without the filter" : "of this thread"}
+					>
+						<Neighbors answer={data} />
+					</Panel>,
+				].filter((part) => part !== null);
 				return (
 					<div className="request">
 						<section className="panel request-title" aria-label="Request">
@@ -107,29 +132,9 @@ export default function Request() {
 									</Panel>
 								) : null}
 							</div>
-							<div className="request-column">
-								{libraryCall === null ? null : <OfLibrary id={libraryCall} rid={rid} />}
-								{data.waits.length > 0 ? (
-									<Panel
-										title="Waits"
-										note={`${data.waits.length === 1 ? "once" : `${data.waits.length} times`}, ${duration(sum(data.waits))}`}
-									>
-										<Waits rows={data.waits} from={from} />
-									</Panel>
-								) : null}
-								{data.block.length > 0 ? (
-									<Panel title="Device requests" note={`${data.block.length}`}>
-										<Blocks blocks={data.block} from={from} />
-									</Panel>
-								) : null}
-								<Panel
-									title="Calls before and after"
-									note={Object.keys(filter).length > 0 ? "of this thread, without the filter" : "of this thread"}
-								>
-									<Neighbors answer={data} />
-								</Panel>
-							</div>
+							<div className="request-column">{beside}</div>
 						</div>
+						{below}
 					</div>
 				);
 			}}
