@@ -117,9 +117,9 @@ function Arrived({ view, opening, code }: ContentProps & { view: View }) {
 	if (view.scope === "session") {
 		if (opening?.error && !opening.session) {
 			return (
-				<ErrorState error={opening.error}>
+				<ErrorState error={opening.error} what={opening.error.status === 404 ? "session not found" : undefined}>
 					<Link className="button" to={{ view: "sessions", session: null }}>
-						All sessions
+						Go to sessions
 					</Link>
 				</ErrorState>
 			);

@@ -12,11 +12,18 @@ export function Empty({ title, children }: { title: string; children?: ReactNode
 	);
 }
 
+interface ErrorProps {
+	error: ApiError;
+	/** What went wrong, where the page knows it better than the server. */
+	what?: string | undefined;
+	children?: ReactNode;
+}
+
 /** What went wrong, with what, and what to do. */
-export function ErrorState({ error, children }: { error: ApiError; children?: ReactNode }) {
+export function ErrorState({ error, what, children }: ErrorProps) {
 	return (
 		<div className="state error" role="alert">
-			<h2>{sentence(error.what)}</h2>
+			<h2>{sentence(what ?? error.what)}</h2>
 			{error.subject ? <p className="mono">{visible(error.subject)}</p> : null}
 			{error.next ? <p>{sentence(error.next)}</p> : null}
 			{children}

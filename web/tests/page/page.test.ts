@@ -57,7 +57,9 @@ onStage(
 			});
 			it("that do not exist say so and what to do", async () => {
 				await open(tab, server, { s: "nothing.fathom" });
-				await expect.poll(text).toMatch(/no such|not found|there is no/i);
+				await expect.poll(text).toMatch(/Session not found\s+nothing[.]fathom/);
+				await tab.page.getByRole("link", { name: "Go to sessions" }).click();
+				await expect.poll(text).toContain("work.fathom");
 			});
 		});
 
