@@ -4,7 +4,9 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { FATHOM, open, openTab, serve, settled } from "./harness.ts";
+import { expand } from "../../src/lib/sql.ts";
+import { EXAMPLES } from "../../src/state/examples.ts";
+import { ask, FATHOM, open, openTab, serve, settled } from "./harness.ts";
 import { colored, session, sql, WORK } from "./recorded.ts";
 import { browser, dir, HOSTILE, onStage, openSaved, server, tab, text } from "./stage.ts";
 
@@ -111,6 +113,21 @@ onStage("queries and sharing", [["work", WORK, ["--layers", "all"]]], () => {
 				await expect.poll(() => tab.page.locator(".sql-facts").innerText()).toMatch(/\d rows/);
 				expect(await tab.page.locator(".sql-error").count()).toBe(0);
 			}
+		});
+		it("has an example that counts a call in each bucket that it lasts into", async () => {
+			const about = (await (await ask(server, `/sessions/${session.s}`)).json()) as {
+				started_at_ns: number;
+				span: { from: number; to: number };
+			};
+			const example = EXAMPLES.find(({ sql }) => sql.includes("in_progress"));
+			const shown = { start: about.started_at_ns, span: about.span, filter: {}, buckets: 300 };
+			const of = (statement: string) => expand(statement, shown).text;
+			const [made] = await sql(of(`SELECT sum(in_progress * $bucket) AS ns FROM (${example?.sql})`));
+			const [all] = await sql(
+				of("SELECT sum(least(ts_ns + dur_ns, $to) - greatest(ts_ns, $from))::DOUBLE AS ns FROM syscalls"),
+			);
+			expect(Number(all?.["ns"])).toBeGreaterThan(0);
+			expect(Number(made?.["ns"]) / Number(all?.["ns"])).toBeCloseTo(1, 6);
 		});
 		it("makes panels that stay", async () => {
 			await open(tab, server, { ...session, view: "panels" });

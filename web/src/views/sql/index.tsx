@@ -34,7 +34,7 @@ export default function Sql() {
 	const session = useSession();
 	const [units, setUnits] = useParam("units", "readable");
 	const times = units !== "exact";
-	const [text, setText] = useState(asked ?? EXAMPLES[0]?.sql ?? "");
+	const [text, setText] = useState(asked ?? EXAMPLES.find((example) => example.first)?.sql ?? "");
 	const [name, setName] = useState(params["name"] ?? "");
 	const [cancelled, setCancelled] = useState(false);
 	const [turn, setTurn] = useState(0);
