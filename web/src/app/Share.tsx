@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "react";
 import { asApiError } from "../api/client";
-import { saveBlob } from "../components/save";
+import { saveBlob, savedName } from "../components/save";
 import { snapshot } from "../components/snapshot";
 import { sentence } from "../components/states";
 import { chipsOf } from "../lib/filters";
@@ -112,7 +112,7 @@ async function copyPicture(page: PageState, session: Session | null): Promise<st
 		return "Picture copied";
 	} catch {
 		// Browsers without pictures on the clipboard, and pages that are not allowed to use it.
-		saveBlob(blob, `${fileName(page)}.png`);
+		saveBlob(blob, `${savedName(page.session, page.view)}.png`);
 		return "Picture saved";
 	}
 }
@@ -149,11 +149,6 @@ async function savePage(page: PageState, say: (done: number, all: number) => voi
 	const request = { title: document.title, start: store.address(), views: views.map((view) => view.id), questions };
 	const answer = await client.request("/share", { method: "POST", body: JSON.stringify(request) });
 	const blob = await answer.blob();
-	saveBlob(new Blob([blob], { type: "text/html" }), `${fileName(page)}.html`);
+	saveBlob(new Blob([blob], { type: "text/html" }), `${savedName(page.session, page.view)}.html`);
 	return `Page saved: ${(blob.size / 2 ** 20).toFixed(1)} MiB, ${views.map((view) => view.title).join(", ")}`;
-}
-
-function fileName(page: PageState): string {
-	const name = `${page.session?.replace(/\.fathom$/, "") ?? "fathom"}-${page.view}`;
-	return name.replace(/[^A-Za-z0-9._-]+/g, "-").slice(0, 80);
 }

@@ -1,8 +1,10 @@
 // Plots as pictures: the canvases of a panel on one sheet, with its title, unit and legend, so that the picture can be
 // read without the page.
 
+import { visible } from "../lib/format";
+import { store } from "../state/store";
 import { token } from "../state/theme";
-import { saveBlob } from "./save";
+import { saveBlob, savedName } from "./save";
 
 const MARGIN = 12;
 const TITLE = 34;
@@ -16,7 +18,7 @@ const WORDS = ".subplot, .devices-sub, .thread-lane-name, .machine-name";
 export function savePng(element: HTMLElement, title: string, name: string): void {
 	const sheet = drawSheet(element, title);
 	sheet.toBlob((blob) => {
-		if (blob) saveBlob(blob, `${fileName(name)}.png`);
+		if (blob) saveBlob(blob, `${savedName(store.get().session, name)}.png`);
 	});
 }
 
@@ -65,7 +67,8 @@ function drawTitle(context: CanvasRenderingContext2D, element: HTMLElement, titl
 	const unit = element.closest(".panel")?.querySelector(".panel-head .note")?.textContent ?? "";
 	context.fillStyle = token("--ink");
 	context.font = `600 14px ${token("--font")}`;
-	const text = `${title} · ${document.title}`;
+	const { session } = store.get();
+	const text = session === null ? title : `${visible(session)} · ${title}`;
 	context.fillText(text, MARGIN, 22);
 	const behind = MARGIN + context.measureText(text).width + 10;
 	context.font = legendFont();
@@ -149,8 +152,4 @@ function drawWords(
 		context.fillText(node.textContent ?? "", x, y + at.height / 2);
 		context.textBaseline = "alphabetic";
 	}
-}
-
-function fileName(text: string): string {
-	return text.replace(/[^A-Za-z0-9._-]+/g, "-").slice(0, 80) || "fathom";
 }

@@ -215,6 +215,7 @@ onStage(
 			await open(tab, server, session);
 			const download = tab.page.waitForEvent("download");
 			await tab.page.locator(".overview-plots").getByRole("button", { name: "PNG" }).first().click();
+			expect((await download).suggestedFilename()).toBe(`${session.s.replace(".fathom", "")}-rates.png`);
 			const path = await (await download).path();
 			const head = readFileSync(path).subarray(0, 24);
 			expect(head.subarray(1, 4).toString()).toBe("PNG");

@@ -10,6 +10,7 @@ import { choiceOf, choiceParams } from "../../components/query/params";
 import { ResultPlot } from "../../components/query/ResultPlot";
 import { ResultTable } from "../../components/query/ResultTable";
 import { useSql } from "../../components/query/useSql";
+import { savedName } from "../../components/save";
 import { Empty, Progress, sentence } from "../../components/states";
 import { useSize } from "../../components/useSize";
 import { counted, visible } from "../../lib/format";
@@ -166,7 +167,7 @@ export default function Sql() {
 							type="button"
 							className="button plain"
 							title="All rows of the result as a CSV file"
-							onClick={() => saveText(csv(data), `${fileName(name)}.csv`, "text/csv")}
+							onClick={() => saveText(csv(data), `${savedName(session.id, visible(name) || "query")}.csv`, "text/csv")}
 						>
 							CSV
 						</button>
@@ -176,7 +177,9 @@ export default function Sql() {
 							type="button"
 							className="button plain"
 							title="Save this plot as a PNG picture"
-							onClick={() => output.current && savePng(output.current, name || "Query", fileName(name))}
+							onClick={() =>
+								output.current && savePng(output.current, visible(name) || "Query", visible(name) || "query")
+							}
 						>
 							PNG
 						</button>
@@ -224,12 +227,4 @@ function factsOf(rows: number, meta: Readonly<Record<string, unknown>>): string 
 	const elapsed = typeof meta["elapsed_ms"] === "number" ? ` in ${Math.round(meta["elapsed_ms"])} ms` : "";
 	const cut = meta["cut"] === true ? ", there are more: add a LIMIT, or group" : "";
 	return `${counted(rows, "row")}${cut}${elapsed}`;
-}
-
-function fileName(name: string): string {
-	return (
-		visible(name)
-			.replace(/[^A-Za-z0-9._-]+/g, "-")
-			.slice(0, 60) || "query"
-	);
 }

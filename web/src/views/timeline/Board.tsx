@@ -309,9 +309,7 @@ export function Board({ rows, layers: withLayers, states: withStates, spans: wit
 				type="button"
 				className="button plain board-png"
 				title="Save this as a PNG picture"
-				onClick={() =>
-					holder.current?.parentElement && savePng(holder.current.parentElement, "Timeline", `timeline-${session.id}`)
-				}
+				onClick={() => holder.current?.parentElement && savePng(holder.current.parentElement, "Timeline", "timeline")}
 			>
 				PNG
 			</button>
