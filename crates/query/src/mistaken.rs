@@ -37,7 +37,7 @@ pub(crate) fn in_message(message: &str) -> Option<&'static str> {
     Some(column)
 }
 
-/// What stands between the signs of a statement; empty between two of them.
+/// The words of a statement: runs of letters, digits, and `_`, empty between two other signs.
 fn words(sql: &str) -> impl DoubleEndedIterator<Item = &str> {
     sql.split(|c: char| !c.is_alphanumeric() && c != '_')
 }
