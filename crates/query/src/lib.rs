@@ -29,6 +29,7 @@ mod session_row;
 mod source;
 mod sql_policy;
 mod tables;
+pub mod together;
 mod user_views;
 mod views;
 mod watchdog;

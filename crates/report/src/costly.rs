@@ -1,17 +1,58 @@
-//! The calls that cost most, by path. Many paths of which each took little time count together:
-//! otherwise a program that reads thousands of small files would seem to do something else.
+//! The calls that cost most, by path. Many paths of which each took little time count together.
 
-use fathom_query::fetch::rows;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use fathom_query::fetch::{Row, rows};
+use fathom_query::together::{Place, directory_of, marked};
 use fathom_query::{Db, QueryError};
 
 use crate::report::CallsOnFile;
 
-/// Share of the time of all calls, below which paths are counted together if they are many.
-const LITTLE: f64 = 0.02;
-const MANY_PATHS: i64 = 20;
+/// Calls of one name on paths that count together.
+struct Together {
+    calls: CallsOnFile,
+    /// Time of the path with the most.
+    longest_ns: i64,
+    /// Directory, number of paths in it, and their time.
+    directories: Vec<(String, i64, f64)>,
+}
+
+impl Together {
+    fn add(&mut self, more: &CallsOnFile, longest_ns: i64, directory: String) {
+        let of = &mut self.calls;
+        if longest_ns > self.longest_ns {
+            (self.longest_ns, of.file_id) = (longest_ns, more.file_id);
+        }
+        for (sum, n) in [
+            (&mut of.files, more.files),
+            (&mut of.calls, more.calls),
+            (&mut of.bytes, more.bytes),
+            (&mut of.total_ns, more.total_ns),
+        ] {
+            *sum = sum.saturating_add(n);
+        }
+        of.max_ns = of.max_ns.max(more.max_ns);
+        let time = more.total_ns as f64;
+        self.directories.push((directory, more.paths, time));
+    }
+
+    fn placed(self) -> CallsOnFile {
+        let rows = self.directories.iter();
+        let place = Place::of(rows.map(|(name, paths, time)| (&**name, *paths, *time)));
+        CallsOnFile {
+            paths: place.paths(),
+            elsewhere: place.elsewhere,
+            directory: Some(place.directory),
+            ..self.calls
+        }
+    }
+}
 
 /// The costliest calls by path, `most` of them.
 pub(crate) fn calls(db: &Db, most: usize) -> Result<Vec<CallsOnFile>, QueryError> {
+    let marked = marked("of_paths", "path", "total_ns", "syscall");
+    let directory = directory_of("path");
     let sql = format!(
         "WITH sums AS (
              SELECT syscall, file_id, path, count(*) AS calls, coalesce(sum(bytes), 0) AS bytes,
@@ -25,76 +66,62 @@ pub(crate) fn calls(db: &Db, most: usize) -> Result<Vec<CallsOnFile>, QueryError
                  count(DISTINCT file_id) AS files, sum(calls) AS calls, sum(bytes) AS bytes,
                  sum(total_ns) AS total_ns, max(max_ns) AS max_ns
              FROM named GROUP BY syscall, path, if(path IS NULL, file_id, NULL)
-         ), small AS (
-             SELECT *, starts_with(path, '/') AND total_ns < {LITTLE} * sum(total_ns) OVER () AS is_small
-             FROM of_paths
-         ), counted AS (
-             SELECT *, coalesce(is_small, false)
-                     AND count(*) FILTER (is_small) OVER (PARTITION BY syscall) >= {MANY_PATHS} AS together
-             FROM small
-         ), keyed AS (
-             SELECT *, if(together, NULL, path) AS one, if(path IS NULL, file_id, NULL) AS unnamed
-             FROM counted
+         ), marked AS ({marked}), keyed AS (
+             SELECT *, if(together, NULL, path) AS one, if(path IS NULL, file_id, NULL) AS unnamed,
+                 if(together, {directory}, NULL) AS directory
+             FROM marked
+         ), found AS (
+             SELECT syscall, together, directory, arg_max(file_id, total_ns) AS file_id, one,
+                 sum(files)::BIGINT AS files, count(*) AS paths,
+                 bounded(sum(calls)) AS calls, bounded(sum(bytes)) AS bytes,
+                 bounded(max(total_ns)) AS longest_ns,
+                 bounded(sum(total_ns)) AS total_ns, max(max_ns) AS max_ns
+             FROM keyed GROUP BY syscall, together, one, unnamed, directory
          )
-         SELECT syscall, arg_max(file_id, total_ns) AS file_id, one, sum(files)::BIGINT AS files,
-             count(*) AS paths, min(path) AS first, max(path) AS last,
-             bounded(sum(calls)) AS calls, bounded(sum(bytes)) AS bytes,
-             bounded(sum(total_ns)) AS total_ns, max(max_ns) AS max_ns
-         FROM keyed GROUP BY syscall, together, one, unnamed
-         ORDER BY total_ns DESC, syscall, one, file_id LIMIT {most}"
+         SELECT * FROM found QUALIFY together OR row_number() OVER (
+             PARTITION BY together ORDER BY total_ns DESC, syscall, one, file_id) <= {most}
+         ORDER BY syscall, one, file_id"
     );
-    rows(db, &sql, |row| {
-        let ends: (Option<String>, Option<String>) = (row.get("first")?, row.get("last")?);
-        let paths = row.int("paths")?;
-        let directory = match ends {
-            (Some(first), Some(last)) if paths > 1 => Some(common_directory(&first, &last)),
-            _ => None,
-        };
-        Ok(CallsOnFile {
-            syscall: row.text("syscall")?,
-            file_id: row.get("file_id")?,
-            path: row.get("one")?,
-            files: row.int("files")?,
-            paths,
-            directory,
-            calls: row.int("calls")?,
-            bytes: row.int("bytes")?,
-            total_ns: row.int("total_ns")?,
-            max_ns: row.int("max_ns")?,
-        })
-    })
-}
-
-/// The directory that contains all paths from `first` to `last` in their order.
-fn common_directory(first: &str, last: &str) -> String {
-    let pairs = first.bytes().zip(last.bytes());
-    let same = pairs.take_while(|(a, b)| a == b).count();
-    let slash = first
-        .as_bytes()
-        .get(..same)
-        .and_then(|same| same.iter().rposition(|b| *b == b'/'));
-    match slash.and_then(|slash| first.get(..slash)) {
-        None | Some("") => "/".to_owned(),
-        Some(directory) => directory.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::common_directory;
-
-    #[test]
-    fn the_directory_of_all() {
-        let of = [
-            ("/srv/a/1", "/srv/a/2", "/srv/a"),
-            ("/srv/a/1", "/srv/b/2", "/srv"),
-            ("/srv/a1", "/srv/a2", "/srv"),
-            ("/a", "/b", "/"),
-            ("/a", "/a/b", "/"),
-            ("/srv/ä/1", "/srv/ö/1", "/srv"),
-        ];
-        for (first, last, directory) in of {
-            assert_eq!(common_directory(first, last), directory, "{first} {last}");
+    let mut together: BTreeMap<String, Together> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (calls, directory, longest_ns) in rows(db, &sql, calls_of)? {
+        match directory {
+            None => found.push(calls),
+            Some(directory) => match together.get_mut(&calls.syscall) {
+                Some(of) => of.add(&calls, longest_ns, directory),
+                None => {
+                    let directories = vec![(directory, calls.paths, calls.total_ns as f64)];
+                    let of = Together {
+                        calls: calls.clone(),
+                        longest_ns,
+                        directories,
+                    };
+                    together.insert(calls.syscall, of);
+                }
+            },
         }
     }
+    found.extend(together.into_values().map(Together::placed));
+    // Stable: otherwise in the order of the query.
+    found.sort_by_key(|calls| Reverse(calls.total_ns));
+    found.truncate(most);
+    Ok(found)
+}
+
+/// A row, its directory if it counts together with others, and the time of its longest path.
+fn calls_of(row: Row<'_>) -> Result<(CallsOnFile, Option<String>, i64), QueryError> {
+    let calls = CallsOnFile {
+        syscall: row.text("syscall")?,
+        file_id: row.get("file_id")?,
+        path: row.get("one")?,
+        files: row.int("files")?,
+        paths: row.int("paths")?,
+        directory: None,
+        elsewhere: 0,
+        calls: row.int("calls")?,
+        bytes: row.int("bytes")?,
+        total_ns: row.int("total_ns")?,
+        max_ns: row.int("max_ns")?,
+    };
+    Ok((calls, row.get("directory")?, row.int("longest_ns")?))
 }

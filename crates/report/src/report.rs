@@ -198,8 +198,10 @@ pub struct CallsOnFile {
     pub files: i64,
     /// Paths that are counted together, because each of them took little time; 1 for a path alone.
     pub paths: i64,
-    /// Directory that contains all of these paths; null for a path alone.
+    /// The deepest directory that contains nearly all of these paths; null for a path alone.
     pub directory: Option<String>,
+    /// Paths among them that are not in this directory.
+    pub elsewhere: i64,
     /// Calls.
     pub calls: i64,
     /// Bytes moved.
@@ -264,8 +266,12 @@ impl CallsOnFile {
     /// The path, with the number of its files.
     pub fn name(&self) -> String {
         if let Some(directory) = &self.directory {
-            let paths = fathom_model::units::count(self.paths);
-            return format!("{paths} paths in {directory}");
+            let place = fathom_query::together::Place {
+                directory: directory.clone(),
+                inside: self.paths.saturating_sub(self.elsewhere),
+                elsewhere: self.elsewhere,
+            };
+            return place.name();
         }
         let path = self.path.as_deref();
         path.map_or("-".to_owned(), |path| named(path, self.files))
