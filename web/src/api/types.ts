@@ -602,6 +602,8 @@ export type OffsetsMeta = {
   read_passes: number | null,
   /** The same of the writes. */
   written_sequential: number | null, written_forward: number | null, written_backward: number | null, written_passes: number | null,
+  /** Threads that read or wrote; null without any, and in a grid with unique=0. */
+  threads: number | null,
 };
 
 export type LayersMode = "windows" | "requests";

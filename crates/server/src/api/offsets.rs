@@ -93,6 +93,8 @@ pub(crate) struct OffsetsMeta {
     pub written_forward: Option<f64>,
     pub written_backward: Option<f64>,
     pub written_passes: Option<f64>,
+    /// Threads that read or wrote; null without any, and in a grid with unique=0.
+    pub threads: Option<f64>,
 }
 
 /// The kind of the rows of an answer.
@@ -230,6 +232,7 @@ fn answer(
         written_forward: None,
         written_backward: None,
         written_passes: None,
+        threads: None,
     };
     let single = meta.calls + meta.faults < MOST;
     if asked.unique {
@@ -269,10 +272,12 @@ fn patterns(reader: &Reader, calls: &str, meta: &mut OffsetsMeta) -> Result<(), 
          WINDOW before AS (PARTITION BY file_id, tid, call_writes(syscall) ORDER BY ts_ns, rid)) \
          SELECT writes, avg((here = reached)::INTEGER) AS sequential, \
          avg((here >= reached)::INTEGER) AS forward, avg((here < began)::INTEGER) AS backward, \
-         count(DISTINCT (file_id, tid)) + count(*) FILTER (here < began) AS passes \
-         FROM moves GROUP BY writes HAVING count(reached) > 0"
+         count(DISTINCT (file_id, tid)) + count(*) FILTER (here < began) AS passes, \
+         count(reached) AS pairs, (SELECT count(DISTINCT tid) FROM moves) AS threads \
+         FROM moves GROUP BY writes"
     ))?)?;
-    let writes = flags(&rows, "writes")?;
+    let (writes, pairs) = (flags(&rows, "writes")?, numbers(&rows, "pairs")?);
+    meta.threads = numbers(&rows, "threads")?.iter().flatten().next();
     for (wanted, sequential, forward, backward, passes) in [
         (
             false,
@@ -289,7 +294,8 @@ fn patterns(reader: &Reader, calls: &str, meta: &mut OffsetsMeta) -> Result<(), 
             &mut meta.written_passes,
         ),
     ] {
-        if let Some(row) = (0..rows.num_rows()).find(|i| writes.value(*i) == wanted) {
+        let known = |i: &usize| writes.value(*i) == wanted && pairs.value(*i) > 0.0;
+        if let Some(row) = (0..rows.num_rows()).find(known) {
             *sequential = Some(numbers(&rows, "sequential")?.value(row));
             *forward = Some(numbers(&rows, "forward")?.value(row));
             *backward = Some(numbers(&rows, "backward")?.value(row));

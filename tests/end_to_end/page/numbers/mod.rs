@@ -384,18 +384,27 @@ fn sequential_of_many_accesses() {
 fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
 for i in range(15000): os.write(fd, b'12345678')
 for i in range(10001): os.pread(fd, 8, 8 * (i + i % 2 * 4000))
+other = os.open(sys.argv[1] + '2', os.O_RDWR | os.O_CREAT)
+os.write(other, bytes(20))
+os.pread(other, 9, 0)
+import threading
+thread = threading.Thread(target=lambda: os.pread(other, 9, 0))
+thread.start()
+thread.join()
 ";
     let recording = Record::named(&scratch, "run")
         .command(["python3", "-c", script])
         .command([scratch.work().join("many")])
         .run()
         .must_exit(0);
-    let file = recording.number(&format!(
-        "SELECT file_id AS n FROM files WHERE path = '{}'",
-        scratch.work().join("many").display()
-    ));
+    let file = |name: &str| {
+        recording.number(&format!(
+            "SELECT file_id AS n FROM files WHERE path = '{}'",
+            scratch.work().join(name).display()
+        ))
+    };
     let page = Page::serve(&recording.session);
-    let offsets = format!("/sessions/run.fathom/offsets?file={file}");
+    let offsets = format!("/sessions/run.fathom/offsets?file={}", file("many"));
     let quick = page.table(&format!("{offsets}&unique=0"));
     assert_eq!(quick.meta["mode"], "grid");
     assert!(quick.meta["read_sequential"].is_null());
@@ -405,4 +414,12 @@ for i in range(10001): os.pread(fd, 8, 8 * (i + i % 2 * 4000))
     assert_eq!(whole.meta["read_sequential"].as_f64(), Some(0.0));
     assert_eq!(whole.sum("writes"), 15_000.0);
     assert_eq!(whole.sum("reads"), 10_001.0);
+    assert_eq!(whole.meta["threads"].as_f64(), Some(1.0));
+    // One access of each kind by a thread has no pattern; two threads read.
+    let other = page.table(&format!(
+        "/sessions/run.fathom/offsets?file={}",
+        file("many2")
+    ));
+    assert!(other.meta["read_sequential"].is_null());
+    assert_eq!(other.meta["threads"].as_f64(), Some(2.0));
 }

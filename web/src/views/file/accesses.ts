@@ -50,6 +50,8 @@ export interface Figures {
 	/** How the reads follow each other; null when it is not known yet, or no thread has two. */
 	reads: Pattern | null;
 	writes: Pattern | null;
+	/** Threads that read or wrote; 0 while that is not known. */
+	threads: number;
 	faults: number;
 }
 
@@ -116,7 +118,7 @@ export function accessesOf(answer: OffsetColumns): Accesses {
 }
 
 /** How reads and writes follow each other, as far as an answer tells. */
-export function patternsOf(answer: Pick<Columns, "metaNumber">): Pick<Figures, "reads" | "writes"> {
+export function patternsOf(answer: Pick<Columns, "metaNumber">): Pick<Figures, "reads" | "writes" | "threads"> {
 	const of = (side: "read" | "written"): Pattern | null => {
 		const [sequential, forward, backward, passes] = ["sequential", "forward", "backward", "passes"].map((name) =>
 			answer.metaNumber(`${side}_${name}`),
@@ -128,7 +130,7 @@ export function patternsOf(answer: Pick<Columns, "metaNumber">): Pick<Figures, "
 			? { sequential, forward, backward, passes }
 			: null;
 	};
-	return { reads: of("read"), writes: of("written") };
+	return { reads: of("read"), writes: of("written"), threads: answer.metaNumber("threads") ?? 0 };
 }
 
 /** The row of the cell at a time and an offset; -1 for an empty one. */

@@ -74,7 +74,7 @@ export default function File() {
 			...accesses.figures,
 			readUnique: of("read_unique_bytes"),
 			writtenUnique: of("written_unique_bytes"),
-			...(counted.data ? patternsOf(counted.data) : { reads: null, writes: null }),
+			...(counted.data ? patternsOf(counted.data) : { reads: null, writes: null, threads: 0 }),
 		};
 	}, [accesses, counted.data]);
 	const about = useColumns(
@@ -185,10 +185,10 @@ function Figures({ accesses, figures, counting }: FiguresProps) {
 
 /** How the file is read and written, in words. */
 function Verdict({ figures, counting }: { figures: FigureValues | null; counting: boolean }) {
-	const text = figures ? verdictText(figures.reads, figures.writes) : "";
+	const text = figures ? verdictText(figures.reads, figures.writes, figures.threads) : "";
 	const accessed = figures !== null && figures.read + figures.written > 0;
-	const otherwise =
-		figures === null || counting ? "Counting …" : accessed ? "One read or write per thread: no pattern" : "";
+	const single = `One read or write${figures?.threads === 1 ? "" : " per thread"}: no pattern`;
+	const otherwise = figures === null || counting ? "Counting …" : accessed ? single : "";
 	return (
 		<p
 			className="file-verdict"

@@ -4,16 +4,17 @@ import { type Pattern, patternText, verdictText } from "./verdict";
 it("says how a file is read and written", () => {
 	const writes = { sequential: 0.962, forward: 0.97, backward: 0.03, passes: 9 };
 	const reads = { sequential: 0.02, forward: 0.5, backward: 0.5, passes: 400 };
-	expect(verdictText(reads, writes)).toBe(
+	expect(verdictText(reads, writes, 2)).toBe(
 		"Per thread: writes 96.2 % sequential in 9 passes; reads random (2 % sequential)",
 	);
-	expect(verdictText({ sequential: 1, forward: 1, backward: 0, passes: 1 }, null)).toBe(
+	expect(verdictText({ sequential: 1, forward: 1, backward: 0, passes: 1 }, null, 8)).toBe(
 		"Per thread: reads 100 % sequential in one pass",
 	);
-	expect(verdictText(null, { sequential: 0, forward: 0.98, backward: 0.02, passes: 2 })).toBe(
-		"Per thread: writes forward with gaps in 2 passes (0 % sequential)",
+	expect(verdictText(null, { sequential: 0, forward: 0.98, backward: 0.02, passes: 2 }, 1)).toBe(
+		"Writes forward with gaps in 2 passes (0 % sequential)",
 	);
-	expect(verdictText(null, null)).toBe("");
+	expect(verdictText(reads, writes, 1)).toBe("Writes 96.2 % sequential in 9 passes; reads random (2 % sequential)");
+	expect(verdictText(null, null, 1)).toBe("");
 });
 
 /** The pattern of reads of 4 KiB at these blocks, as the server counts it. */

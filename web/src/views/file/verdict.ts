@@ -36,11 +36,13 @@ export function patternText({ sequential, forward, backward, passes }: Pattern):
 	return `scattered (${percent(sequential)} sequential)`;
 }
 
-/** What is known of both directions, in a sentence; what there is none of is left out. */
-export function verdictText(reads: Pattern | null, writes: Pattern | null): string {
+/** What is known of both directions, in a sentence; what there is none of is left out. `threads`: those that read or wrote. */
+export function verdictText(reads: Pattern | null, writes: Pattern | null, threads: number): string {
 	const parts = [writes ? `writes ${patternText(writes)}` : "", reads ? `reads ${patternText(reads)}` : ""].filter(
 		(part) => part !== "",
 	);
+	if (parts.length === 0) return "";
+	const text = parts.join("; ");
 	// One thread's calls follow each other; those of several threads are in no order.
-	return parts.length === 0 ? "" : `Per thread: ${parts.join("; ")}`;
+	return threads > 1 ? `Per thread: ${text}` : `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 }
