@@ -1,6 +1,6 @@
 // The hosts of a set: how their clocks are related, and which messages went between them.
 
-import type { MemberSummary, Summary } from "../../api/set";
+import type { MemberSummary, Summary, Traffic } from "../../api/set";
 import { Link } from "../../components/link";
 import { Panel } from "../../components/panel";
 import { Text } from "../../components/text";
@@ -56,12 +56,13 @@ export function Hosts({ set }: { set: Summary }) {
 					))}
 				</tbody>
 			</table>
-			{set.traffic.length > 0 ? <Traffic set={set} /> : null}
+			{set.traffic.length > 0 ? <TrafficTable traffic={set.traffic} /> : null}
 		</Panel>
 	);
 }
 
-function Traffic({ set }: { set: Summary }) {
+export function TrafficTable({ traffic }: { traffic: readonly Traffic[] }) {
+	const noted = traffic.some((of) => of.before_sent > 0);
 	return (
 		<table className="figures fitted hosts">
 			<thead>
@@ -76,11 +77,11 @@ function Traffic({ set }: { set: Summary }) {
 					>
 						Fastest
 					</th>
-					<th>Note</th>
+					{noted ? <th>Note</th> : null}
 				</tr>
 			</thead>
 			<tbody>
-				{set.traffic.map((of) => (
+				{traffic.map((of) => (
 					<tr key={`${of.from}\n${of.to}`}>
 						<td>
 							<Text of={of.from} />
@@ -95,11 +96,13 @@ function Traffic({ set }: { set: Summary }) {
 						<td className="number" title={exactDuration(of.fastest_ns)}>
 							{duration(of.fastest_ns)}
 						</td>
-						<td className="faint">
-							{of.before_sent === 0
-								? null
-								: `${exact(of.before_sent)} arrived before they were sent: the clocks are not yet related well enough`}
-						</td>
+						{noted ? (
+							<td className="faint">
+								{of.before_sent === 0
+									? null
+									: `${exact(of.before_sent)} arrived before they were sent: the clocks are not yet related well enough`}
+							</td>
+						) : null}
 					</tr>
 				))}
 			</tbody>
