@@ -28,7 +28,8 @@ export function Minimap() {
 	const pixels = stripPixels();
 	const asked = width > 0;
 	const tiles = useColumns(
-		asked ? { path: "tiles", params: { by: "purpose", busy: 1 }, windowed: false, pixels } : null,
+		// With histograms, as the overview asks: one question for both.
+		asked ? { path: "tiles", params: { by: "purpose", latency: 1, busy: 1 }, windowed: false, pixels } : null,
 	);
 	// Errors are looked for in the rows, which is too much to do again and again as a recording grows.
 	const errors = useColumns(asked && tiles.data && !live ? { path: "errors", windowed: false, pixels } : null);

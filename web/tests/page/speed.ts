@@ -51,7 +51,7 @@ async function firstView(browser: Browser, server: Server, session: string, how:
 	await tab.page.waitForSelector(".u-over");
 	const plots = after();
 	await Promise.all(
-		["file", "syscall", "thread"].map((kind) =>
+		["path", "syscall", "thread"].map((kind) =>
 			tab.page.waitForSelector(`.top-${kind} tbody tr`, { timeout: 120_000 }),
 		),
 	);

@@ -36,12 +36,11 @@ const VIEWS: [&str; 11] = [
 ];
 
 /// The requests of these views, independent of the session.
-const ALWAYS: [&str; 30] = [
+const ALWAYS: [&str; 29] = [
     "",
     "/why",
     "/why?findings=1",
     "/findings",
-    "/tiles?by=purpose&busy=1",
     "/tiles?by=file&top=5&busy=1",
     "/tiles?by=syscall&top=5&busy=1",
     "/tiles?by=layer&top=5&busy=1",
