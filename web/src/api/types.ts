@@ -355,6 +355,12 @@ export type FlameMeta = {
   layers: boolean,
   /** Files that share rows because there are too many. */
   other_files: number,
+  /** Files with a smaller share of the time are shown as one frame of their directory, ... */
+  little: number,
+  /** ... if a frame has so many of them or more. */
+  many: number,
+  /** The directory contains at least this share of these files, and of their time. */
+  nearly_all: number,
 };
 
 export type BoxSide = { calls: number, time_ns: number, bytes: number,

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { sumsOf } from "./sums";
+import type { Columns } from "../api/arrow";
+import { isThing, ranked, sumsOf, thingOf } from "./sums";
 
 function tiles(columns: Record<string, unknown[]>) {
 	const of = (name: string) => columns[name] ?? [];
@@ -56,4 +57,33 @@ it("says when what may be missing makes no difference", () => {
 		)[0];
 	expect(of(4)).toMatchObject({ atLeast: true, slight: true });
 	expect(of(400)).toMatchObject({ atLeast: true, slight: false });
+});
+
+it("leads from paths that count together to their directory", () => {
+	const columns: Record<string, unknown[]> = {
+		key: ["/out.tar", null, null],
+		label: ["/out.tar", null, null],
+		directory: [null, "/doc", null],
+		paths: [1, 61, 1],
+		elsewhere: [0, 1, 0],
+		file: [7, Number.NaN, Number.NaN],
+		files: [1, 0, 0],
+		time_ns: [90, 61, 3],
+	};
+	const of = (name: string) => columns[name] ?? [];
+	const [out, docs, none] = ranked({
+		rows: 3,
+		texts: of,
+		f64: (name: string) => Float64Array.from(of(name) as number[]),
+		has: (name: string) => name in columns,
+	} as unknown as Columns);
+	if (!out || !docs || !none) throw new Error("three rows");
+	expect([out, docs, none].map(isThing)).toEqual([true, true, false]);
+	expect(thingOf(out, "full_path")).toEqual({ member: "full_path", value: "/out.tar", label: "/out.tar", file: 7 });
+	expect(thingOf(docs, "full_path")).toEqual({
+		member: "path",
+		value: "/doc/",
+		label: "61 paths, all but 1 in /doc",
+	});
+	expect(thingOf({ ...docs, directory: "/" }, "full_path").value).toBe("/");
 });

@@ -2,6 +2,7 @@
 
 import type { Columns } from "../api/arrow";
 import type { TileColumns } from "./buckets";
+import { beginningOf, placeText } from "./directories";
 import { isNumeric, type ListMember } from "./filters";
 import { count } from "./format";
 import { quantile } from "./scale";
@@ -29,6 +30,8 @@ export interface Sum {
 	slight: boolean;
 	/** Of a path: the file with its longest call, and how many files had it; null for other keys. */
 	file?: { id: number | null; files: number };
+	/** Of many paths that count together: the directory of nearly all. The label says how many. */
+	directory?: string;
 }
 
 /** The rows of the address `top`. */
@@ -37,6 +40,7 @@ export function ranked(data: Columns): Sum[] {
 	const labels = data.texts("label");
 	const value = (name: string, i: number) => data.f64(name)[i] || 0;
 	const paths = data.has("files");
+	const directories = data.has("directory") ? data.texts("directory") : [];
 	return keys.map((key, i) => {
 		const sum: Sum = {
 			key,
@@ -54,7 +58,11 @@ export function ranked(data: Columns): Sum[] {
 			slight: false,
 		};
 		const id = paths ? data.f64("file")[i] : undefined;
-		if (paths) sum.file = { id: id === undefined || Number.isNaN(id) ? null : id, files: value("files", i) };
+		const directory = directories[i];
+		if (typeof directory === "string") {
+			sum.directory = directory;
+			sum.label = placeText({ directory, paths: value("paths", i), elsewhere: value("elsewhere", i) });
+		} else if (paths) sum.file = { id: id === undefined || Number.isNaN(id) ? null : id, files: value("files", i) };
 		return sum;
 	});
 }
@@ -66,6 +74,8 @@ export function nameOf({ label, file }: Sum): string | null {
 
 /** What a click on a sum is about. With millions of calls files answer in the place of paths. */
 export function thingOf(sum: Sum, member: ListMember): Thing {
+	if (sum.directory !== undefined)
+		return { member: "path", value: beginningOf(sum.directory), label: sum.label ?? sum.directory };
 	const own = member === "full_path" && !sum.file ? "file" : member;
 	const thing: Thing = {
 		member: own,
@@ -79,9 +89,15 @@ export function thingOf(sum: Sum, member: ListMember): Thing {
 /** Part of a sum of time that makes no difference to who reads it. */
 const UNSEEN = 0.005;
 
-/** A file, call, thread or layer that a click is about. */
+/** Whether a sum can be filtered by, and looked at. */
+export function isThing(sum: Sum): boolean {
+	return sum.key !== null || sum.directory !== undefined;
+}
+
+/** A file, directory, call, thread or layer that a click is about. */
 export interface Thing {
-	member: ListMember;
+	/** `path`: all paths in a directory, which begin with the value. */
+	member: ListMember | "path";
 	/** As filters take it. */
 	value: string | number;
 	label: string;

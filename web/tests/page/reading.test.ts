@@ -32,10 +32,17 @@ def back():
     for i in reversed(range(n)): os.pread(backward, 4096, i * 4096)
 threading.Thread(target=back).start()'`;
 
+/** Many small files in two directories, and a large one. */
+const SMALL = `mkdir -p small/a small/b
+for i in $(seq 60); do echo $i > small/a/$i; echo $i > small/b/$i; done
+dd if=/dev/zero of=large bs=1M count=16 conv=fsync 2>/dev/null
+cat small/*/* > /dev/null`;
+
 const sessions = [
 	["work", WORK, ["--layers", "all"]],
 	["waits", WAITS, ["--layers", "all"]],
 	["reads", READS, []],
+	["small", SMALL, []],
 ] as const;
 
 onStage("reading", sessions, () => {
@@ -193,6 +200,37 @@ onStage("reading", sessions, () => {
 		// By one thread, and by two.
 		expect(await said("mixed")).toMatch(/^(?!.*Per thread).*reads 50(\.\d)? % sequential, the others random/is);
 		expect(await said("backward")).toMatch(/Per thread: .*reads backward \(0 % sequential\)/);
+	});
+
+	it("many small files are one row of the overview, which leads to them", async () => {
+		const [counted] = await sql(
+			"SELECT count(DISTINCT path)::DOUBLE AS n FROM syscalls WHERE path LIKE '%/small/_/%'",
+			"small.fathom",
+		);
+		expect(counted?.["n"]).toBe(120);
+		for (const card of [".where-file", ".top-path"]) {
+			await open(tab, server, { s: "small.fathom", view: "overview" });
+			await tab.page
+				.locator(card)
+				.getByRole("button", { name: /^\d+ paths\b.* in \// })
+				.click();
+			await tab.page.getByRole("menuitem", { name: /^Its files, most time first/ }).click();
+			await expect.poll(() => tab.page.url()).toContain("view=sql");
+			const first = tab.page.locator(".result-row").first().getByRole("gridcell").first();
+			await expect.poll(() => first.innerText()).toMatch(/^\//);
+		}
+	});
+
+	it("many small files are one frame of the flame graph, which opens", async () => {
+		await open(tab, server, { s: "small.fathom", view: "flame", levels: "file,syscall" });
+		const whole = await tab.page.locator(".flame-path").innerText();
+		const below = tab.page.locator(".flame-below");
+		await below.getByRole("button", { name: /^\d+ paths\b.* in \// }).click();
+		await expect.poll(() => tab.page.locator(".flame-path").innerText()).toContain(" paths");
+		const entries = await below.getByRole("button").count();
+		expect(entries).toBeGreaterThan(1);
+		await tab.page.locator(".flame-path").getByRole("button", { name: "all calls" }).click();
+		await expect.poll(() => tab.page.locator(".flame-path").innerText()).toBe(whole);
 	});
 
 	it("answers are sent compressed to who takes that", async () => {

@@ -6,6 +6,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use arrow::array::Array;
 use axum::extract::{Path, State};
+use fathom_query::together;
 use serde::Serialize;
 
 use super::Shared;
@@ -38,6 +39,12 @@ pub(crate) struct FlameMeta {
     pub layers: bool,
     /// Files that share rows because there are too many.
     pub other_files: usize,
+    /// Files with a smaller share of the time are shown as one frame of their directory, ...
+    pub little: f64,
+    /// ... if a frame has so many of them or more.
+    pub many: usize,
+    /// The directory contains at least this share of these files, and of their time.
+    pub nearly_all: f64,
 }
 
 /// `GET /sessions/ID/flame`.
@@ -105,6 +112,9 @@ fn answer(reader: &Reader, stop: &Stop, selection: &Selection) -> Result<ArrowAn
         total_ns,
         layers: with_layers,
         other_files,
+        little: together::LITTLE,
+        many: together::MANY,
+        nearly_all: together::NEARLY_ALL,
     })
 }
 

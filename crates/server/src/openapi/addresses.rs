@@ -194,6 +194,9 @@ fn of_calls() -> Vec<Described> {
              file: with by=path, the file that had the path during its longest call\n\
              files: with by=path, the number of files that had it; 0: only calls on the path itself\n\
              label: name of the key\n\
+             directory: with together=1, of a row for several paths the deepest directory that contains nearly all of them; such a row has no key\n\
+             paths: with together=1, the number of paths in the row\n\
+             elsewhere: with together=1, how many of them are not in the directory\n\
              calls: calls\n\
              errors: calls that returned an error\n\
              failures: errors that are no answers to a question; null where the pyramid answers\n\

@@ -49,7 +49,7 @@ const ALWAYS: [&str; 29] = [
     "/tiles?by=purpose&latency=1&busy=1&pixels=600",
     "/errors?pixels=600",
     "/flame",
-    "/top?by=path&sort=time_ns&limit=12",
+    "/top?by=path&sort=time_ns&limit=12&together=1",
     "/top?by=syscall&sort=time_ns&limit=12",
     "/top?by=thread&sort=time_ns&limit=12",
     "/top?by=file&sort=time_ns&limit=300",

@@ -2,6 +2,7 @@
 
 mod below;
 mod history;
+mod together;
 
 use std::collections::BTreeMap;
 use std::path::Path;

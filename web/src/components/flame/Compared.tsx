@@ -9,7 +9,7 @@ import { client } from "../../state/server";
 import { Panel, Shown } from "../panel";
 import { Flame } from "./Flame";
 import { Order } from "./Order";
-import { flameRows } from "./rows";
+import { flameRows, ruleOf } from "./rows";
 
 interface Props {
 	/** Ids of the sessions. */
@@ -28,7 +28,7 @@ export function FlameCompared({ before, after }: Props) {
 	const old = useFlame(before);
 	const now = useFlame(after);
 	const root = useMemo(
-		() => (old.data && now.data ? flameOf(flameRows(now.data), order, flameRows(old.data)) : null),
+		() => (old.data && now.data ? flameOf(flameRows(now.data), order, flameRows(old.data), ruleOf(now.data)) : null),
 		[old.data, now.data, order],
 	);
 	const both = { ...now, data: root ?? undefined, loading: old.loading || now.loading, error: old.error ?? now.error };

@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "react";
 import { colorOf, purposeOf, type Theme } from "../../lib/color";
-import { changeOf, type FlameNode, type Level, nodeAt, type Placed, pathOf, placedOf } from "../../lib/flame";
+import { changeOf, type FlameNode, type Level, nodeAt, nodesTo, type Placed, pathOf, placedOf } from "../../lib/flame";
 import { bothDurations, duration, exact, percent, shortPath, visible } from "../../lib/format";
 import { canvasFont, token, useTheme } from "../../state/theme";
 import { Tip, TipRows } from "../tip";
@@ -40,8 +40,9 @@ export function Flame({ root, levels, focus, setFocus, compared = false, label }
 	const canvas = useRef<HTMLCanvasElement>(null);
 	const { width } = useSize(holder);
 	const [hover, setHover] = useState<{ placed: Placed; x: number; y: number } | null>(null);
-	const height = (levels + 1) * ROW;
 	const node = useMemo(() => nodeAt(root, focus), [root, focus]);
+	// Each directory that is open on the way adds a level.
+	const height = (levels + 1 + openedOn(node)) * ROW;
 	// In a comparison a frame is as wide as the larger of its two sides, so that what is gone can be seen as well.
 	const placed = useMemo(
 		() => (width > 0 ? placedOf(node, LEAST_PX / width, compared ? larger : undefined) : []),
@@ -98,11 +99,11 @@ export function Flame({ root, levels, focus, setFocus, compared = false, label }
 				<button type="button" onClick={() => setFocus([])} disabled={focus.length === 0}>
 					all calls
 				</button>
-				{pathOf(node).map((name, i, names) => (
-					<span key={name}>
+				{nodesTo(node).map((of, i, nodes) => (
+					<span key={of.name}>
 						{" › "}
-						<button type="button" onClick={() => setFocus(names.slice(0, i + 1))} disabled={i === names.length - 1}>
-							{shortPath(visible(name), 40)}
+						<button type="button" onClick={() => setFocus(pathOf(of))} disabled={i === nodes.length - 1}>
+							{shown(of, 40)}
 						</button>
 					</span>
 				))}
@@ -146,7 +147,7 @@ export function Flame({ root, levels, focus, setFocus, compared = false, label }
 								className="swatch"
 								style={{ background: compared ? changeColor(child, theme) : frameColor(child, theme) }}
 							/>
-							<span className="cut">{shortPath(visible(child.name), 44)}</span>
+							<span className="cut">{shown(child, 44)}</span>
 							<span className="quiet">
 								{duration(child.ns)}
 								{node.ns > 0 && !compared ? ` ${percent(child.ns / node.ns)}` : ""}
@@ -159,6 +160,22 @@ export function Flame({ root, levels, focus, setFocus, compared = false, label }
 			</ul>
 		</div>
 	);
+}
+
+/** A label in so many letters: paths keep their ends, words of a directory their beginning. */
+function shown({ level, label }: FlameNode, letters: number): string {
+	const text = visible(label);
+	if (level !== "directory") return shortPath(text, letters);
+	return text.length > letters ? `${text.slice(0, letters - 1)}…` : text;
+}
+
+/** Directories on the way to a node of which the next node is in them. */
+function openedOn(node: FlameNode): number {
+	const inside = (of: FlameNode) => of.level === "directory" || of.level === "file";
+	return nodesTo(node).filter((of, i, all) => {
+		const next = all[i + 1];
+		return of.level === "directory" && (next === undefined || inside(next));
+	}).length;
 }
 
 /** Frames that are too narrow: not drawn as empty. */
@@ -205,23 +222,24 @@ function Told({ node, whole, focus, compared }: ToldProps) {
 	return (
 		<>
 			<div className="head">
-				{node.level ? `${LEVEL_TITLES[node.level]} ` : ""}
-				<b>{visible(node.name)}</b>
+				{node.level && node.level !== "directory" ? `${LEVEL_TITLES[node.level]} ` : ""}
+				<b>{visible(node.label)}</b>
 			</div>
 			<TipRows rows={rows} />
+			{node.files ? <div className="faint">click: what is in it</div> : null}
 		</>
 	);
 }
 
 /** What those who do not see the frames are told: the widest ones below. */
 function saidOf(node: FlameNode): string {
-	const most = node.children.slice(0, 3).map((child) => `${visible(child.name)} ${duration(child.ns)}`);
-	return `${visible(node.name)}: ${duration(node.ns)}${most.length ? `, of it ${most.join(", ")}` : ""}`;
+	const most = node.children.slice(0, 3).map((child) => `${visible(child.label)} ${duration(child.ns)}`);
+	return `${visible(node.label)}: ${duration(node.ns)}${most.length ? `, of it ${most.join(", ")}` : ""}`;
 }
 
 /** As much of a name as fits: paths keep their ends. */
 function fitted(context: CanvasRenderingContext2D, node: FlameNode, room: number): string {
-	const name = visible(node.name);
+	const name = visible(node.label);
 	const long = `${name}  ${duration(node.ns)}`;
 	if (context.measureText(long).width <= room) return long;
 	if (context.measureText(name).width <= room) return name;
@@ -240,6 +258,7 @@ function frameColor(node: FlameNode, theme: Theme): string {
 		case "layer":
 			return readable(colorOf("layer", node.name, theme));
 		case "file":
+		case "directory":
 			return theme === "dark" ? "hsl(215 18% 66%)" : "hsl(215 26% 82%)";
 		default:
 			return readable(colorOf("comm", node.name, theme));

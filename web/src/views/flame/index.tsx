@@ -3,7 +3,7 @@
 import { useMemo } from "react";
 import { Flame } from "../../components/flame/Flame";
 import { Order, orderOf } from "../../components/flame/Order";
-import { flameRows } from "../../components/flame/rows";
+import { flameRows, ruleOf } from "../../components/flame/rows";
 import { Panel, Shown } from "../../components/panel";
 import { flameOf, type Level } from "../../lib/flame";
 import { count, counted, duration } from "../../lib/format";
@@ -16,7 +16,10 @@ export default function FlameView() {
 	const order = useMemo(() => orderOf(orderText), [orderText]);
 	const focus = useMemo(() => namesOf(focusText), [focusText]);
 	const answer = useColumns({ path: "flame" });
-	const root = useMemo(() => (answer.data ? flameOf(flameRows(answer.data), order) : null), [answer.data, order]);
+	const root = useMemo(
+		() => (answer.data ? flameOf(flameRows(answer.data), order, undefined, ruleOf(answer.data)) : null),
+		[answer.data, order],
+	);
 	const setOrder = (next: readonly Level[]) =>
 		// Names lead elsewhere in another order.
 		store.go({ params: { levels: next.join(","), focus: null } });

@@ -5,7 +5,7 @@ import { Path, Text } from "../../components/text";
 import { useThingMenu } from "../../components/useThingMenu";
 import { colorOf } from "../../lib/color";
 import { bytes, count, counted, duration, exact, exactDuration } from "../../lib/format";
-import { nameOf, ranked, type Sum, type Thing, thingOf } from "../../lib/sums";
+import { isThing, nameOf, ranked, type Sum, type Thing, thingOf } from "../../lib/sums";
 import { useColumns, useSession } from "../../state/session";
 import { useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
@@ -41,7 +41,9 @@ export function Top({ by }: { by: TopKind }) {
 	const [param, setSort] = useParam(`sort_${by}`, "time_ns");
 	const sort = SORTS.find((s) => s === param) ?? "time_ns";
 	const { stored } = useSession();
-	const top = useColumns({ path: "top", params: { by: by as TopBy, sort, limit: ROWS } });
+	// The same question as that of the column of files above.
+	const together = by === "path" ? { together: 1 } : {};
+	const top = useColumns({ path: "top", params: { by: by as TopBy, sort, limit: ROWS, ...together } });
 	const { open, menu } = useThingMenu();
 	const inexact = stored > MANY && top.data?.metaFlag("exact") === false;
 	return (
@@ -96,10 +98,10 @@ function Table({ by, sums, sort, setSort, about, open }: TableProps) {
 			<tbody>
 				{sums.map((sum) => (
 					<tr
-						key={sum.key ?? "none"}
-						className={sum.key === null ? undefined : "link"}
-						title={sum.key === null ? undefined : "Click: what can be done with it. Alt+click: all but it."}
-						onClick={(event) => sum.key !== null && open(thingOf(sum, MEMBERS[by]), event)}
+						key={sum.key ?? sum.directory ?? "none"}
+						className={isThing(sum) ? "link" : undefined}
+						title={isThing(sum) ? "Click: what can be done with it. Alt+click: all but it." : undefined}
+						onClick={(event) => isThing(sum) && open(thingOf(sum, MEMBERS[by]), event)}
 					>
 						<td>
 							<span
@@ -110,12 +112,12 @@ function Table({ by, sums, sort, setSort, about, open }: TableProps) {
 								}}
 							/>
 							{/* Pressing it is a click on its row. */}
-							{sum.key === null ? (
-								<Name by={by} sum={sum} />
-							) : (
+							{isThing(sum) ? (
 								<button type="button" className="plain-name">
 									<Name by={by} sum={sum} />
 								</button>
+							) : (
+								<Name by={by} sum={sum} />
 							)}
 						</td>
 						<td className="number" title={`${sum.atLeast ? "at least " : ""}${exactDuration(sum.time)}`}>
@@ -149,6 +151,7 @@ function Table({ by, sums, sort, setSort, about, open }: TableProps) {
 }
 
 function Name({ by, sum }: { by: TopKind; sum: Sum }) {
+	if (sum.directory !== undefined) return <Text of={sum.label} />;
 	if (sum.key === null) return <span className="faint">{by === "path" ? "calls without a path" : "none"}</span>;
 	if (by === "path") return <Path of={nameOf(sum)} />;
 	return (

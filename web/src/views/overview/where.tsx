@@ -10,7 +10,7 @@ import { colorOf, type Kind } from "../../lib/color";
 import type { ListMember } from "../../lib/filters";
 import { duration, exactDuration, percent } from "../../lib/format";
 import { meaningOf } from "../../lib/layers";
-import { nameOf, ranked, type Sum, sumsOf, type Thing, thingOf } from "../../lib/sums";
+import { isThing, nameOf, ranked, type Sum, sumsOf, type Thing, thingOf } from "../../lib/sums";
 import { useColumns } from "../../state/session";
 import { useRestedPage } from "../../state/store";
 import { useTheme } from "../../state/theme";
@@ -73,7 +73,7 @@ function Column({ dimension, open }: ColumnProps) {
 
 /** A database's journal may be another file for each transaction, so files count by their paths. */
 function Paths({ dimension, open }: ColumnProps) {
-	const top = useColumns({ path: "top", params: { by: "path", sort: "time_ns", limit: RANKED } });
+	const top = useColumns({ path: "top", params: { by: "path", sort: "time_ns", limit: RANKED, together: 1 } });
 	return (
 		<div className="where-file">
 			<Shown of={top} height={(ROWS + 2) * 26} empty={(data) => data.rows === 0}>
@@ -130,10 +130,10 @@ function Rows({ dimension, sums, total, open }: RowsProps) {
 			<tbody>
 				{shown.map((sum) => (
 					<tr
-						key={sum.key ?? "none"}
-						className={sum.key === null ? undefined : "link"}
+						key={sum.key ?? sum.directory ?? "none"}
+						className={isThing(sum) ? "link" : undefined}
 						title={by === "layer" ? (meaningOf(sum.label ?? "") ?? undefined) : undefined}
-						onClick={(event) => sum.key !== null && open(thingOf(sum, member), event)}
+						onClick={(event) => isThing(sum) && open(thingOf(sum, member), event)}
 					>
 						<td>
 							<span
@@ -143,11 +143,11 @@ function Rows({ dimension, sums, total, open }: RowsProps) {
 									background: color(sum),
 								}}
 							/>
-							{sum.key === null ? (
+							{!isThing(sum) ? (
 								<span className="faint">{none}</span>
 							) : (
 								<button type="button" className="plain-name">
-									{by === "path" ? <Path of={nameOf(sum)} /> : <Text of={sum.label} />}
+									{by === "path" && sum.directory === undefined ? <Path of={nameOf(sum)} /> : <Text of={sum.label} />}
 									{by === "thread" ? <span className="faint"> {sum.key}</span> : null}
 								</button>
 							)}

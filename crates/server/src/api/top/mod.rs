@@ -1,17 +1,21 @@
 //! `GET /sessions/ID/top`: what the most time, calls, bytes, ... went into.
 
 mod pyramid;
+mod together;
 
 use std::collections::HashMap;
 
 use arrow::array::{Array, Float64Array, StringArray};
+use arrow::record_batch::RecordBatch;
 use axum::extract::{Path, State};
 use fathom_query::escape::sql_string;
+use fathom_query::together::Place;
 use fathom_query::zoom::By;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use pyramid::Sums;
 use pyramid::{HISTOGRAM, of_pyramid};
+use together::Split;
 
 use super::Shared;
 use crate::calls::Calls;
@@ -44,6 +48,9 @@ pub(crate) struct TopParams {
     /// With 1 only rows answer, not the pyramid.
     #[cfg_attr(test, schemars(extend("enum" = [0, 1])))]
     exact: Option<u8>,
+    /// With 1, by path, and in order of a sum: many paths that each have little of it count as one row, as in `fathom report`.
+    #[cfg_attr(test, schemars(extend("enum" = [0, 1])))]
+    together: Option<u8>,
 }
 
 /// Description of an answer.
@@ -77,6 +84,8 @@ struct Asked {
     limit: usize,
     /// Whether only rows may answer.
     exact: bool,
+    /// Whether paths with little count together.
+    together: bool,
 }
 
 fn kind(name: &str) -> Option<Kind> {
@@ -150,6 +159,9 @@ pub(crate) async fn top(
         sort,
         limit: params.limit.unwrap_or(20).min(MOST),
         exact: params.exact.unwrap_or(0) != 0,
+        together: params.together.unwrap_or(0) != 0
+            && kind.name == "path"
+            && !matches!(sort, "p99_ns" | "max_ns"),
     };
     let query = move |reader: &Reader, stop: &Stop| answer(reader, stop, &selection, &kind, &asked);
     app.jobs.query(id, Lane::Quick, query).await
@@ -265,6 +277,12 @@ fn of_rows(
     let order = format!("ORDER BY {sort} DESC NULLS LAST, key LIMIT {}", asked.limit);
     let join = "LEFT JOIN percentiles AS p ON s.key IS NOT DISTINCT FROM p.key";
     let mut exact = reader.db().exact_percentiles();
+    let first = |rows: &RecordBatch, name: &str| {
+        let value = numbers(rows, name)?.iter().flatten().next();
+        Ok::<_, ApiError>(value.unwrap_or(0.0))
+    };
+    let (total, all_ns);
+    let mut split = None;
     let (rows, percentiles) = match sort {
         "p99_ns" => {
             let sql = format!(
@@ -273,16 +291,26 @@ fn of_rows(
                 percentiles("true")
             );
             let rows = collect(reader.db().run(&sql)?)?;
+            (total, all_ns) = (first(&rows, "total")?, first(&rows, "all_ns")?);
             let values = (numbers(&rows, "p50_ns")?, numbers(&rows, "p99_ns")?);
             (rows, values)
         }
         _ => {
-            let sql = format!(
-                "WITH {sums} SELECT {columns}, count(*) OVER () AS total, \
-                 sum(time_ns) OVER () AS all_ns FROM sums AS s {order}"
-            );
-            let rows = collect(reader.db().run(&sql)?)?;
+            let sql = match asked.together {
+                true => together::statement(&sums, asked),
+                false => format!(
+                    "WITH {sums} SELECT {columns}, count(*) OVER () AS total, \
+                     sum(time_ns) OVER () AS all_ns FROM sums AS s {order}"
+                ),
+            };
+            let mut rows = collect(reader.db().run(&sql)?)?;
             stop.check()?;
+            (total, all_ns) = (first(&rows, "total")?, first(&rows, "all_ns")?);
+            if asked.together {
+                let of = Split::of(&rows, asked)?;
+                rows = of.alone.clone();
+                split = Some(of);
+            }
             // Only of the keys that are shown: percentiles cost more than sums.
             let keys = texts(&rows, "key")?;
             let calls_in_all: f64 = numbers(&rows, "calls")?.iter().flatten().sum();
@@ -307,10 +335,8 @@ fn of_rows(
             (rows, values)
         }
     };
-    let total = numbers(&rows, "total")?.iter().flatten().next();
-    let all_ns = numbers(&rows, "all_ns")?.iter().flatten().next();
     let column = |name: &str| Ok::<_, ApiError>(numbers(&rows, name)?.iter().collect());
-    Ok(Found {
+    let mut found = Found {
         keys: texts(&rows, "key")?
             .iter()
             .map(|k| k.map(str::to_string))
@@ -326,11 +352,15 @@ fn of_rows(
         p99_ns: percentiles.1.iter().collect(),
         max_ns: column("max_ns")?,
         faults: column("faults")?,
-        total: total.unwrap_or(0.0) as usize,
-        all_ns: all_ns.unwrap_or(0.0),
+        total: total as usize,
+        all_ns,
         exact,
-        of_paths: HashMap::new(),
-    })
+        ..Found::default()
+    };
+    if let Some(split) = split {
+        split.add(reader, calls, &mut found, asked)?;
+    }
+    Ok(found)
 }
 
 /// Medians and 99th percentiles of the keys by histograms: sorting millions of durations
@@ -412,6 +442,8 @@ struct Found {
     exact: bool,
     /// Of answers by path.
     of_paths: HashMap<String, OfPath>,
+    /// Where paths may count together: the row for these, and where they are.
+    together: Option<Option<(usize, Place)>>,
 }
 
 impl Found {
@@ -424,6 +456,18 @@ impl Found {
         };
         let names: Vec<Option<String>> = self.keys.iter().map(label).collect();
         let mut columns = Columns::default();
+        if let Some(group) = self.together {
+            let mut directories = vec![None; names.len()];
+            let (mut paths, mut elsewhere) = (vec![1.0; names.len()], vec![0.0; names.len()]);
+            if let Some((at, place)) = group {
+                paths[at] = place.paths() as f64;
+                elsewhere[at] = place.elsewhere as f64;
+                directories[at] = Some(place.directory);
+            }
+            columns.texts("directory", directories);
+            columns.numbers("paths", paths);
+            columns.numbers("elsewhere", elsewhere);
+        }
         if kind.name == "path" {
             let of = |key: &Option<String>| {
                 let of_path = key.as_ref().and_then(|key| self.of_paths.get(key));

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use arrow::array::{Array, Float64Array};
 use fathom_query::zoom::{By, Request};
 
-use super::{Asked, Found, Kind, MANY};
+use super::{Asked, Found, Kind, MANY, together};
 use crate::api::tiles;
 use crate::columns::{flags, numbers, texts};
 use crate::error::ApiError;
@@ -62,19 +62,20 @@ pub(super) fn of_pyramid(
     };
     let mut sums: HashMap<Option<&str>, Sums> = HashMap::new();
     for i in (0..rows.num_rows()).filter(|i| !rest.value(*i)) {
-        let sums = sums
-            .entry(keys.is_valid(i).then(|| keys.value(i)))
-            .or_default();
         let optional = |a: &Float64Array| a.is_valid(i).then(|| a.value(i));
-        sums.calls += calls.value(i);
-        sums.errors += errors.value(i);
-        sums.bytes += bytes.value(i);
-        sums.time += time.value(i);
-        sums.longest = sums.longest.max(longest.value(i));
-        sums.faults += faults.as_ref().map_or(0.0, |faults| faults.value(i));
-        sums.read = sums.read.zip(optional(&read)).map(|(a, b)| a + b);
-        sums.written = sums.written.zip(optional(&written)).map(|(a, b)| a + b);
-        sums.add(&histograms[i]);
+        let row = Sums {
+            calls: calls.value(i),
+            errors: errors.value(i),
+            bytes: bytes.value(i),
+            read: optional(&read),
+            written: optional(&written),
+            time: time.value(i),
+            faults: faults.as_ref().map_or(0.0, |faults| faults.value(i)),
+            longest: longest.value(i),
+            histogram: histograms.get(i).cloned().unwrap_or_default(),
+        };
+        let key = keys.is_valid(i).then(|| keys.value(i));
+        sums.entry(key).or_default().merge(&row);
     }
     let total = sums.len();
     let all_ns = sums.values().map(|sum| sum.time).sum();
@@ -87,13 +88,25 @@ pub(super) fn of_pyramid(
         "p99_ns" => s.percentile(0.99).unwrap_or(0.0),
         _ => s.time,
     };
+    let group = match asked.together {
+        true => together::take(reader, kind, &mut sums, rank)?,
+        false => None,
+    };
     sums.sort_by(|a, b| rank(&b.1).total_cmp(&rank(&a.1)).then(a.0.cmp(&b.0)));
-    sums.truncate(asked.limit);
     let mut found = Found {
         total,
         all_ns,
+        together: asked.together.then_some(None),
         ..Found::default()
     };
+    if let Some((all, place)) = group {
+        let at = sums.partition_point(|(_, of)| rank(of) >= rank(&all));
+        if at < asked.limit {
+            found.together = Some(Some((at, place)));
+        }
+        sums.insert(at, (None, all));
+    }
+    sums.truncate(asked.limit);
     for (key, sums) in sums {
         found.keys.push(key.map(str::to_string));
         found.calls.push(Some(sums.calls));
@@ -143,6 +156,18 @@ impl Default for Sums {
 }
 
 impl Sums {
+    pub(super) fn merge(&mut self, more: &Self) {
+        self.calls += more.calls;
+        self.errors += more.errors;
+        self.bytes += more.bytes;
+        self.read = self.read.zip(more.read).map(|(a, b)| a + b);
+        self.written = self.written.zip(more.written).map(|(a, b)| a + b);
+        self.time += more.time;
+        self.faults += more.faults;
+        self.longest = self.longest.max(more.longest);
+        self.add(&more.histogram);
+    }
+
     /// Adds a histogram.
     pub(crate) fn add(&mut self, histogram: &[f64]) {
         self.histogram.resize(HISTOGRAM, 0.0);

@@ -1,0 +1,191 @@
+//! Paths that count together as one row, as in the report (`fathom_query::together`).
+
+use std::collections::{HashMap, HashSet};
+
+use arrow::array::{Array, StringArray};
+use arrow::compute::{filter_record_batch, not};
+use arrow::record_batch::RecordBatch;
+use fathom_query::escape::sql_string;
+use fathom_query::together::{LITTLE, MANY, Place, directory_of, marked};
+
+use super::pyramid::Sums;
+use super::{Asked, Found, Kind, labels};
+use crate::calls::Calls;
+use crate::columns::{collect, flags, internal, numbers, texts};
+use crate::error::ApiError;
+use crate::view::Reader;
+
+/// Keys that take more than little, at most.
+const LARGE: usize = (1.0 / LITTLE) as usize;
+
+/// The statement whose rows [`Split::of`] takes apart; `sums` is a CTE with a row per path.
+pub(super) fn statement(sums: &str, asked: &Asked) -> String {
+    let sort = asked.sort;
+    let marked = marked("sums", "key", sort, "true");
+    let directory = directory_of("key");
+    let most = asked.limit.max(LARGE);
+    format!(
+        "WITH {sums}, marked AS ({marked}), grouped AS (SELECT if(together, NULL, key) AS key, together, \
+         if(together, {directory}, NULL) AS directory, count(*)::DOUBLE AS paths, \
+         sum(calls) AS calls, sum(errors) AS errors, sum(failures) AS failures, \
+         sum(bytes) AS bytes, sum(bytes_read) AS bytes_read, sum(bytes_written) AS bytes_written, \
+         sum(time_ns) AS time_ns, max(max_ns) AS max_ns, sum(faults) AS faults FROM marked \
+         GROUP BY ALL) \
+         SELECT *, sum(paths) OVER () AS total, sum(time_ns) OVER () AS all_ns FROM grouped \
+         QUALIFY together OR row_number() OVER (PARTITION BY together ORDER BY {sort} DESC NULLS LAST, key) <= {most} \
+         ORDER BY {sort} DESC NULLS LAST, key"
+    )
+}
+
+/// The rows of an answer of [`statement`].
+pub(super) struct Split {
+    /// Paths alone, as many as are shown.
+    pub(super) alone: RecordBatch,
+    /// Directories of the paths that count together.
+    directories: RecordBatch,
+    /// Paths alone that begin with `/`, all of them.
+    large: Vec<String>,
+}
+
+impl Split {
+    pub(super) fn of(rows: &RecordBatch, asked: &Asked) -> Result<Self, ApiError> {
+        let together = flags(rows, "together")?;
+        let alone = not(&together).map_err(internal)?;
+        let alone = filter_record_batch(rows, &alone).map_err(internal)?;
+        let keys = texts(&alone, "key")?;
+        let absolute = keys.iter().flatten().filter(|key| key.starts_with('/'));
+        Ok(Self {
+            large: absolute.map(sql_string).collect(),
+            alone: alone.slice(0, asked.limit.min(alone.num_rows())),
+            directories: filter_record_batch(rows, &together).map_err(internal)?,
+        })
+    }
+
+    /// Adds the row of the paths that count together, where its value puts it.
+    pub(super) fn add(
+        &self,
+        reader: &Reader,
+        calls: &Calls,
+        found: &mut Found,
+        asked: &Asked,
+    ) -> Result<(), ApiError> {
+        found.together = Some(None);
+        let rows = &self.directories;
+        if rows.num_rows() == 0 {
+            return Ok(());
+        }
+        let sum =
+            |name: &str| Ok::<_, ApiError>(numbers(rows, name)?.iter().flatten().sum::<f64>());
+        let value = sum(asked.sort)?;
+        let others = numbers(&self.alone, asked.sort)?;
+        let at = others
+            .iter()
+            .flatten()
+            .take_while(|other| *other >= value)
+            .count();
+        if at >= asked.limit {
+            return Ok(());
+        }
+        found.together = Some(Some((at, place(rows, asked.sort)?)));
+        found.keys.insert(at, None);
+        for (column, name) in [
+            (&mut found.calls, "calls"),
+            (&mut found.errors, "errors"),
+            (&mut found.failures, "failures"),
+            (&mut found.bytes, "bytes"),
+            (&mut found.bytes_read, "bytes_read"),
+            (&mut found.bytes_written, "bytes_written"),
+            (&mut found.time_ns, "time_ns"),
+            (&mut found.faults, "faults"),
+        ] {
+            column.insert(at, Some(sum(name)?));
+        }
+        let longest = numbers(rows, "max_ns")?;
+        let longest = longest.iter().flatten().fold(0.0, f64::max);
+        found.max_ns.insert(at, Some(longest));
+        let (p50, p99) = match sum("calls")? > super::MANY {
+            // Sorting so many durations takes long.
+            true => (None, None),
+            false => self.percentiles(reader, calls)?,
+        };
+        found.p50_ns.insert(at, p50);
+        found.p99_ns.insert(at, p99);
+        Ok(())
+    }
+
+    fn percentiles(
+        &self,
+        reader: &Reader,
+        calls: &Calls,
+    ) -> Result<(Option<f64>, Option<f64>), ApiError> {
+        let mut condition = "starts_with(path, '/')".to_owned();
+        if !self.large.is_empty() {
+            condition.push_str(&format!(" AND path NOT IN ({})", self.large.join(", ")));
+        }
+        let rows = collect(reader.db().run(&format!(
+            "SELECT duration_percentiles(dur_ns) AS p, p[1]::DOUBLE AS p50_ns, \
+             p[3]::DOUBLE AS p99_ns FROM {}",
+            calls.and(&condition)
+        ))?)?;
+        let first = |name| Ok::<_, ApiError>(numbers(&rows, name)?.iter().next().flatten());
+        Ok((first("p50_ns")?, first("p99_ns")?))
+    }
+}
+
+fn place(rows: &RecordBatch, sort: &str) -> Result<Place, ApiError> {
+    let (directory, paths) = (texts(rows, "directory")?, numbers(rows, "paths")?);
+    let value = numbers(rows, sort)?;
+    let row = |i: usize| (text(&directory, i), paths.value(i) as i64, value.value(i));
+    Ok(Place::of((0..rows.num_rows()).map(row)))
+}
+
+fn text(column: &StringArray, i: usize) -> &str {
+    match column.is_valid(i) {
+        true => column.value(i),
+        false => "",
+    }
+}
+
+/// Takes the files out of `sums` that count together, and adds them up: the pyramid knows files
+/// instead of paths.
+pub(super) fn take(
+    reader: &Reader,
+    files: &Kind,
+    sums: &mut Vec<(Option<&str>, Sums)>,
+    value: impl Fn(&Sums) -> f64,
+) -> Result<Option<(Sums, Place)>, ApiError> {
+    let total: f64 = sums.iter().map(|(_, of)| value(of)).sum();
+    let little = |of: &Sums| value(of) < LITTLE * total;
+    let keys: Vec<&str> = sums
+        .iter()
+        .filter(|(_, of)| little(of))
+        .filter_map(|(key, _)| *key)
+        .collect();
+    if keys.len() < MANY {
+        return Ok(None);
+    }
+    let mut paths = labels(reader, files, &keys)?;
+    paths.retain(|_, path| path.starts_with('/'));
+    let names: HashSet<&str> = keys
+        .iter()
+        .filter_map(|key| paths.get(*key).map(String::as_str))
+        .collect();
+    if names.len() < MANY {
+        return Ok(None);
+    }
+    let mut all = Sums::default();
+    let mut values: HashMap<&str, f64> = HashMap::new();
+    sums.retain(|(key, of)| {
+        let path = key.filter(|_| little(of)).and_then(|key| paths.get(key));
+        if let Some(path) = path {
+            all.merge(of);
+            *values.entry(path).or_default() += value(of);
+        }
+        path.is_none()
+    });
+    let rows = values.iter().map(|(path, value)| {
+        let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        (directory, 1, *value)
+    });
+    Ok(Some((all, Place::of(rows))))
+}
