@@ -86,10 +86,17 @@ impl Agent {
         self.page.raw(&self.page.head("GET", path, ""), b"")
     }
 
-    fn metrics(&self) -> Vec<Sample> {
+    /// Its metrics now.
+    pub fn metrics(&self) -> Vec<Sample> {
         let answer = self.get("/metrics");
         assert_eq!(answer.status, 200);
         samples(&answer.text())
+    }
+
+    /// Kills it.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     fn signal(&self, signal: Signal) {
@@ -137,7 +144,7 @@ fn write_config(path: &Path, directory: &Path, more: &str) {
 }
 
 /// A line of OpenMetrics.
-struct Sample {
+pub struct Sample {
     name: String,
     labels: Vec<(String, String)>,
     value: f64,
@@ -173,7 +180,7 @@ fn samples(text: &str) -> Vec<Sample> {
 }
 
 /// The sum of the samples `name` with these labels.
-fn sum(samples: &[Sample], name: &str, labels: &[(&str, &str)]) -> f64 {
+pub fn sum(samples: &[Sample], name: &str, labels: &[(&str, &str)]) -> f64 {
     let fits = |sample: &&Sample| {
         let fits = |(name, value): &(&str, &str)| sample.label(name) == *value;
         sample.name == name && labels.iter().all(fits)
@@ -534,6 +541,10 @@ fn wrong_configurations_are_refused_before_anything_is_recorded() {
         ("[record]\nlayers = 'no-such'\n", "no-such"),
         ("[metrics]\nby = 'command'\n", "line 2"),
         ("[otlp]\nendpoint = 'ftp://x'\n", "https://"),
+        (
+            "[otlp]\nendpoint = 'http://x'\nslow-requests = 3\n",
+            "otlp.logs",
+        ),
     ] {
         fs::write(&config, text).unwrap();
         let (status, said) = check(&config);

@@ -10,6 +10,7 @@
 mod accounted;
 mod agent;
 mod agent_https;
+mod agent_logs;
 mod aio;
 mod always_on;
 mod applications;

@@ -10,6 +10,9 @@ use crate::config::{Endpoint, Otlp};
 /// How long a collector may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Bytes of an answer at most.
+const MOST_ANSWER: u64 = 64 << 10;
+
 /// A collector, and what each request has.
 pub(crate) struct Collector {
     agent: Agent,
@@ -18,14 +21,13 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    /// The collector of a configuration. Nothing is sent.
+    /// The collector of a configuration at one of its addresses. Nothing is sent.
     ///
     /// # Errors
-    /// A wrong address or header, or a file of certificates that cannot be used.
-    pub fn new(config: &Otlp) -> Result<Self, String> {
-        let endpoint = Endpoint::parse(&config.endpoint)?;
+    /// A wrong header, or a file of certificates that cannot be used.
+    pub fn new(config: &Otlp, endpoint: Endpoint) -> Result<Self, String> {
         let agent = match endpoint.url().starts_with("https://") {
-            true => tls::agent(config)?,
+            true => tls::agent(config, &endpoint)?,
             false => Agent::config_builder()
                 .timeout_global(Some(PATIENCE))
                 .build()
@@ -51,17 +53,20 @@ impl Collector {
         self.endpoint.url()
     }
 
-    /// Sends a message of JSON.
+    /// Sends a message of JSON; returns the answer.
     ///
     /// # Errors
     /// When it does not arrive, or the collector refuses it.
-    pub fn send(&self, message: &str) -> Result<(), ureq::Error> {
+    pub fn send(&self, message: &str) -> Result<String, ureq::Error> {
         let mut request = self.agent.post(self.url());
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
         let request = request.header("Content-Type", "application/json");
-        request.send(message).map(drop)
+        let mut response = request.send(message)?;
+        // It has been taken, whatever is wrong with the answer.
+        let answer = response.body_mut().with_config().limit(MOST_ANSWER);
+        Ok(answer.read_to_string().unwrap_or_default())
     }
 }
 
@@ -71,10 +76,10 @@ mod tls {
 
     use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-    use super::{Agent, Otlp, PATIENCE};
+    use super::{Agent, Endpoint, Otlp, PATIENCE};
 
     /// A client that trusts the authorities of the system, or the given ones.
-    pub(super) fn agent(otlp: &Otlp) -> Result<Agent, String> {
+    pub(super) fn agent(otlp: &Otlp, _: &Endpoint) -> Result<Agent, String> {
         let roots = match &otlp.certificate_authority {
             Some(path) => RootCerts::from(certificates(path)?),
             None => RootCerts::PlatformVerifier,
@@ -107,12 +112,12 @@ mod tls {
 
 #[cfg(not(feature = "https"))]
 mod tls {
-    use super::{Agent, Otlp};
+    use super::{Agent, Endpoint, Otlp};
 
-    pub(super) fn agent(otlp: &Otlp) -> Result<Agent, String> {
-        let endpoint = &otlp.endpoint;
+    pub(super) fn agent(_otlp: &Otlp, endpoint: &Endpoint) -> Result<Agent, String> {
+        let endpoint = endpoint.url();
         Err(format!(
-            "otlp.endpoint {endpoint:?}: this fathom was built without TLS; send to a collector on this \
+            "otlp: {endpoint:?}: this fathom was built without TLS; send to a collector on this \
              host by http://"
         ))
     }

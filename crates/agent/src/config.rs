@@ -19,6 +19,9 @@ use crate::labels::Label;
 /// The longest file, bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
+/// Most slow requests of a save that are logs: each is explained by a process of its own.
+const MOST_SLOW_REQUESTS: u16 = 20;
+
 /// The contents of the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -94,12 +97,24 @@ impl Default for Sessions {
     }
 }
 
-/// Table `[otlp]`: metrics to a collector, as JSON over HTTP.
+/// Table `[otlp]`: metrics and logs to a collector, as JSON over HTTP.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Otlp {
-    /// `https://HOST/v1/metrics`, or `http://HOST:PORT/v1/metrics`.
-    pub endpoint: String,
+    /// Where metrics go: `https://HOST/v1/metrics`, or `http://HOST:PORT/v1/metrics`.
+    pub endpoint: Option<Endpoint>,
+    /// Where logs go: `https://HOST/v1/logs`, or `http://HOST:PORT/v1/logs`.
+    pub logs: Option<Endpoint>,
+    /// Whether findings are logs; by default they are if `logs` is given.
+    pub findings: Option<bool>,
+    /// Slow requests of each save by `save-when` that are logs; by default none.
+    pub slow_requests: Option<u16>,
+    /// Logs without secrets; by default as `[ship]` has it, with its rules and key.
+    pub redact: Option<bool>,
+    /// With `redact`: file of rules.
+    pub rules: Option<PathBuf>,
+    /// With `redact`: file with the key of hashes.
+    pub key: Option<PathBuf>,
     /// File with the certificates (PEM) of the authorities that are trusted instead of the system's.
     pub certificate_authority: Option<PathBuf>,
     /// Headers of each request, such as `Authorization`.
@@ -128,24 +143,81 @@ pub struct Ship {
     pub key: Option<PathBuf>,
 }
 
+impl Otlp {
+    fn check(&self, record: &toml::Table) -> Result<(), String> {
+        if self.endpoint.is_none() && self.logs.is_none() {
+            return Err("otlp: name endpoint for metrics, logs for findings, or both".into());
+        }
+        let needs_logs = [
+            ("findings", self.findings.is_some()),
+            ("slow-requests", self.slow_requests.is_some()),
+            ("redact", self.redact.is_some()),
+        ];
+        if let (None, Some((name, _))) = (&self.logs, needs_logs.iter().find(|(_, is)| *is)) {
+            return Err(format!("otlp.{name} goes with otlp.logs, an address"));
+        }
+        if self.redact != Some(true) && (self.rules.is_some() || self.key.is_some()) {
+            return Err("otlp.rules and otlp.key go with redact = true".into());
+        }
+        let slow = self.slow_requests.unwrap_or_default();
+        if slow > MOST_SLOW_REQUESTS {
+            return Err(format!("otlp.slow-requests: {MOST_SLOW_REQUESTS} at most"));
+        }
+        if slow > 0 && !record.contains_key("save-when") {
+            return Err(
+                "otlp.slow-requests goes with save-when in [record], which says what is slow"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Files of a redaction, as `fathom redact` takes them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Redaction {
+    /// File of rules.
+    pub rules: Option<PathBuf>,
+    /// File with the key of hashes.
+    pub key: Option<PathBuf>,
+}
+
+impl Redaction {
+    /// Its options on a command line.
+    pub fn arguments(&self) -> Vec<OsString> {
+        let rules = self
+            .rules
+            .iter()
+            .map(|path| option("--rules", path.as_os_str()));
+        let key = self
+            .key
+            .iter()
+            .map(|path| option("--key", path.as_os_str()));
+        rules.chain(key).collect()
+    }
+}
+
+fn option(name: &str, value: &OsStr) -> OsString {
+    let mut argument = OsString::from(name);
+    argument.push("=");
+    argument.push(value);
+    argument
+}
+
 impl Ship {
+    fn redaction(&self) -> Option<Redaction> {
+        self.redact.then(|| Redaction {
+            rules: self.rules.clone(),
+            key: self.key.clone(),
+        })
+    }
+
     /// Arguments of the process that ships, without the session.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = ["ship", "--quiet"].map(OsString::from).into();
-        let mut add = |option: &str, value: &OsStr| {
-            let mut argument = OsString::from(option);
-            argument.push("=");
-            argument.push(value);
-            arguments.push(argument);
-        };
-        add("--to", self.to.as_ref());
-        if let Some(rules) = &self.rules {
-            add("--rules", rules.as_os_str());
-        }
-        if let Some(key) = &self.key {
-            add("--key", key.as_os_str());
-        }
-        if self.redact {
+        arguments.push(option("--to", self.to.as_ref()));
+        if let Some(redaction) = self.redaction() {
+            arguments.extend(redaction.arguments());
             arguments.push("--redact".into());
         }
         arguments
@@ -165,28 +237,27 @@ fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     }
 }
 
-/// Where a collector takes metrics.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An address of a collector.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String")]
 pub struct Endpoint(String);
 
-impl Endpoint {
-    /// Checks an address.
-    ///
-    /// # Errors
-    /// The reason.
-    pub fn parse(text: &str) -> Result<Self, String> {
+impl TryFrom<String> for Endpoint {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
         let rest = text.strip_prefix("http://");
         let rest = rest
             .or_else(|| text.strip_prefix("https://"))
-            .ok_or_else(|| {
-                format!("otlp.endpoint {text:?}: it must begin with https:// or http://")
-            })?;
+            .ok_or_else(|| format!("{text:?}: it must begin with https:// or http://"))?;
         match rest.is_empty() || rest.starts_with('/') || rest.contains(char::is_whitespace) {
-            true => Err(format!("otlp.endpoint {text:?}: not an address")),
-            false => Ok(Self(text.to_owned())),
+            true => Err(format!("{text:?}: not an address")),
+            false => Ok(Self(text)),
         }
     }
+}
 
+impl Endpoint {
     /// Its address.
     pub fn url(&self) -> &str {
         &self.0
@@ -272,7 +343,7 @@ impl Config {
             return Err("metrics.label-sets: there must be one at least".into());
         }
         if let Some(otlp) = &config.otlp {
-            Endpoint::parse(&otlp.endpoint)?;
+            otlp.check(&config.record)?;
         }
         if let Some(ship) = &config.ship {
             if ship.to.is_empty() {
@@ -283,6 +354,18 @@ impl Config {
             }
         }
         Ok(config)
+    }
+
+    /// The redaction of logs.
+    pub(crate) fn redaction_of_logs(&self) -> Option<Redaction> {
+        let otlp = self.otlp.as_ref()?;
+        match otlp.redact {
+            None => self.ship.as_ref()?.redaction(),
+            Some(redact) => redact.then(|| Redaction {
+                rules: otlp.rules.clone(),
+                key: otlp.key.clone(),
+            }),
+        }
     }
 }
 
@@ -305,7 +388,7 @@ mod tests {
             "http://[::1]:4318",
             "https://collector.example/v1/metrics",
         ] {
-            assert_eq!(Endpoint::parse(good).unwrap().0, good);
+            assert_eq!(Endpoint::try_from(good.to_owned()).unwrap().0, good);
         }
         for bad in [
             "localhost:4318",
@@ -314,7 +397,7 @@ mod tests {
             "http://a b/",
             "ftp://a",
         ] {
-            assert!(Endpoint::parse(bad).is_err(), "{bad}");
+            assert!(Endpoint::try_from(bad.to_owned()).is_err(), "{bad}");
         }
     }
 
@@ -343,6 +426,26 @@ mod tests {
     }
 
     #[test]
+    fn logs_are_redacted_as_sessions_are_unless_otherwise_said() {
+        let redaction = |otlp: &str| {
+            let text = format!("[otlp]\nlogs = 'http://a'\n{otlp}");
+            let ship = "[ship]\nto = '/x'\nredact = true\nkey = '/k'\n";
+            let of = |text: &str| Config::parse(text).unwrap().redaction_of_logs();
+            (of(&text), of(&format!("{text}{ship}")))
+        };
+        let with = |key: &str| {
+            Some(Redaction {
+                key: Some(key.into()),
+                ..Redaction::default()
+            })
+        };
+        assert_eq!(redaction(""), (None, with("/k")));
+        assert_eq!(redaction("redact = false\n"), (None, None));
+        let own = redaction("redact = true\nkey = '/own'\n");
+        assert_eq!(own, (with("/own"), with("/own")));
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_its_line() {
         for (text, parts) in [
             ("[metrics]\nlisten = 'x'\n", &["line 2"][..]),
@@ -351,7 +454,22 @@ mod tests {
             ("[sessions]\npause = '0s'\n", &["longer than 0"]),
             ("\n[recrod]\n", &["line 2", "recrod"]),
             ("[metrics]\nlabel-sets = 0\n", &["label-sets"]),
-            ("[otlp]\nendpoint = 'ftp://a'\n", &["https://"]),
+            ("[otlp]\nendpoint = 'ftp://a'\n", &["line 2", "https://"]),
+            ("[otlp]\nlogs = 'ftp://a'\n", &["line 2", "https://"]),
+            ("[otlp]\n", &["endpoint", "logs"]),
+            (
+                "[otlp]\nendpoint = 'http://a'\nfindings = true\n",
+                &["otlp.logs"],
+            ),
+            (
+                "[otlp]\nlogs = 'http://a'\nslow-requests = 3\n",
+                &["save-when"],
+            ),
+            ("[otlp]\nlogs = 'http://a'\nslow-requests = 21\n", &["20"]),
+            (
+                "[otlp]\nlogs = 'http://a'\nkey = '/k'\n",
+                &["redact = true"],
+            ),
             ("[ship]\n", &["line 1", "to"]),
             ("[ship]\nto = ''\n", &["ship.to"]),
             ("[ship]\nto = '/x'\nkey = '/k'\n", &["redact = true"]),

@@ -7,11 +7,13 @@
 
 #![warn(missing_docs)]
 
+mod child;
 mod collector;
 pub mod config;
 mod control;
 mod http;
 mod labels;
+mod logs;
 mod metrics;
 mod openmetrics;
 mod otlp;
@@ -38,6 +40,7 @@ use fathom_session::SessionError;
 use config::{Config, ConfigError, Metrics, Otlp, Ship};
 use control::{AgentControl, Wish};
 use http::{Server, Shown};
+use logs::{Logs, RecordingLogs};
 use otlp::Pusher;
 use sessions::Sessions;
 use shipper::Shipper;
@@ -82,6 +85,9 @@ pub enum AgentError {
     /// Metrics cannot be sent.
     #[error("cannot send metrics: {0}")]
     Push(String),
+    /// Findings and slow requests cannot be sent.
+    #[error("[otlp] logs: {0}")]
+    Logs(String),
     /// The directory of the sessions cannot be used.
     #[error("[sessions] directory: {0}")]
     Sessions(#[from] SessionError),
@@ -98,7 +104,7 @@ impl AgentError {
     pub fn is_input(&self) -> bool {
         match self {
             Self::Record(error) => error.is_input(),
-            Self::Push(_) | Self::Ship(_) => false,
+            Self::Push(_) | Self::Logs(_) | Self::Ship(_) => false,
             _ => true,
         }
     }
@@ -106,6 +112,15 @@ impl AgentError {
 
 /// Makes the recording's options and target of table `[record]`; says what is wrong with it.
 pub type PlanRecording<'a> = &'a dyn Fn(&toml::Table) -> Result<(Options, Target), String>;
+
+/// Commands that the running program has, besides the ones to record.
+#[derive(Clone, Copy, Debug)]
+pub struct Commands {
+    /// `ship`.
+    pub ship: bool,
+    /// `query` and `why`.
+    pub why: bool,
+}
 
 /// Events of the agent in addition to the events of its recordings.
 pub trait AgentObserver: Observer {
@@ -117,8 +132,8 @@ pub trait AgentObserver: Observer {
 }
 
 /// Records by the configuration in `path` until a signal asks for the end. SIGHUP reads the
-/// configuration again, and starts another recording. Sessions are shipped by processes of the
-/// running program, which has the command `ship` if `ships`.
+/// configuration again, and starts another recording. Processes of the running program, which has
+/// these `commands`, ship sessions and explain slow requests.
 ///
 /// # Errors
 /// All [`AgentError`]s. A configuration that is wrong when it is read again is a warning, and the
@@ -126,11 +141,11 @@ pub trait AgentObserver: Observer {
 pub fn run(
     path: &Path,
     plan: PlanRecording<'_>,
-    ships: bool,
+    commands: Commands,
     signals: Signals,
     observer: &mut dyn AgentObserver,
 ) -> Result<(), AgentError> {
-    let read = || read(path, plan, ships);
+    let read = || read(path, plan, commands);
     let mut config = read()?;
     let mut agent = Agent::start(&config, observer)?;
     let reread = Box::new(|| read().map_err(|error| error.to_string()));
@@ -144,11 +159,16 @@ pub fn run(
     Ok(())
 }
 
-fn read(path: &Path, plan: PlanRecording<'_>, ships: bool) -> Result<Config, AgentError> {
+fn read(path: &Path, plan: PlanRecording<'_>, commands: Commands) -> Result<Config, AgentError> {
     let config = Config::read(path)?;
-    if config.ship.is_some() && !ships {
+    if config.ship.is_some() && !commands.ship {
         let why = "this program only records; install the one that also ships";
         return Err(AgentError::Ship(why.to_owned()));
+    }
+    let slow = config.otlp.as_ref().and_then(|otlp| otlp.slow_requests);
+    if slow.is_some_and(|most| most > 0) && !commands.why {
+        let why = "slow-requests: this program only records; install the one that also explains";
+        return Err(AgentError::Logs(why.to_owned()));
     }
     planned(path, plan, &config)?;
     Ok(config)
@@ -174,6 +194,7 @@ struct Agent {
     status: Arc<Mutex<Status>>,
     server: Server,
     pusher: Option<Pusher>,
+    logs: Option<Logs>,
     shipper: Option<Shipper>,
     sessions: Sessions,
 }
@@ -188,12 +209,14 @@ impl Agent {
         let status = Arc::default();
         let server = serve(&config.metrics, &sums, &status, observer)?;
         let pusher = push(config.otlp.as_ref(), &sums, &status)?;
+        let logs = start_logs(config, &status)?;
         let shipper = ship(config.ship.as_ref(), &sessions, &status)?;
         Ok(Self {
             sums,
             status,
             server,
             pusher,
+            logs,
             shipper,
             sessions,
         })
@@ -225,6 +248,16 @@ impl Agent {
         let moved = old.sessions.directory != new.sessions.directory;
         if moved {
             self.sessions = Sessions::open(&new.sessions.directory)?;
+        }
+        let logs = |config: &Config| {
+            let condition = condition(config).map(str::to_owned);
+            (config.otlp.clone(), config.redaction_of_logs(), condition)
+        };
+        if moved || logs(old) != logs(new) {
+            if let Some(logs) = self.logs.take() {
+                logs.stop();
+            }
+            self.logs = start_logs(new, &self.status)?;
         }
         if moved || old.ship != new.ship {
             if let Some(shipper) = self.shipper.take() {
@@ -267,6 +300,7 @@ impl Agent {
             status: &self.status,
             sums: &self.sums,
             found: &mut |finding| findings.found(finding),
+            logs: self.logs.as_ref().map(|logs| logs.of_recording(&ring)),
             prune: &prune,
         };
         let ended = recording.run(control, &mut watch);
@@ -284,6 +318,9 @@ impl Agent {
     fn stop(self) {
         if let Some(pusher) = self.pusher {
             pusher.stop();
+        }
+        if let Some(logs) = self.logs {
+            logs.stop();
         }
         if let Some(shipper) = self.shipper {
             shipper.stop();
@@ -341,11 +378,23 @@ fn push(
     sums: &SharedSums,
     status: &Arc<Mutex<Status>>,
 ) -> Result<Option<Pusher>, AgentError> {
-    let Some(config) = config else {
+    let Some((config, endpoint)) = config.and_then(|otlp| Some((otlp, otlp.endpoint.clone()?)))
+    else {
         return Ok(None);
     };
-    let pusher = Pusher::start(config, sums.clone(), Arc::clone(status));
+    let pusher = Pusher::start(config, endpoint, sums.clone(), Arc::clone(status));
     Ok(Some(pusher.map_err(AgentError::Push)?))
+}
+
+/// The condition of saves.
+fn condition(config: &Config) -> Option<&str> {
+    config.record.get("save-when")?.as_str()
+}
+
+fn start_logs(config: &Config, status: &Arc<Mutex<Status>>) -> Result<Option<Logs>, AgentError> {
+    let failed = |why: String| AgentError::Logs(why);
+    let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
+    Logs::start(config, condition(config), program, status).map_err(failed)
 }
 
 fn ship(
@@ -368,6 +417,7 @@ struct Watch<'a> {
     status: &'a Mutex<Status>,
     sums: &'a SharedSums,
     found: &'a mut dyn FnMut(&Finding),
+    logs: Option<RecordingLogs<'a>>,
     prune: &'a dyn Fn(&mut dyn Observer),
 }
 
@@ -404,10 +454,16 @@ impl Observer for Watch<'_> {
             false => self.status().saves += 1,
         }
         self.inner.saved(save);
+        if let Some(logs) = &mut self.logs {
+            logs.saved(save);
+        }
         (self.prune)(self.inner);
     }
 
     fn stalled(&mut self, stall: &Stall) {
+        if let Some(logs) = &mut self.logs {
+            logs.stalled(stall);
+        }
         self.inner.stalled(stall);
     }
 
@@ -418,6 +474,9 @@ impl Observer for Watch<'_> {
             *sums.findings.entry(key).or_default() += 1;
         }
         (self.found)(finding);
+        if let Some(logs) = &mut self.logs {
+            logs.found(finding);
+        }
         self.inner.found(finding);
     }
 

@@ -218,6 +218,36 @@ pub fn metrics<'a>(sums: &'a Sums, status: &'a Status) -> Vec<Metric<'a>> {
             "Times at which metrics could not be sent to the collector.",
             one(status.failed_pushes),
         ),
+        counter(
+            "fathom_logs",
+            "",
+            "Findings and slow requests that the collector took.",
+            one(status.sent_logs),
+        ),
+        counter(
+            "fathom_log_failures",
+            "",
+            "Times at which findings or slow requests could not be sent to the collector.",
+            one(status.failed_logs),
+        ),
+        counter(
+            "fathom_logs_dropped",
+            "",
+            "Findings and slow requests that found no room, or that the collector refused.",
+            one(status.dropped_logs),
+        ),
+        gauge(
+            "fathom_logs_waiting",
+            "",
+            "Findings and slow requests that are not sent yet.",
+            one(status.waiting_logs),
+        ),
+        counter(
+            "fathom_slow_request_failures",
+            "",
+            "Saved sessions whose slow requests could not be read.",
+            one(status.failed_slow_requests),
+        ),
         counter("fathom_ships", "", "Sessions shipped.", one(status.ships)),
         counter(
             "fathom_ship_failures",

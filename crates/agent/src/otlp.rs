@@ -10,7 +10,7 @@ use fathom_probe::realtime_ns;
 use serde_json::{Value, json};
 
 use crate::collector::Collector;
-use crate::config::Otlp;
+use crate::config::{Endpoint, Otlp};
 use crate::metrics::{LabelValues, Metric, Number, Samples, metrics};
 use crate::status::Status;
 use crate::sums::SharedSums;
@@ -31,10 +31,11 @@ impl Pusher {
     /// A wrong configuration, or no thread.
     pub fn start(
         config: &Otlp,
+        endpoint: Endpoint,
         sums: SharedSums,
         status: Arc<Mutex<Status>>,
     ) -> Result<Self, String> {
-        let collector = Collector::new(config)?;
+        let collector = Collector::new(config, endpoint)?;
         let (stop, stopped) = channel();
         let push = Push {
             collector,
@@ -76,7 +77,7 @@ impl Push {
                 Err(RecvTimeoutError::Timeout)
             );
             match self.collector.send(&self.message().to_string()) {
-                Ok(()) => failing = false,
+                Ok(_) => failing = false,
                 Err(error) => {
                     let mut status = self.status();
                     status.failed_pushes += 1;
@@ -110,22 +111,23 @@ impl Push {
     }
 }
 
-fn resource(attributes: &BTreeMap<String, String>) -> Value {
-    let host = rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned();
+/// The resource of metrics and logs.
+pub(crate) fn resource(attributes: &BTreeMap<String, String>) -> Value {
+    let host = fathom_recorder::describe_host();
     let mut all: BTreeMap<&str, &str> = BTreeMap::from([
         ("service.name", "fathom"),
         ("service.version", env!("CARGO_PKG_VERSION")),
-        ("host.name", &host),
+        ("host.name", &host.name),
     ]);
+    if !host.machine_id.is_empty() {
+        all.insert("host.id", &host.machine_id);
+    }
     all.extend(attributes.iter().map(|(k, v)| (k.as_str(), v.as_str())));
     let all: Vec<Value> = all.into_iter().map(attribute).collect();
     json!({ "attributes": all })
 }
 
-fn attribute((key, value): (&str, &str)) -> Value {
+pub(crate) fn attribute((key, value): (&str, &str)) -> Value {
     json!({ "key": key, "value": { "stringValue": value } })
 }
 

@@ -6,9 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -17,6 +15,7 @@ use std::time::Duration;
 use fathom_model::meta::State;
 use fathom_session::Session;
 
+use crate::child;
 use crate::config::Ship;
 use crate::sessions::Sessions;
 use crate::status::Status;
@@ -26,10 +25,6 @@ const PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 /// Until a process that ships is looked at again.
 const LOOK: Duration = Duration::from_millis(100);
-/// Its priority: all other programs go first.
-const NICE: i32 = 10;
-/// Bytes of its message that are passed on.
-const MESSAGE: u64 = 1000;
 
 /// Ships until it is stopped.
 pub struct Shipper {
@@ -153,50 +148,14 @@ impl Work {
                 self.to
             ))
         };
-        let child = Command::new(&self.program)
-            .args(&self.arguments)
-            .arg(path)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn();
-        let mut child = match child {
-            Ok(child) => child,
-            Err(error) => return failed(&error.to_string()),
-        };
-        let pid = rustix::process::Pid::from_child(&child);
-        rustix::process::setpriority_process(Some(pid), NICE).ok();
-        let said = child.stderr.take().map(|err| {
-            std::thread::spawn(move || {
-                let mut text = Vec::new();
-                let mut err = err;
-                (&mut err).take(MESSAGE).read_to_end(&mut text).ok();
-                // So that it is never kept from writing.
-                std::io::copy(&mut err, &mut std::io::sink()).ok();
-                text
-            })
-        });
-        let ended = loop {
-            match child.try_wait() {
-                Ok(Some(status)) => break status,
-                Ok(None) => {}
-                Err(error) => return failed(&error.to_string()),
-            }
-            if !matches!(stopped.recv_timeout(LOOK), Err(RecvTimeoutError::Timeout)) {
-                child.kill().ok();
-                child.wait().ok();
-                return Outcome::Stopped;
-            }
-        };
-        if ended.success() {
-            return Outcome::Done;
+        let mut arguments = self.arguments.clone();
+        arguments.push(path.into());
+        let mut stop = || !matches!(stopped.recv_timeout(LOOK), Err(RecvTimeoutError::Timeout));
+        match child::run(&self.program, &arguments, &mut stop) {
+            child::Outcome::Done(_) => Outcome::Done,
+            child::Outcome::Stopped => Outcome::Stopped,
+            child::Outcome::Failed(why) => failed(&why),
         }
-        let text = said.and_then(|thread| thread.join().ok());
-        let text = text.unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        let line = text.lines().find(|line| !line.trim().is_empty());
-        let line = line.unwrap_or("it said nothing");
-        failed(line.strip_prefix("fathom: ").unwrap_or(line))
     }
 
     fn status(&self) -> MutexGuard<'_, Status> {

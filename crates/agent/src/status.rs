@@ -33,6 +33,16 @@ pub struct Status {
     pub waiting_ships: u64,
     /// Closed sessions that were removed before they were shipped.
     pub missed_ships: u64,
+    /// Logs that the collector took.
+    pub sent_logs: u64,
+    /// Times at which logs could not be sent.
+    pub failed_logs: u64,
+    /// Logs that wait to be sent.
+    pub waiting_logs: u64,
+    /// Logs that found no room, or that the collector refused.
+    pub dropped_logs: u64,
+    /// Saved sessions whose slow requests could not be read.
+    pub failed_slow_requests: u64,
     /// Bytes of the session that is being recorded.
     pub bytes: u64,
     /// Bytes of records that wait to be decoded.

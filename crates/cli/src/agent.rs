@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::anyhow;
 use clap::Parser;
 use fathom_agent::config::Config;
-use fathom_agent::{AgentError, AgentObserver};
+use fathom_agent::{AgentError, AgentObserver, Commands};
 use fathom_diagnose::Finding;
 use fathom_model::meta::Save;
 use fathom_model::units;
@@ -42,8 +42,11 @@ pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     // Before any thread starts, so that all threads inherit the blocked signals.
     let signals = Signals::block().map_err(Failure::recording)?;
     let mut journal = Journal(Terminal::new(false));
-    let ships = cfg!(feature = "ship");
-    fathom_agent::run(&args.config, &plan, ships, signals, &mut journal)?;
+    let commands = Commands {
+        ship: cfg!(feature = "ship"),
+        why: cfg!(feature = "analysis"),
+    };
+    fathom_agent::run(&args.config, &plan, commands, signals, &mut journal)?;
     Ok(0)
 }
 

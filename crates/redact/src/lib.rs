@@ -22,3 +22,4 @@ pub use copy::{Scratch, redact};
 pub use error::RedactError;
 pub use meta::redacted_host;
 pub use rules::{Action, Key, Rules};
+pub use text::Redactor;

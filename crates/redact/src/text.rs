@@ -32,7 +32,7 @@ const KERNEL: [&str; 17] = [
 ];
 
 /// Applies [`Rules`] with a key.
-pub(crate) struct Redactor {
+pub struct Redactor {
     pub(crate) rules: Rules,
     pub(crate) key: Key,
     /// Names of programs that are in directories of the system.
@@ -40,7 +40,8 @@ pub(crate) struct Redactor {
 }
 
 impl Redactor {
-    pub(crate) fn new(rules: Rules, key: Key) -> Self {
+    /// Applies these rules; names of programs of the system are not known yet.
+    pub fn new(rules: Rules, key: Key) -> Self {
         Self {
             rules,
             key,
@@ -62,7 +63,7 @@ impl Redactor {
     }
 
     /// A text of a column; `None` if it goes.
-    pub(crate) fn text(&self, holds: Holds, text: &str) -> Option<String> {
+    pub fn text(&self, holds: Holds, text: &str) -> Option<String> {
         let action = self.rules.action(holds);
         Some(match (action, holds) {
             (Action::Drop, _) => return None,
