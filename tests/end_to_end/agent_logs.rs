@@ -274,10 +274,10 @@ fn a_collector_gets_the_slowest_requests_of_each_save() {
         .collect();
     let sorted = |rids: &[i64]| rids.iter().copied().collect::<BTreeSet<i64>>();
     assert_eq!((rids.len(), sorted(&rids)), (4, sorted(&expected)));
-    let saves: BTreeSet<&str> = sessions
+    let saves: BTreeSet<String> = sessions
         .iter()
         .filter(|path| *path != last && path.join("session.json").exists())
-        .map(|path| meta(path)["id"].as_str().unwrap().to_owned().leak() as &str)
+        .map(|path| meta(path)["id"].as_str().unwrap().to_owned())
         .collect();
     for log in &taken {
         let attributes = &log["attributes"];

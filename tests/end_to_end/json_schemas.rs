@@ -86,6 +86,10 @@ fn run_all(session: &Path, other: &Path) {
     run("diff", &[word("diff"), other.as_os_str(), session]);
     let dir = other.parent().unwrap().as_os_str();
     run("sessions", &[word("sessions"), dir]);
+    run(
+        "sessions-by",
+        &[word("sessions"), word("--by=day,host"), dir],
+    );
     let set = other.with_file_name("both.fset");
     let set = set.as_os_str();
     let made = [

@@ -6,7 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Output;
 
-use fathom_tests::{Record, Scratch, need_root};
+use fathom_tests::environment::fathom;
+use fathom_tests::session::{meta, query};
+use fathom_tests::{Record, Scratch, need_program, need_root};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -79,6 +81,131 @@ fn broken_and_hostile_sessions_are_listed() {
     assert_eq!(json(&root.join("good.fathom")).len(), 1);
     let missing = list(&root.join("missing"), &[]);
     assert_eq!(missing.status.code(), Some(2));
+}
+
+/// Records as a host of this name.
+fn recorded_on(host: &str, session: &Path, command: &[&str]) {
+    let status = std::process::Command::new("unshare")
+        .args([
+            "--uts",
+            "sh",
+            "-c",
+            "hostname \"$1\" && shift && exec \"$@\"",
+            "sh",
+            host,
+        ])
+        .arg(fathom())
+        .args(["record", "--quiet", "--layers", "syscall", "--output"])
+        .arg(session)
+        .arg("--")
+        .args(command)
+        .current_dir(session.parent().unwrap())
+        .status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn sessions_of_hosts_are_summed_up() {
+    need_root!();
+    need_program!("unshare", "hostname", "python3");
+    let scratch = Scratch::new();
+    let root = scratch.work().join("fleet");
+    fs::create_dir(&root).unwrap();
+    let write = |host, name: &str, renames: u32| {
+        let script = format!(
+            "import os\nfor turn in range({renames}):\n    with open('{name}.new', 'w') as new:\n        \
+             new.write('x' * 100)\n    os.rename('{name}.new', '{name}')\n"
+        );
+        let session = root.join(format!("{name}.fathom"));
+        recorded_on(host, &session, &["python3", "-c", &script]);
+        session
+    };
+    let sessions = [
+        ("fleet-a", write("fleet-a", "one", 60)),
+        ("fleet-a", write("fleet-a", "two", 0)),
+        ("fleet-b", write("fleet-b", "three", 90)),
+    ];
+    let by = |keys: &str| json_by(&root, keys);
+    let sum = |host: Option<&str>, sql: &str| -> i64 {
+        let of = sessions
+            .iter()
+            .filter(|(on, _)| host.is_none_or(|host| host == *on));
+        of.map(|(_, session)| query(session, sql)[0].int("n").unwrap())
+            .sum()
+    };
+    let number = |group: &Value, name: &str| group[name].as_i64().unwrap();
+
+    let hosts = by("host");
+    assert_eq!(hosts.len(), 2, "{hosts:?}");
+    for group in &hosts {
+        let host = group["host"].as_str().unwrap();
+        let of = sessions.iter().filter(|(on, _)| host == *on);
+        let seen = of
+            .clone()
+            .map(|(_, session)| number(&meta(session)["totals"], "seen"));
+        assert_eq!(number(group, "calls"), seen.sum::<i64>());
+        assert_eq!(number(group, "sessions"), of.count() as i64);
+        assert_eq!(number(group, "hosts"), 1);
+        let bytes = "SELECT sum(bytes)::BIGINT AS n FROM syscalls";
+        assert_eq!(number(group, "bytes"), sum(Some(host), bytes));
+        let time = "SELECT sum(dur_ns)::BIGINT AS n FROM syscalls";
+        assert_eq!(number(group, "time_ns"), sum(Some(host), time));
+        let found = "SELECT count(*) AS n FROM findings";
+        assert_eq!(number(group, "findings"), sum(Some(host), found));
+        assert_eq!(group["day"], Value::Null);
+    }
+    let times: Vec<i64> = hosts.iter().map(|group| number(group, "time_ns")).collect();
+    assert!(times.is_sorted_by(|a, b| a >= b), "{times:?}");
+
+    // A crash can leave neither the old file nor the new one.
+    let findings = by("finding,host");
+    for (host, name) in [("fleet-a", "one.fathom"), ("fleet-b", "three.fathom")] {
+        let is =
+            |group: &&Value| group["host"] == host && group["finding"] == "rename-without-fsync";
+        let found: Vec<&Value> = findings.iter().filter(is).collect();
+        assert_eq!(found.len(), 1, "{findings:?}");
+        assert_eq!(
+            (&found[0]["session"], number(found[0], "sessions")),
+            (&name.into(), 1)
+        );
+        let cost = "SELECT coalesce(sum(cost_ns), 0)::BIGINT AS n FROM findings \
+                    WHERE rule = 'rename-without-fsync'";
+        assert_eq!(number(found[0], "time_ns"), sum(Some(host), cost));
+        assert_eq!(found[0]["calls"], Value::Null);
+    }
+
+    // Every call is of a tenant, and every session of a day.
+    let all = sum(None, "SELECT count(*) AS n FROM syscalls");
+    for keys in ["tenant", "day", "day,tenant,host"] {
+        let calls = by(keys)
+            .iter()
+            .map(|group| number(group, "calls"))
+            .sum::<i64>();
+        assert_eq!(calls, all, "{keys}");
+    }
+    let day = by("day").remove(0)["day"].as_str().unwrap().to_owned();
+    assert!(day.len() == 10 && day.starts_with("20"), "{day}");
+    assert_eq!(by("volume"), Vec::<Value>::new());
+
+    // One that is broken is named and left out.
+    imported(&scratch, plain(), &root.join("broken.fathom"));
+    fs::write(root.join("broken.fathom/session.json"), "{").unwrap();
+    let output = list(&root, &["--by", "host"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("broken.fathom is left out"), "{said}");
+    let text = must(output);
+    assert_eq!(text.lines().count(), 3, "{text}");
+    assert!(
+        text.starts_with("HOST     SESSIONS  HOSTS  FINDINGS  CALLS"),
+        "{text}"
+    );
+    let output = list(&root, &["--by", "tenant,volume"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+fn json_by(dir: &Path, keys: &str) -> Vec<Value> {
+    let text = must(list(dir, &["--by", keys, "--top", "0", "--format", "json"]));
+    serde_json::from_str(&text).unwrap()
 }
 
 #[test]

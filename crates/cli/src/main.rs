@@ -27,6 +27,8 @@ mod diff;
 #[cfg(feature = "analysis")]
 mod export;
 #[cfg(feature = "analysis")]
+mod fleet;
+#[cfg(feature = "analysis")]
 mod interrupt;
 #[cfg(all(test, feature = "analysis"))]
 mod json_schemas;
@@ -129,7 +131,9 @@ fn main() -> ExitCode {
         #[cfg(feature = "analysis")]
         Action::Export(options) => export::run(&options),
         #[cfg(feature = "analysis")]
-        Action::Sessions(options) => sessions::run(&options),
+        Action::Sessions(options) if options.by.is_empty() => sessions::run(&options),
+        #[cfg(feature = "analysis")]
+        Action::Sessions(options) => fleet::run(&options),
         #[cfg(feature = "analysis")]
         Action::Set(options) => set::run(&options),
         #[cfg(feature = "analysis")]

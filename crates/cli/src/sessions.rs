@@ -102,7 +102,10 @@ pub fn list(dir: &Path) -> anyhow::Result<Vec<Listed>> {
 }
 
 /// The directories of the same.
-fn directories(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+///
+/// # Errors
+/// When the directory cannot be read.
+pub fn directories(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if is_session(dir) {
         return Ok(vec![dir.to_owned()]);
     }
@@ -204,7 +207,8 @@ fn unreadable(dir: &Path, error: &SessionError) -> Listed {
     }
 }
 
-fn name(dir: &Path) -> String {
+/// The name of a session's directory.
+pub fn name(dir: &Path) -> String {
     let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
     id_of(whole.file_name().unwrap_or(whole.as_os_str()))
 }
