@@ -54,7 +54,7 @@ impl OnDemand {
         change()
     }
 
-    /// Creates those of `wanted` that are missing. Returns whether any was.
+    /// Creates what is missing of `wanted`. Returns whether anything was.
     fn create(&self, connection: &Connection, wanted: &BTreeSet<usize>) -> duckdb::Result<bool> {
         let mut missing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted: Vec<usize> = wanted.intersection(&missing).copied().collect();
@@ -77,7 +77,7 @@ fn every() -> BTreeSet<usize> {
     (0..VIEWS.len()).collect()
 }
 
-/// The views that a statement names, and those that they use; all if it lists what there is.
+/// The views that a statement names, with all that they use; every one if it lists what there is.
 fn named(sql: &str) -> BTreeSet<usize> {
     let words = || {
         sql.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
