@@ -47,7 +47,7 @@ export function Rates({ totals, errors }: Props) {
 	const by = BYS.find(([id]) => id === byParam)?.[0] ?? "purpose";
 	const metric = metricParam === "calls" ? "calls" : "busy";
 	// By purpose it is the question of the strip of the whole session.
-	const params = by === "purpose" ? { by, busy: 1 } : { by, top: 8, busy: 1 };
+	const params = by === "purpose" ? { by, latency: 1, busy: 1 } : { by, top: 8, busy: 1 };
 	const tiles = useColumns({ path: "tiles", params, pixels: stripPixels() });
 	// The pyramid distinguishes reads from writes only where it is not asked by thread or file.
 	const made = useMemo(
