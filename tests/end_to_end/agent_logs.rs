@@ -232,7 +232,7 @@ fn a_collector_gets_the_slowest_requests_of_each_save() {
     let scratch = Scratch::new();
     let collector = Collector::start(&scratch, &python);
     let config = format!(
-        "[record]\ncomm = 'logs-slow'\nsyscalls = 'all'\nrows = 'all'\nsave-when = \"{SLOW}\"\nsave-pause = '5s'\n{}\
+        "[record]\ncomm = 'logs-slow'\nsyscalls = 'all'\nrows = 'all'\nsave-when = \"{SLOW}\"\nsave-pause = '10s'\n{}\
          slow-requests = 3\nfindings = false\n",
         collector.config()
     );
@@ -241,7 +241,7 @@ fn a_collector_gets_the_slowest_requests_of_each_save() {
     saved(&agent, 1.0);
     // The pause lets none of these make a session, and the next session has them.
     run(&scratch, "logs-slow", &reads(&[200, 400, 300, 500]));
-    std::thread::sleep(Duration::from_secs(5));
+    std::thread::sleep(Duration::from_secs(10));
     run(&scratch, "logs-slow", &reads(&[180]));
     saved(&agent, 2.0);
     wait_for("it has not sent all", || {
