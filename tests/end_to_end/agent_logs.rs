@@ -12,7 +12,7 @@ use fathom_tests::tools::project;
 use fathom_tests::{Scratch, need_python, need_root};
 use serde_json::Value;
 
-use crate::agent::{Agent, sum};
+use crate::agent::{Agent, Sample, sum};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -74,7 +74,7 @@ impl Drop for Collector {
     }
 }
 
-fn wait_for(what: &str, is: impl Fn() -> bool) {
+fn wait_for(what: &str, mut is: impl FnMut() -> bool) {
     let from = Instant::now();
     while !is() {
         assert!(from.elapsed() < PATIENCE, "{what}");
@@ -121,35 +121,45 @@ fn a_collector_gets_each_finding_once() {
     let collector = Collector::start(&scratch, &python);
     let record = "[record]\ncomm = 'logs-risk'\nrows = 'all'\ndiagnose = true\n";
     let config = format!("{record}{}", collector.config());
-    let found = |agent: &Agent| count(agent, "fathom_findings_total");
+
+    let is_risk = |metrics: &[Sample]| {
+        let rule = [("rule", "rename-without-fsync")];
+        sum(metrics, "fathom_findings_total", &rule) >= 1.0
+    };
 
     // A collector that fails, and an agent that is killed.
     collector.fail(true);
     let agent = Agent::start(&scratch, &config);
     run(&scratch, "logs-risk", RISK);
-    wait_for("nothing was found", || found(&agent) >= 1.0);
+    wait_for("nothing waits", || {
+        let metrics = agent.metrics();
+        let found = sum(&metrics, "fathom_findings_total", &[]);
+        is_risk(&metrics) && sum(&metrics, "fathom_logs_waiting", &[]) == found
+    });
     agent.hears("cannot send logs");
-    std::thread::sleep(Duration::from_secs(2));
-    let first = found(&agent);
-    assert_eq!(count(&agent, "fathom_logs_waiting"), first);
     assert!(count(&agent, "fathom_log_failures_total") >= 1.0);
     agent.kill();
     assert_eq!(collector.taken().len(), 0);
+    let spool = fs::read_dir(scratch.root().join("state/logs")).unwrap();
+    let names = spool.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let first = names.filter(|name| name.ends_with(".log.json")).count();
+    assert!(first > 0);
 
     let agent = Agent::start(&scratch, &config);
     agent.hears("cannot send logs");
     collector.fail(false);
     run(&scratch, "logs-risk", RISK);
-    wait_for("nothing was found", || found(&agent) >= 1.0);
-    std::thread::sleep(Duration::from_secs(2));
-    let all = first + found(&agent);
+    let mut all = 0.0;
     wait_for("it has not sent all", || {
-        count(&agent, "fathom_logs_total") == all
+        let metrics = agent.metrics();
+        let found = sum(&metrics, "fathom_findings_total", &[]);
+        all = first as f64 + found;
+        is_risk(&metrics) && sum(&metrics, "fathom_logs_total", &[]) == all
     });
-    assert_eq!(count(&agent, "fathom_logs_waiting"), 0.0);
     assert_eq!(count(&agent, "fathom_logs_dropped_total"), 0.0);
+    // On a busy machine other rules may find something meanwhile.
     let taken = collector.taken();
-    assert_eq!(taken.len() as f64, all);
+    assert!(taken.len() as f64 >= all);
     let ids = |taken: &[Value]| -> BTreeSet<String> {
         let id = |log: &Value| {
             log["attributes"]["log.record.uid"]
@@ -266,8 +276,12 @@ fn a_collector_gets_the_slowest_requests_of_each_save() {
         &format!("SELECT rid, dur_ns, tid, path FROM syscalls WHERE {SLOW} ORDER BY ts_ns"),
     );
     assert_eq!(rows.len(), 6);
-    let rid = |at: usize| rows[at].int("rid").unwrap();
-    let expected = [rid(0), rid(4), rid(2), rid(3)];
+    // The first save had one request; of the others, the second has the slowest. A busy machine may
+    // make them slower than asked for.
+    let (first, mut later) = (&rows[0], rows[1..].iter().collect::<Vec<_>>());
+    later.sort_by_key(|row| -row.int("dur_ns").unwrap());
+    let described = [first].into_iter().chain(later.into_iter().take(3));
+    let expected: Vec<i64> = described.map(|row| row.int("rid").unwrap()).collect();
     let rids: Vec<i64> = taken
         .iter()
         .map(|log| number(&log["attributes"]["fathom.rid"]))

@@ -104,7 +104,7 @@ impl AgentError {
     pub fn is_input(&self) -> bool {
         match self {
             Self::Record(error) => error.is_input(),
-            Self::Push(_) | Self::Logs(_) | Self::Ship(_) => false,
+            Self::Push(_) | Self::Ship(_) => false,
             _ => true,
         }
     }
@@ -159,6 +159,14 @@ pub fn run(
     Ok(())
 }
 
+/// Checks the configuration in `path`, with the files that it names.
+///
+/// # Errors
+/// The errors that [`run`] has before it records.
+pub fn check(path: &Path, plan: PlanRecording<'_>, commands: Commands) -> Result<(), AgentError> {
+    read(path, plan, commands).map(drop)
+}
+
 fn read(path: &Path, plan: PlanRecording<'_>, commands: Commands) -> Result<Config, AgentError> {
     let config = Config::read(path)?;
     if config.ship.is_some() && !commands.ship {
@@ -171,6 +179,7 @@ fn read(path: &Path, plan: PlanRecording<'_>, commands: Commands) -> Result<Conf
         return Err(AgentError::Logs(why.to_owned()));
     }
     planned(path, plan, &config)?;
+    logs::check(&config).map_err(AgentError::Logs)?;
     Ok(config)
 }
 
@@ -393,6 +402,9 @@ fn condition(config: &Config) -> Option<&str> {
 
 fn start_logs(config: &Config, status: &Arc<Mutex<Status>>) -> Result<Option<Logs>, AgentError> {
     let failed = |why: String| AgentError::Logs(why);
+    if config.otlp.as_ref().is_none_or(|otlp| otlp.logs.is_none()) {
+        return Ok(None);
+    }
     let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     Logs::start(config, condition(config), program, status).map_err(failed)
 }

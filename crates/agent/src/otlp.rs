@@ -40,7 +40,7 @@ impl Pusher {
         let push = Push {
             collector,
             interval: config.interval,
-            resource: resource(&config.attributes),
+            resource: resource(&config.attributes, false),
             started_ns: realtime_ns(),
             sums,
             status,
@@ -111,15 +111,15 @@ impl Push {
     }
 }
 
-/// The resource of metrics and logs.
-pub(crate) fn resource(attributes: &BTreeMap<String, String>) -> Value {
+/// The resource of metrics and logs; `redacted` without the id of the host.
+pub(crate) fn resource(attributes: &BTreeMap<String, String>, redacted: bool) -> Value {
     let host = fathom_recorder::describe_host();
     let mut all: BTreeMap<&str, &str> = BTreeMap::from([
         ("service.name", "fathom"),
         ("service.version", env!("CARGO_PKG_VERSION")),
         ("host.name", &host.name),
     ]);
-    if !host.machine_id.is_empty() {
+    if !host.machine_id.is_empty() && !redacted {
         all.insert("host.id", &host.machine_id);
     }
     all.extend(attributes.iter().map(|(k, v)| (k.as_str(), v.as_str())));
@@ -230,7 +230,7 @@ mod tests {
                 },
             )]),
         };
-        let sent = message(&[metric], &resource(&BTreeMap::new()), (1, 2));
+        let sent = message(&[metric], &resource(&BTreeMap::new(), false), (1, 2));
         let metric = &sent["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0];
         assert_eq!(metric["unit"], "s");
         assert_eq!(

@@ -3,14 +3,12 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use anyhow::anyhow;
 use clap::Parser;
-use fathom_agent::config::Config;
 use fathom_agent::{AgentError, AgentObserver, Commands};
 use fathom_diagnose::Finding;
 use fathom_model::meta::Save;
 use fathom_model::units;
-use fathom_recorder::{Observer, Options, Recorder, Signals, Stall, Summary, Target};
+use fathom_recorder::{Observer, Options, Signals, Stall, Summary, Target};
 
 use crate::args::{Action, AgentArgs, Arguments};
 use crate::exit::Failure;
@@ -34,27 +32,20 @@ const REFUSED: [&str; 9] = [
 
 /// Runs `agent` and returns the exit status.
 pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
+    let commands = Commands {
+        ship: cfg!(feature = "ship"),
+        why: cfg!(feature = "analysis"),
+    };
     if args.check {
-        check(&args.config)?;
+        fathom_agent::check(&args.config, &plan, commands)?;
         println!("{} is fine", args.config.display());
         return Ok(0);
     }
     // Before any thread starts, so that all threads inherit the blocked signals.
     let signals = Signals::block().map_err(Failure::recording)?;
     let mut journal = Journal(Terminal::new(false));
-    let commands = Commands {
-        ship: cfg!(feature = "ship"),
-        why: cfg!(feature = "analysis"),
-    };
     fathom_agent::run(&args.config, &plan, commands, signals, &mut journal)?;
     Ok(0)
-}
-
-fn check(path: &Path) -> Result<(), Failure> {
-    let config = Config::read(path).map_err(Failure::input)?;
-    let named = |message| Failure::input(anyhow!("{}: [record]: {message}", path.display()));
-    let (options, target) = plan(&config.record).map_err(named)?;
-    Recorder::check(&options, &target).map_err(|error| named(error.to_string()))
 }
 
 /// Options and target of the recording from table `[record]`.

@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
@@ -11,13 +10,13 @@ use fathom_model::{escape, units};
 use fathom_query::fetch::{Row, rows};
 use fathom_query::{Db, Limits, QueryError};
 use fathom_report::diagnosis_in_passing;
-use fathom_session::Session;
+use fathom_session::{Session, on_latest};
 use serde::Serialize;
 
 use crate::analysis;
 use crate::args::{SessionsArgs, SessionsBy, SessionsFormat};
 use crate::exit::Failure;
-use crate::output::json;
+use crate::output::{aligned, json};
 use crate::sessions;
 
 /// Sums of the sessions that have the same values.
@@ -105,13 +104,18 @@ fn gather(args: &SessionsArgs) -> Result<Fleet, Failure> {
     let by = &args.by;
     let extensions = args.extensions.load()?;
     let detail = by.iter().copied().find(|by| by.is_detail());
-    let mut groups: BTreeMap<Key, (Group, BTreeSet<String>)> = BTreeMap::new();
+    let mut groups: BTreeMap<Key, (Group, BTreeSet<[String; 2]>)> = BTreeMap::new();
     let mut notes = Vec::new();
     let mut recordings: BTreeMap<String, u64> = BTreeMap::new();
     let mut undiagnosed = 0;
     for dir in sessions::directories(&args.dir).map_err(Failure::input)? {
         let name = sessions::name(&dir);
-        let read = read(&dir, detail, &extensions);
+        let read = Session::open(&dir)
+            .map_err(anyhow::Error::from)
+            .and_then(|mut session| {
+                let shares = on_latest(&mut session, |session| read(session, detail, &extensions))?;
+                Ok((session, shares))
+            });
         let (session, shares) = match read {
             Ok(read) => read,
             Err(error) => {
@@ -147,13 +151,14 @@ fn gather(args: &SessionsArgs) -> Result<Fleet, Failure> {
                 of(SessionsBy::Device),
             ];
             let (group, hosts) = groups.entry(key).or_default();
-            hosts.insert(meta.host.name.clone());
+            // Machines can have one name, such as localhost.
+            hosts.insert([meta.host.name.clone(), meta.host.machine_id.clone()]);
             group.add(&share, &name);
         }
     }
     if undiagnosed > 0 {
         notes.push(format!(
-            "{undiagnosed} sessions are not diagnosed, because they are large: run fathom diagnose on each, \
+            "not diagnosed, because they are large: {undiagnosed} sessions; run fathom diagnose on each, \
              which keeps its findings"
         ));
     }
@@ -223,13 +228,12 @@ impl Group {
 
 /// The shares of a session; none if it is not diagnosed and findings are wanted.
 fn read(
-    dir: &Path,
+    session: &Session,
     detail: Option<SessionsBy>,
     extensions: &Extensions,
-) -> anyhow::Result<(Session, Option<Vec<Share>>)> {
-    let session = Session::open(dir)?;
+) -> anyhow::Result<Option<Vec<Share>>> {
     let findings = match detail {
-        None | Some(SessionsBy::Finding) => diagnosis_in_passing(&session, extensions)?.ok(),
+        None | Some(SessionsBy::Finding) => diagnosis_in_passing(session, extensions)?.ok(),
         Some(_) => None,
     };
     if detail == Some(SessionsBy::Finding) {
@@ -249,13 +253,12 @@ fn read(
             };
             by_rule.into_iter().map(share).collect()
         });
-        return Ok((session, shares));
+        return Ok(shares);
     }
     let findings = findings.map(|diagnosis| diagnosis.findings.len() as u64);
-    let db = Db::open(&session, Limits::default())?;
+    let db = Db::open(session, Limits::default())?;
     let shares = rows(&db, statement(detail), |row| share(&row, findings))?;
-    drop(db);
-    Ok((session, Some(shares)))
+    Ok(Some(shares))
 }
 
 /// The SQL of the shares of a session.
@@ -296,69 +299,36 @@ fn share(row: &Row<'_>, findings: Option<u64>) -> Result<Share, QueryError> {
 const NAME: usize = 48;
 
 fn table(groups: &[Group], by: &[SessionsBy]) -> String {
+    const SUMS: [&str; 7] = [
+        "SESSIONS",
+        "HOSTS",
+        "FINDINGS",
+        "CALLS",
+        "BYTES",
+        "TIME",
+        "SESSION WITH MOST",
+    ];
     let dash = || "-".to_string();
     let shown = |text: &Option<String>| match text {
         Some(text) => escape::shorten(&escape::text(text), NAME),
         None => dash(),
     };
-    let columns: Vec<(&str, Vec<String>)> = by
-        .iter()
-        .map(|by| {
-            let cells = groups.iter().map(|group| shown(by.of(group))).collect();
-            (by.title(), cells)
-        })
-        .chain([
-            (
-                "SESSIONS",
-                cells(groups, |g| units::count(signed(g.sessions))),
-            ),
-            ("HOSTS", cells(groups, |g| units::count(signed(g.hosts)))),
-            (
-                "FINDINGS",
-                cells(groups, |g| g.findings.map_or_else(dash, |n| n.to_string())),
-            ),
-            (
-                "CALLS",
-                cells(groups, |g| g.calls.map_or_else(dash, units::count)),
-            ),
-            (
-                "BYTES",
-                cells(groups, |g| g.bytes.map_or_else(dash, units::bytes)),
-            ),
-            ("TIME", cells(groups, |g| units::duration(g.time_ns))),
-            (
-                "SESSION WITH MOST",
-                cells(groups, |g| escape::text(&g.session).into_owned()),
-            ),
-        ])
-        .collect();
-    let widest = |(title, cells): &(&str, Vec<String>)| {
-        let widths = cells.iter().map(|cell| cell.chars().count());
-        widths.chain([title.len()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = columns.iter().map(widest).collect();
-    let mut text = String::new();
-    for row in 0..=groups.len() {
-        let mut line = String::new();
-        for ((title, cells), width) in columns.iter().zip(&widths) {
-            let cell = match row.checked_sub(1) {
-                None => title,
-                Some(at) => cells.get(at).map_or("", String::as_str),
-            };
-            let _ = write!(
-                line,
-                "{cell}{}",
-                " ".repeat(width + 2 - cell.chars().count())
-            );
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
+    let titles = by.iter().map(|by| by.title()).chain(SUMS);
+    let mut rows: Vec<Vec<String>> = vec![titles.map(str::to_owned).collect()];
+    for group in groups {
+        let mut row: Vec<String> = by.iter().map(|by| shown(by.of(group))).collect();
+        row.extend([
+            units::count(signed(group.sessions)),
+            units::count(signed(group.hosts)),
+            group.findings.map_or_else(dash, |n| n.to_string()),
+            group.calls.map_or_else(dash, units::count),
+            group.bytes.map_or_else(dash, units::bytes),
+            units::duration(group.time_ns),
+            escape::text(&group.session).into_owned(),
+        ]);
+        rows.push(row);
     }
-    text
-}
-
-fn cells(groups: &[Group], cell: impl Fn(&Group) -> String) -> Vec<String> {
-    groups.iter().map(cell).collect()
+    aligned(&rows)
 }
 
 fn signed(n: u64) -> i64 {

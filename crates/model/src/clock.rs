@@ -32,24 +32,19 @@ impl Moment {
     /// Reads both clocks. A thread can lose its processor between two readings, which would move all
     /// wall times of a session by milliseconds, so the closest of several pairs counts.
     pub fn read(monotonic: impl Fn() -> i64, realtime: impl Fn() -> i64) -> Self {
-        let pairs = std::iter::repeat_with(|| {
+        let pair = || {
             let (before, realtime_ns, after) = (monotonic(), realtime(), monotonic());
             let apart = after.saturating_sub(before);
-            let monotonic_ns = before + apart / 2;
-            (
-                apart,
-                Self {
-                    monotonic_ns,
-                    realtime_ns,
-                },
-            )
-        });
-        let first = Self {
-            monotonic_ns: monotonic(),
-            realtime_ns: realtime(),
+            let moment = Self {
+                monotonic_ns: before + apart / 2,
+                realtime_ns,
+            };
+            (apart, moment)
         };
-        let closest = pairs.take(16).min_by_key(|(apart, _)| *apart);
-        closest.map_or(first, |(_, moment)| moment)
+        let first = pair();
+        let others = std::iter::repeat_with(pair).take(15);
+        let closest = |a: (i64, Self), b: (i64, Self)| if b.0 < a.0 { b } else { a };
+        others.fold(first, closest).1
     }
 }
 

@@ -306,13 +306,13 @@ impl Db {
                 .execute_batch(&sql)
                 .and_then(|()| session_row::insert(connection, &meta_of(session)))
                 .and_then(|()| connection.execute_batch("COMMIT"))
+                .inspect_err(|_| {
+                    // The connection that would be left in a transaction is dropped; this says
+                    // so in time for the others.
+                    let _ = connection.execute_batch("ROLLBACK");
+                })
         });
-        if let Err(error) = changed {
-            // The connection that would be left in a transaction is dropped; this says so
-            // in time for the others.
-            let _ = connection.execute_batch("ROLLBACK");
-            return Err(db(error));
-        }
+        changed.map_err(db)?;
         Ok(next)
     }
 

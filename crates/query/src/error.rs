@@ -148,7 +148,7 @@ pub(crate) fn message(error: &duckdb::Error) -> String {
     };
     let text = escape::lines(text.trim_end());
     match mistaken::in_message(&text) {
-        Some(column) => format!("{text}\nThe column is called {column}"),
+        Some(column) => format!("{text}\nThe tables of a session call it {column}"),
         None => text,
     }
 }

@@ -8,15 +8,18 @@ use duckdb::Connection;
 
 use crate::views::{VIEWS, View};
 
-/// Beginnings of words in statements that list what there is, which is every view then.
-const LISTING: [&str; 7] = [
+/// Words of statements that list what there is, which is every view then.
+const LISTING: [&str; 10] = [
     "describe",
-    "duckdb_",
+    "duckdb_columns",
+    "duckdb_tables",
+    "duckdb_views",
     "information_schema",
-    "pg_",
-    "pragma_",
+    "pg_catalog",
+    "pragma_show",
+    "pragma_table_info",
     "show",
-    "sqlite_",
+    "sqlite_master",
 ];
 
 /// The views that the database does not have yet. Its connections share them.
@@ -42,10 +45,11 @@ impl OnDemand {
         prepare: impl Fn() -> duckdb::Result<T>,
     ) -> duckdb::Result<T> {
         self.create(connection, &named(sql))?;
-        match prepare() {
-            Err(_) if self.create(connection, &every())? => prepare(),
-            done => done,
-        }
+        prepare().or_else(|error| match self.create(connection, &every()) {
+            Ok(true) => prepare(),
+            // Nothing was missing, or the statement was interrupted.
+            Ok(false) | Err(_) => Err(error),
+        })
     }
 
     /// Runs `change`, which replaces what views are made of, while no view is created.
@@ -56,6 +60,9 @@ impl OnDemand {
 
     /// Creates what is missing of `wanted`. Returns whether anything was.
     fn create(&self, connection: &Connection, wanted: &BTreeSet<usize>) -> duckdb::Result<bool> {
+        if wanted.is_empty() {
+            return Ok(false);
+        }
         let mut missing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted: Vec<usize> = wanted.intersection(&missing).copied().collect();
         for (number, view) in VIEWS.iter().enumerate() {
@@ -68,7 +75,7 @@ impl OnDemand {
     }
 }
 
-/// A user's view of the same name stays.
+/// The view may be there if an earlier statement was interrupted.
 pub(crate) fn create_view(view: &View) -> String {
     format!("CREATE VIEW IF NOT EXISTS {} AS\n{}", view.name, view.sql)
 }
@@ -83,8 +90,7 @@ fn named(sql: &str) -> BTreeSet<usize> {
         sql.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
             .map(str::to_ascii_lowercase)
     };
-    let lists = |word: &String| LISTING.iter().any(|begin| word.starts_with(begin));
-    if words().any(|word| lists(&word)) {
+    if words().any(|word| LISTING.contains(&word.as_str())) {
         return every();
     }
     let view = |word: String| VIEWS.iter().position(|view| view.name == word);
@@ -116,6 +122,7 @@ mod tests {
         assert!(names("FROM by_span_layer").contains(&"span_calls"));
         assert_eq!(names("FROM duckdb_views()").len(), VIEWS.len());
         assert_eq!(names("FROM (SHOW ALL TABLES)").len(), VIEWS.len());
+        assert!(names("FROM syscalls WHERE path LIKE '%/pg_wal/%'").is_empty());
     }
 
     /// Whatever the statement before it was, and however it names the view.

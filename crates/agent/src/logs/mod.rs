@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fathom_diagnose::Finding;
+use fathom_model::escape;
 use fathom_model::meta::Save;
 use fathom_probe::realtime_ns;
 use fathom_recorder::Stall;
@@ -35,6 +36,8 @@ const EVENTS: usize = 500;
 const MESSAGE: usize = 50;
 /// After a failure the time until the next attempt doubles up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+/// For sending at the end.
+const LAST: Duration = Duration::from_secs(5);
 /// Without anything to do.
 const IDLE: Duration = Duration::from_secs(3600);
 /// Until a process is looked at again.
@@ -97,7 +100,8 @@ impl Logs {
             condition: condition.to_owned(),
             redaction,
         });
-        let work = Work::new(otlp, endpoint, &config.sessions.directory, status)?;
+        let redacted = redactor.is_some();
+        let work = Work::new(otlp, endpoint, redacted, &config.sessions.directory, status)?;
         let (to, events) = sync_channel(EVENTS);
         let thread = std::thread::Builder::new()
             .name("fathom-logs".into())
@@ -138,6 +142,24 @@ impl Logs {
                 .dropped_logs += 1;
         }
     }
+}
+
+/// Checks the files of a configuration that logs need.
+///
+/// # Errors
+/// Rules, a key or certificates that cannot be read.
+pub fn check(config: &Config) -> Result<(), String> {
+    if let Some((otlp, endpoint)) = config
+        .otlp
+        .as_ref()
+        .and_then(|otlp| Some((otlp, otlp.logs.clone()?)))
+    {
+        Collector::new(otlp, endpoint)?;
+        let redaction = config.redaction_of_logs();
+        let made = redaction.as_ref().map(redactor).transpose();
+        made.map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }
 
 fn redactor(redaction: &Redaction) -> Result<Redactor, RedactError> {
@@ -202,6 +224,10 @@ struct Work {
     /// Files of saved sessions whose requests are to be described.
     saved: Vec<String>,
     failing: bool,
+    /// After a failure.
+    pause: Duration,
+    /// Not before this.
+    next: Instant,
     status: Arc<Mutex<Status>>,
 }
 
@@ -209,6 +235,7 @@ impl Work {
     fn new(
         otlp: &Otlp,
         endpoint: Endpoint,
+        redacted: bool,
         sessions: &Path,
         status: &Arc<Mutex<Status>>,
     ) -> Result<Self, String> {
@@ -220,41 +247,46 @@ impl Work {
         Ok(Self {
             collector,
             interval: otlp.interval,
-            resource: otlp::resource(&otlp.attributes),
+            resource: otlp::resource(&otlp.attributes, redacted),
             spool,
             saved,
             failing: false,
+            pause: otlp.interval,
+            next: Instant::now(),
             status: Arc::clone(status),
         })
     }
 
     fn run(mut self, requests: Option<&SlowRequests>, events: &Receiver<Event>) {
-        let mut pause = self.interval;
-        let mut next = Instant::now();
         loop {
             self.status().waiting_logs = self.spool.len() as u64;
             let describes = requests.filter(|_| !self.saved.is_empty());
             let wait = match (describes, self.spool.len()) {
                 (Some(_), _) => Duration::ZERO,
                 (None, 0) => IDLE,
-                (None, _) => next.saturating_duration_since(Instant::now()),
+                (None, _) => self.next.saturating_duration_since(Instant::now()),
             };
             let ends = self.take(events, wait);
-            if self.spool.len() > 0 && (ends || Instant::now() >= next) {
-                match self.send() {
-                    true => pause = self.interval,
-                    false => {
-                        next = Instant::now() + pause;
-                        pause = (2 * pause).min(LONGEST_PAUSE);
-                    }
-                }
-            }
+            self.send_if_due(ends);
             if ends {
                 self.status().waiting_logs = self.spool.len() as u64;
                 return;
             }
             if let Some(requests) = describes {
                 self.describe(requests, events);
+            }
+        }
+    }
+
+    fn send_if_due(&mut self, ends: bool) {
+        if self.spool.len() == 0 || !(ends || Instant::now() >= self.next) {
+            return;
+        }
+        match self.send(ends) {
+            true => self.pause = self.interval,
+            false => {
+                self.next = Instant::now() + self.pause;
+                self.pause = (2 * self.pause).min(LONGEST_PAUSE);
             }
         }
     }
@@ -316,7 +348,11 @@ impl Work {
         };
         let known = self.spool.get::<Described>(DESCRIBED).unwrap_or_default();
         let copy = self.spool.dir().join(COPY);
-        let read = requests.read(&saved, known, &copy, &mut || self.take(events, LOOK));
+        let read = requests.read(&saved, known, &copy, &mut || {
+            let ends = self.take(events, LOOK);
+            self.send_if_due(ends);
+            ends
+        });
         let failure = match read {
             Err(Early::Stopped) => return,
             Err(Early::Failed(why)) => Some(why),
@@ -346,9 +382,11 @@ impl Work {
         }
     }
 
-    /// Sends all that wait; false if the collector has not taken them and is to be asked again.
-    fn send(&mut self) -> bool {
-        loop {
+    /// Sends all that wait, at the end what it can in a short time; false if the collector has not
+    /// taken them and is to be asked again.
+    fn send(&mut self, ends: bool) -> bool {
+        let from = Instant::now();
+        while !ends || from.elapsed() < LAST {
             let (logs, unreadable) = self.spool.oldest(MESSAGE);
             self.status().dropped_logs += unreadable as u64;
             let count = logs.len();
@@ -384,6 +422,7 @@ impl Work {
             }
             status.waiting_logs = self.spool.len() as u64;
         }
+        true
     }
 
     fn status(&self) -> MutexGuard<'_, Status> {
@@ -399,7 +438,9 @@ fn rejected(answer: &str, count: usize) -> (usize, String) {
     let text = number.as_str().and_then(|text| text.parse().ok());
     let number = number.as_u64().or(text).unwrap_or_default();
     let reason = partial["errorMessage"].as_str().unwrap_or_default();
-    let reason = reason.chars().take(200).collect();
+    let reason: String = reason.chars().take(200).collect();
+    // It goes to a terminal.
+    let reason = escape::text(&reason).into_owned();
     (usize::try_from(number).unwrap_or(count).min(count), reason)
 }
 

@@ -1,7 +1,8 @@
 //! Logs as the protocol has them (opentelemetry/proto/logs/v1), of findings and of requests.
 //!
 //! Traced programs choose the names and paths in them: texts are escaped and cut, and with a redaction
-//! only texts whose kind is known are in a log, in the form that redacted sessions have.
+//! only texts whose kind is known are in a log, hashed. Names of system programs, which redacted
+//! sessions keep, are hashed here, too.
 
 use std::os::unix::ffi::OsStrExt;
 

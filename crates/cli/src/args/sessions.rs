@@ -13,7 +13,7 @@ pub struct SessionsArgs {
     #[arg(value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
     /// Sum the sessions up, by one or more: --by day,host. Of finding, tenant, volume, and device it
-    /// takes one, and reads all sessions
+    /// takes one. It reads all sessions, and diagnoses those without kept findings that are not large
     #[arg(long, value_enum, value_delimiter = ',', value_name = "LIST")]
     pub by: Vec<SessionsBy>,
     /// With --by: the groups with most time, of each day with --by day; 0: all

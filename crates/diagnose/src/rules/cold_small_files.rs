@@ -212,13 +212,14 @@ impl Rule for ColdSmallFiles {
             let files = i64::try_from(process.files.len()).unwrap_or(i64::MAX);
             let place = process.directory.as_deref().filter(|path| *path != "/");
             let below = place.map_or(String::new(), |path| format!(" below {path}"));
-            let subject = Subject::process(*pid, &process.comm);
+            let comm = run.process_name(*pid, &process.comm);
+            let subject = Subject::process(*pid, &comm);
             out.push(Found {
                 cost_ns: Some(cost),
                 costs: Costs::default().of_all_files(),
                 title: format!(
                     "{} waits for the device in {} files and directories{below}, one after another: {} of its time",
-                    process.comm,
+                    comm,
                     units::count(files),
                     units::percent(part.min(1.0)),
                 ),

@@ -193,9 +193,10 @@ impl Rule for RedundantStat {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for (pid, process) in self.processes.iter() {
+            let comm = run.process_name(*pid, &process.comm);
             let polled = process.polls();
             if let Some(path) = polled.filter(|_| run.matters(process.polls.cost_ns)) {
-                out.push(polling(*pid, process, path));
+                out.push(polling(*pid, &comm, process, path));
             }
             let (mut repeated, before_open) = (process.repeated.clone(), &process.before_open);
             if polled.is_none() {
@@ -216,8 +217,8 @@ impl Rule for RedundantStat {
             out.push(Found {
                 cost_ns: Some(cost),
                 costs: Costs::of(&[Kind::Stat]),
-                title: format!("{} asks {}", process.comm, list(&parts)),
-                subject: Subject::process(*pid, &process.comm),
+                title: format!("{comm} asks {}", list(&parts)),
+                subject: Subject::process(*pid, &comm),
                 evidence: vec![
                     number("repeated", repeated.calls as i64),
                     number("before_open", before_open.calls as i64),
@@ -236,16 +237,15 @@ impl Rule for RedundantStat {
 }
 
 /// A process that waits for a change by asking.
-fn polling(pid: i32, process: &Process, path: &str) -> Found {
+fn polling(pid: i32, comm: &str, process: &Process, path: &str) -> Found {
     let polls = &process.polls;
     Found {
         cost_ns: Some(polls.cost_ns),
         title: format!(
-            "{} polls {path}: it requests its attributes {} in a row without a change",
-            process.comm,
+            "{comm} polls {path}: it requests its attributes {} in a row without a change",
             times(polls.calls as i64),
         ),
-        subject: Subject::process(pid, &process.comm).with_path(path),
+        subject: Subject::process(pid, comm).with_path(path),
         evidence: vec![number("polls", polls.calls as i64)],
         examples: polls.examples.list(),
         query: calls!("pid = {pid} AND syscall IN ('stat', 'lstat', 'newfstatat', 'statx') AND path = {}", sql::quote(path)),

@@ -163,15 +163,16 @@ impl Rule for WriteAmplification {
                 continue;
             }
             let path = run.state.files.get(*id).map_or("", |f| f.name());
+            let comm = run.process_name(*pid, &file.comm);
             out.push(Found {
                 cost_ns: Some(cost),
                 costs: Costs::of(&[Kind::Write]),
                 title: format!(
                     "{} changes parts of pages of {path} in {} writes, each of which first had to read from the device",
-                    file.comm,
+                    comm,
                     units::count(count),
                 ),
-                subject: Subject::process(*pid, &file.comm).with_file(*id, path),
+                subject: Subject::process(*pid, &comm).with_file(*id, path),
                 evidence: vec![
                     number("writes_that_read", count),
                     number("bytes_read", file.read_bytes),
@@ -210,14 +211,15 @@ impl WriteAmplification {
             if !many || asked == 0 || ratio <= MIN_RATIO || !run.matters(cost) {
                 continue;
             }
-            let (place, subject) = place(&files, run, Subject::process(*pid, &process.comm));
+            let comm = run.process_name(*pid, &process.comm);
+            let (place, subject) = place(&files, run, Subject::process(*pid, &comm));
             out.push(Found {
                 cost_ns: Some(cost),
                 // Whatever file it is named after.
                 costs: Costs::default().of_all_files(),
                 title: format!(
                     "{} writes {}, and the device {}, {:.1} times as much{place}",
-                    process.comm,
+                    comm,
                     units::bytes(asked),
                     units::bytes(written),
                     written as f64 / asked.max(1) as f64,

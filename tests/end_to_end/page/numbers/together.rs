@@ -6,7 +6,8 @@ use fathom_tests::page::{Page, Table};
 use fathom_tests::{Record, Recording, Scratch, need_program, need_root, session};
 
 const DIRECTORIES: usize = 3;
-const FILES: usize = 60;
+/// So many that each has less than 2 % of its directory, too.
+const FILES: usize = 180;
 
 /// Reads all files of a directory, and writes a large one, so that it has most of the time.
 const SCRIPT: &str = "import os, sys

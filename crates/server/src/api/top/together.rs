@@ -1,6 +1,6 @@
 //! Paths that count together as one row, as in the report (`fathom_query::together`).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use arrow::array::{Array, StringArray};
 use arrow::compute::{filter_record_batch, not};
@@ -155,33 +155,33 @@ pub(super) fn take(
     value: impl Fn(&Sums) -> f64,
 ) -> Result<Option<(Sums, Place)>, ApiError> {
     let total: f64 = sums.iter().map(|(_, of)| value(of)).sum();
-    let little = |of: &Sums| value(of) < LITTLE * total;
-    let keys: Vec<&str> = sums
-        .iter()
-        .filter(|(_, of)| little(of))
-        .filter_map(|(key, _)| *key)
-        .collect();
+    let keys: Vec<&str> = sums.iter().filter_map(|(key, _)| *key).collect();
     if keys.len() < MANY {
         return Ok(None);
     }
-    let mut paths = labels(reader, files, &keys)?;
-    paths.retain(|_, path| path.starts_with('/'));
-    let names: HashSet<&str> = keys
-        .iter()
-        .filter_map(|key| paths.get(*key).map(String::as_str))
-        .collect();
-    if names.len() < MANY {
+    let paths = labels(reader, files, &keys)?;
+    let path = |key: Option<&str>| {
+        let path = key.and_then(|key| paths.get(key)).map(String::as_str);
+        path.filter(|path| path.starts_with('/'))
+    };
+    // Several files can have one path, one after the other.
+    let mut values: HashMap<&str, f64> = HashMap::new();
+    for (key, of) in sums.iter() {
+        if let Some(path) = path(*key) {
+            *values.entry(path).or_default() += value(of);
+        }
+    }
+    values.retain(|_, value| *value < LITTLE * total);
+    if values.len() < MANY {
         return Ok(None);
     }
     let mut all = Sums::default();
-    let mut values: HashMap<&str, f64> = HashMap::new();
     sums.retain(|(key, of)| {
-        let path = key.filter(|_| little(of)).and_then(|key| paths.get(key));
-        if let Some(path) = path {
+        let little = path(*key).is_some_and(|path| values.contains_key(path));
+        if little {
             all.merge(of);
-            *values.entry(path).or_default() += value(of);
         }
-        path.is_none()
+        !little
     });
     let rows = values.iter().map(|(path, value)| {
         let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
