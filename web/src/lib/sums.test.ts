@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Columns } from "../api/arrow";
-import { isThing, ranked, sumsOf, thingOf } from "./sums";
+import { isThing, ranked, rowKey, sumsOf, thingOf } from "./sums";
 
 function tiles(columns: Record<string, unknown[]>) {
 	const of = (name: string) => columns[name] ?? [];
@@ -86,4 +86,7 @@ it("leads from paths that count together to their directory", () => {
 		label: "61 paths, all but 1 in /doc",
 	});
 	expect(thingOf({ ...docs, directory: "/" }, "full_path").value).toBe("/");
+	// A directory that was opened itself has a row, too.
+	expect(rowKey({ ...out, key: "/doc" })).not.toBe(rowKey(docs));
+	expect(rowKey({ ...out, key: "none" })).not.toBe(rowKey(none));
 });

@@ -94,6 +94,12 @@ export function isThing(sum: Sum): boolean {
 	return sum.key !== null || sum.directory !== undefined;
 }
 
+/** Differs for all sums of a list. A directory may have calls of its own, too. */
+export function rowKey({ key, directory }: Sum): string {
+	if (directory !== undefined) return `in ${directory}`;
+	return key === null ? "none" : `key ${key}`;
+}
+
 /** A file, directory, call, thread or layer that a click is about. */
 export interface Thing {
 	/** `path`: all paths in a directory, which begin with the value. */

@@ -5,7 +5,7 @@ import { Path, Text } from "../../components/text";
 import { useThingMenu } from "../../components/useThingMenu";
 import { colorOf } from "../../lib/color";
 import { bytes, count, counted, duration, exact, exactDuration } from "../../lib/format";
-import { isThing, nameOf, ranked, type Sum, type Thing, thingOf } from "../../lib/sums";
+import { isThing, nameOf, ranked, rowKey, type Sum, type Thing, thingOf } from "../../lib/sums";
 import { useColumns, useSession } from "../../state/session";
 import { useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
@@ -98,7 +98,7 @@ function Table({ by, sums, sort, setSort, about, open }: TableProps) {
 			<tbody>
 				{sums.map((sum) => (
 					<tr
-						key={sum.key ?? sum.directory ?? "none"}
+						key={rowKey(sum)}
 						className={isThing(sum) ? "link" : undefined}
 						title={isThing(sum) ? "Click: what can be done with it. Alt+click: all but it." : undefined}
 						onClick={(event) => isThing(sum) && open(thingOf(sum, MEMBERS[by]), event)}

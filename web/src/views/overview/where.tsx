@@ -10,7 +10,7 @@ import { colorOf, type Kind } from "../../lib/color";
 import type { ListMember } from "../../lib/filters";
 import { duration, exactDuration, percent } from "../../lib/format";
 import { meaningOf } from "../../lib/layers";
-import { isThing, nameOf, ranked, type Sum, sumsOf, type Thing, thingOf } from "../../lib/sums";
+import { isThing, nameOf, ranked, rowKey, type Sum, sumsOf, type Thing, thingOf } from "../../lib/sums";
 import { useColumns } from "../../state/session";
 import { useRestedPage } from "../../state/store";
 import { useTheme } from "../../state/theme";
@@ -130,7 +130,7 @@ function Rows({ dimension, sums, total, open }: RowsProps) {
 			<tbody>
 				{shown.map((sum) => (
 					<tr
-						key={sum.key ?? sum.directory ?? "none"}
+						key={rowKey(sum)}
 						className={isThing(sum) ? "link" : undefined}
 						title={by === "layer" ? (meaningOf(sum.label ?? "") ?? undefined) : undefined}
 						onClick={(event) => isThing(sum) && open(thingOf(sum, member), event)}
