@@ -2,7 +2,8 @@
 
 import { type MouseEvent, type ReactNode, useState } from "react";
 import type { Filter } from "../api/types";
-import { mergeFilters } from "../lib/filters";
+import { mergeFilters, withoutPath, withPath } from "../lib/filters";
+import { visible } from "../lib/format";
 import { literal } from "../lib/sql";
 import type { Thing } from "../lib/sums";
 import { archive } from "../state/server";
@@ -22,40 +23,35 @@ export function useThingMenu(): { open: (thing: Thing, event: MouseEvent) => voi
 	const [opened, setOpened] = useState<Opened | null>(null);
 	const slowest = useSlowest();
 	const open = (thing: Thing, event: MouseEvent) => {
-		if (event.altKey) {
-			leaveOut(thing);
-			return;
-		}
+		if (event.altKey && leaveOut(thing)) return;
 		// A key press on a button is a click without a place.
 		const box = event.currentTarget.getBoundingClientRect();
 		const pointed = event.clientX !== 0 || event.clientY !== 0;
 		setOpened({ thing, x: pointed ? event.clientX : box.left + 24, y: pointed ? event.clientY : box.bottom });
 	};
-	const menu = opened ? (
-		<Menu
-			x={opened.x}
-			y={opened.y}
-			title={<Text of={opened.thing.label} />}
-			entries={entriesOf(opened.thing, slowest)}
-			close={() => setOpened(null)}
-		/>
-	) : null;
+	const entries = opened ? entriesOf(opened.thing, slowest) : [];
+	const menu =
+		opened && entries.length > 0 ? (
+			<Menu
+				x={opened.x}
+				y={opened.y}
+				title={<Text of={opened.thing.label} />}
+				entries={entries}
+				close={() => setOpened(null)}
+			/>
+		) : null;
 	return { open, menu };
 }
 
-/** The filter for a thing. */
-function filterOf({ member, value }: Thing): Filter {
-	return { [member]: member === "path" ? String(value) : [value] };
-}
-
-function only(thing: Thing): void {
-	if (thing.member === "path") setFilter(mergeFilters(store.get().filter, filterOf(thing)));
-	else toggleFilter(thing.member, thing.value);
-}
-
-function leaveOut({ member, value }: Thing): void {
-	if (member === "path") setFilter({ ...store.get().filter, not_path: String(value) });
-	else toggleFilter(member, value, true);
+/** Filters by all but a thing; false where no filter can. */
+function leaveOut({ member, value }: Thing): boolean {
+	if (member !== "path") {
+		toggleFilter(member, value, true);
+		return true;
+	}
+	const others = withoutPath(store.get().filter, String(value));
+	if (others) setFilter(others);
+	return others !== null;
 }
 
 /** The paths that begin in a way, as what the page shows has them: the one with the most time first. */
@@ -68,7 +64,8 @@ GROUP BY path ORDER BY time_ns DESC`;
 
 function entriesOf(thing: Thing, slowest: (filter: Filter) => void): MenuEntry[] {
 	const { member, value, file } = thing;
-	const own = filterOf(thing);
+	if (member === "path") return entriesOfPaths(String(value), slowest);
+	const own: Filter = { [member]: [value] };
 	const filter = () => mergeFilters(store.get().filter, own);
 	const entries: MenuEntry[] = [
 		{ label: "Slowest call", note: "where its time went", run: () => slowest(own) },
@@ -85,23 +82,51 @@ function entriesOf(thing: Thing, slowest: (filter: Filter) => void): MenuEntry[]
 			run: () => store.go({ view: "file", params: { file: String(shown) } }),
 		});
 	}
-	// A saved page has no answers about directories.
-	if (member === "path" && archive === null) {
-		entries.unshift(
-			{
-				label: "Its files, most time first",
-				note: "view SQL",
-				run: () => store.go({ view: "sql", params: { sql: pathsOf(String(value)) } }),
-			},
-			{ label: "Its files by offset", note: "view File", run: () => store.go({ view: "file", filter: filter() }) },
-		);
-	}
 	if (member === "tid") {
 		entries.unshift({ label: "Its timeline", run: () => store.go({ view: "timeline", filter: filter() }) });
 	}
 	entries.push(
-		{ label: "Only these", note: "add to the filter", run: () => only(thing) },
-		{ label: "All others", note: "Alt+click", run: () => leaveOut(thing) },
+		{ label: "Only these", note: "add to the filter", run: () => toggleFilter(member, value) },
+		{ label: "All others", note: "Alt+click", run: () => toggleFilter(member, value, true) },
 	);
+	return entries;
+}
+
+/** No filter has just the paths that count together, so each entry says which paths it has. */
+function entriesOfPaths(directory: string, slowest: (filter: Filter) => void): MenuEntry[] {
+	const entries: MenuEntry[] = [];
+	const name = visible(directory);
+	// A saved page has no answers about directories.
+	if (archive === null) {
+		entries.push({
+			label: `Files in ${name}, most time first`,
+			note: "view SQL",
+			run: () => store.go({ view: "sql", params: { sql: pathsOf(directory) } }),
+		});
+	}
+	const filter = withPath(store.get().filter, directory);
+	if (filter && archive === null) {
+		entries.push({
+			label: `Files with ${name}, by offset`,
+			note: "view File",
+			run: () => store.go({ view: "file", filter }),
+		});
+	}
+	if (filter) {
+		entries.push(
+			{
+				label: `Slowest call with ${name}`,
+				note: "where its time went",
+				run: () => slowest({ path: directory }),
+			},
+			{
+				label: `All calls with ${name}, slowest first`,
+				run: () => store.go({ view: "table", filter, params: { sort: "-dur_ns" } }),
+			},
+			{ label: `Paths with ${name}`, note: "add to the filter", run: () => setFilter(filter) },
+		);
+	}
+	const others = withoutPath(store.get().filter, directory);
+	if (others) entries.push({ label: `Paths without ${name}`, note: "Alt+click", run: () => setFilter(others) });
 	return entries;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { chipsOf, mergeFilters, parseDuration, parseTyped } from "./filters";
+import { chipsOf, mergeFilters, parseDuration, parseTyped, withoutPath, withPath } from "./filters";
 
 describe("what is typed", () => {
 	it.each([
@@ -40,6 +40,24 @@ it("joins lists and bounds", () => {
 		syscall: ["a", "b"],
 		dur: [5, 9],
 	});
+});
+
+it("filters by a directory only where that leaves out more than before", () => {
+	const reads = { syscall: ["read"] };
+	expect(withPath(reads, "/usr/doc/")).toEqual({ syscall: ["read"], path: "/usr/doc/" });
+	expect(withPath({ path: "/usr" }, "/usr/doc/")).toEqual({ path: "/usr/doc/" });
+	expect(withPath({ path: "/usr/doc/a" }, "/usr/doc/")).toBeNull();
+	expect(withPath({ path: ".html" }, "/usr/doc/")).toBeNull();
+	expect(withPath({ not_path: ".html" }, "/usr/doc/")).toEqual({ not_path: ".html", path: "/usr/doc/" });
+	expect(withPath({}, "/")).toBeNull();
+
+	expect(withoutPath(reads, "/usr/doc/")).toEqual({ syscall: ["read"], not_path: "/usr/doc/" });
+	expect(withoutPath({ not_path: "/usr/doc/" }, "/usr/")).toEqual({ not_path: "/usr/" });
+	expect(withoutPath({ not_path: "/usr" }, "/usr/doc/")).toBeNull();
+	expect(withoutPath({ not_path: ".html" }, "/usr/doc/")).toBeNull();
+	expect(withoutPath({ path: ".html" }, "/usr/doc/")).toEqual({ path: ".html", not_path: "/usr/doc/" });
+	expect(withoutPath({ path: "/usr/doc/a" }, "/usr/doc/")).toBeNull();
+	expect(withoutPath({}, "/")).toBeNull();
 });
 
 it("has a chip for every member", () => {

@@ -104,6 +104,25 @@ export function mergeFilters(a: Filter, b: Filter): Filter {
 	return next as Filter;
 }
 
+/**
+ * The calls of a filter that have a directory in a path. A filter holds one such text: null if its own is not part of the new
+ * one, because calls that it leaves out would be back. Null for `/`, which all paths contain.
+ */
+export function withPath(filter: Filter, directory: string): Filter | null {
+	const narrows = filter.path === undefined || directory.includes(filter.path);
+	return narrows && directory !== "/" ? { ...filter, path: directory } : null;
+}
+
+/**
+ * The calls of a filter that have a directory in no path. Null if the text that the filter leaves out does not contain the new
+ * one, because calls that it leaves out would be back, and if no call with a path would remain.
+ */
+export function withoutPath(filter: Filter, directory: string): Filter | null {
+	const narrows = filter.not_path === undefined || filter.not_path.includes(directory);
+	const remain = directory !== "/" && !filter.path?.includes(directory);
+	return narrows && remain ? { ...filter, not_path: directory } : null;
+}
+
 export interface Chip {
 	member: keyof Filter;
 	name: string;

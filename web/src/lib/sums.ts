@@ -102,7 +102,7 @@ export function rowKey({ key, directory }: Sum): string {
 
 /** A file, directory, call, thread or layer that a click is about. */
 export interface Thing {
-	/** `path`: all paths in a directory, which begin with the value. */
+	/** `path`: many paths that count together. The value is the directory of nearly all, as it is in a path. */
 	member: ListMember | "path";
 	/** As filters take it. */
 	value: string | number;

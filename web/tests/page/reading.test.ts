@@ -214,7 +214,7 @@ onStage("reading", sessions, () => {
 				.locator(card)
 				.getByRole("button", { name: /^\d+ paths\b.* in \// })
 				.click();
-			await tab.page.getByRole("menuitem", { name: /^Its files, most time first/ }).click();
+			await tab.page.getByRole("menuitem", { name: /^Files in \/.*, most time first/ }).click();
 			await expect.poll(() => tab.page.url()).toContain("view=sql");
 			const first = tab.page.locator(".result-row").first().getByRole("gridcell").first();
 			await expect.poll(() => first.innerText()).toMatch(/^\//);

@@ -100,7 +100,7 @@ function Table({ by, sums, sort, setSort, about, open }: TableProps) {
 					<tr
 						key={rowKey(sum)}
 						className={isThing(sum) ? "link" : undefined}
-						title={isThing(sum) ? "Click: what can be done with it. Alt+click: all but it." : undefined}
+						title={titleOf(sum)}
 						onClick={(event) => isThing(sum) && open(thingOf(sum, MEMBERS[by]), event)}
 					>
 						<td>
@@ -148,6 +148,11 @@ function Table({ by, sums, sort, setSort, about, open }: TableProps) {
 			</tbody>
 		</table>
 	);
+}
+
+function titleOf(sum: Sum): string | undefined {
+	if (sum.directory !== undefined) return "Click: what can be done with them.";
+	return isThing(sum) ? "Click: what can be done with it. Alt+click: all but it." : undefined;
 }
 
 function Name({ by, sum }: { by: TopKind; sum: Sum }) {
