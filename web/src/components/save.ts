@@ -9,8 +9,13 @@ export function saveBlob(blob: Blob, name: string): void {
 
 const LONGEST = 80;
 
-/** The name of a file with a part of what is shown of a session, of signs that every file system takes: `redis-rates`. */
+/**
+ * The name of a file for one part of a session's page: `redis-rates`. It has only characters that every file system takes. A
+ * long session name is cut, so that parts differ.
+ */
 export function savedName(session: string | null, part: string): string {
-	const name = session === null ? part : `${session.replace(/\.fathom$/, "")}-${part}`;
-	return name.replace(/[^A-Za-z0-9._-]+/g, "-").slice(0, LONGEST) || "fathom";
+	const safe = (text: string) => text.replace(/[^A-Za-z0-9._-]+/g, "-");
+	const end = safe(session === null ? part : `-${part}`).slice(0, LONGEST);
+	const beginning = safe(session?.replace(/\.fathom$/, "") ?? "").slice(0, LONGEST - end.length);
+	return `${beginning}${end}` || "fathom";
 }
