@@ -34,6 +34,8 @@ describe("durations", () => {
 		expect(exactDuration(1234567)).toBe("1\u202f234\u202f567 ns");
 		expect(bothDurations(1234567)).toBe("1.23 ms (1\u202f234\u202f567 ns)");
 		expect(bothDurations(812)).toBe("812 ns");
+		expect(bothDurations(-812)).toBe("-812 ns");
+		expect(bothDurations(-1234567)).toBe("-1.23 ms (-1\u202f234\u202f567 ns)");
 	});
 });
 

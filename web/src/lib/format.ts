@@ -50,7 +50,7 @@ export function exactDuration(ns: number): string {
 
 /** As it is read, and exactly: `1.23 ms (1 234 567 ns)`. */
 export function bothDurations(ns: number): string {
-	return ns < 1000 ? exactDuration(ns) : `${duration(ns)} (${exactDuration(ns)})`;
+	return Math.abs(ns) < 1000 ? exactDuration(ns) : `${duration(ns)} (${exactDuration(ns)})`;
 }
 
 /** A number of things, with the word in its form: `1 access`, `2 accesses`. */
