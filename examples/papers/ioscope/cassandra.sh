@@ -28,8 +28,16 @@ if [ ! -e "$lib/complete" ]; then
 		fail "Cassandra could not be fetched" "Maven's message is above"
 	: >"$lib/complete"
 fi
-mkdir -- "$work/classes" "$work/conf"
-javac -cp "$lib/*" -d "$work/classes" "$here/cassandra/Documents.java"
+# Any local user can reach the server's JMX port and run code in the server, so it runs as nobody. It may be unable to read the
+# cache and the checkout, so it gets copies.
+as_nobody=(setpriv --reuid nobody --regid nogroup --clear-groups --)
+chmod 755 "$work"
+mkdir -- "$work/classes" "$work/conf" "$work/lib"
+mkdir -- "$work/data" "$work/commitlog" "$work/saved_caches" "$work/hints" "$work/cdc" "$work/home"
+chown nobody:nogroup -- "$work/data" "$work/commitlog" "$work/saved_caches" "$work/hints" "$work/cdc" "$work/home"
+install -m 644 -t "$work/lib" -- "$lib"/*.jar
+install -m 644 -t "$work/conf" -- "$here/cassandra/java.options"
+javac -cp "$work/lib/*" -d "$work/classes" "$here/cassandra/Documents.java"
 
 port=$((20000 + RANDOM % 10000))
 cat >"$work/conf/logback.xml" <<'XML'
@@ -70,9 +78,10 @@ YAML
 
 # cassandra WORDS...: a program of Cassandra's. Nothing is kept in the user's home directory.
 cassandra() {
-	exec java "@$here/cassandra/java.options" -Duser.home="$work" -Djava.awt.headless=true \
-		-Dcassandra.config="file://$work/conf/cassandra.yaml" -Dcassandra.storagedir="$work" \
-		-cp "$work/conf:$work/classes:$lib/*" "$@"
+	cd -- "$work/home"
+	exec "${as_nobody[@]}" java "@$work/conf/java.options" -Duser.home="$work/home" -Djava.awt.headless=true \
+		-Dcassandra.config="file://$work/conf/cassandra.yaml" -Dcassandra.storagedir="$work/home" \
+		-cp "$work/conf:$work/classes:$work/lib/*" "$@"
 }
 documents() {
 	(cassandra -Xmx256m -XX:TieredStopAtLevel=1 Documents "$port" "$@") >"$work/client.log" 2>&1 || {
@@ -84,7 +93,7 @@ documents() {
 # start MODE: $server is the process.
 start() {
 	configure "$1"
-	cassandra -Xms1g -Xmx1g -XX:+UseSerialGC -javaagent:"$(echo "$lib"/jamm-*.jar)" -Dcassandra-foreground=yes \
+	cassandra -Xms1g -Xmx1g -XX:+UseSerialGC -javaagent:"$(echo "$work/lib"/jamm-*.jar)" -Dcassandra-foreground=yes \
 		-Dcassandra.jmx.local.port="$((port + 2))" -Dcassandra.ring_delay_ms=0 -Dcassandra.skip_wait_for_gossip_to_settle=0 \
 		org.apache.cassandra.service.CassandraDaemon >"$work/server.log" 2>&1 &
 	server=$!
