@@ -111,7 +111,7 @@ experiment() {
 
 for program in "${programs[@]}"; do
 	version=$("$program" --version 2>/dev/null | sed -n 's/^Fluent Bit v\([0-9.]*\).*/\1/p' | head -n 1)
-	[ -n "$version" ] || fail "$program tells no version of Fluent Bit" "FLUENT_BIT has the paths of programs fluent-bit"
+	[ -n "$version" ] || fail "$program prints no version of Fluent Bit" "FLUENT_BIT has the paths of programs fluent-bit"
 	for how in running restarted; do experiment "$program" "$version" "$how"; done
 done
 cat <<'TEXT'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# IOscope, table 2 and figures 3 to 7: an index is built over all documents of a store, by one process
+# IOscope, table 2 and figures 3 to 6: an index is built over all documents of a store, by one process
 # over all of them, by two that have half each ("shards") and read them in the order of their
 # ids, and by these once more after each was written again in that order. Throughput, and the
 # offsets of each; what recording costs the whole.
