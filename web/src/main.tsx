@@ -1,4 +1,4 @@
-// First, so that what views say of their parts comes after it, in the saved page, too.
+// First, so that the rules of a view override these, in the saved page, too.
 import "./styles/base.css";
 import "./styles/shell.css";
 import "./styles/parts.css";

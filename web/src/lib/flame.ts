@@ -1,4 +1,4 @@
-// A flame graph: time by several levels, in any order of these. Many files with little time are one frame of their directory.
+// A flame graph: time by several levels, in any order. Many files with little time are one frame of their directory.
 
 import { beginningOf, placeOf, placeText, type Rule } from "./directories";
 
@@ -24,7 +24,7 @@ export interface FlameRows {
 export interface FlameNode {
 	/** Among its siblings; a directory has a slash at its end. */
 	name: string;
-	/** What stands on it. */
+	/** The text on the frame. */
 	label: string;
 	/** Null for the root. */
 	level: Level | "directory" | null;

@@ -36,7 +36,7 @@ export function patternText({ sequential, forward, backward, passes }: Pattern):
 	return `scattered (${percent(sequential)} sequential)`;
 }
 
-/** What is known of both directions, in a sentence; what there is none of is left out. `threads`: those that read or wrote. */
+/** The patterns of both directions in a sentence, which leaves out a null. `threads`: how many threads read or wrote. */
 export function verdictText(reads: Pattern | null, writes: Pattern | null, threads: number): string {
 	const parts = [writes ? `writes ${patternText(writes)}` : "", reads ? `reads ${patternText(reads)}` : ""].filter(
 		(part) => part !== "",

@@ -38,8 +38,8 @@ export default function Request() {
 			{(data) => {
 				const { from } = spanOf(data.row);
 				const libraryCall = number(data.row, "user_call");
-				// Only the first of these is beside the facts: next to more of them, which are long, they would leave a gap.
-				const [beside, ...below] = [
+				// Only the first panel is next to the facts. They are shorter than several panels and would leave a gap.
+				const [next, ...below] = [
 					libraryCall === null ? null : <OfLibrary key="library" id={libraryCall} rid={rid} />,
 					data.waits.length === 0 ? null : (
 						<Panel
@@ -132,7 +132,7 @@ export default function Request() {
 									</Panel>
 								) : null}
 							</div>
-							<div className="request-column">{beside}</div>
+							<div className="request-column">{next}</div>
 						</div>
 						{below}
 					</div>
