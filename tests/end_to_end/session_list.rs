@@ -187,9 +187,11 @@ fn sessions_of_hosts_are_summed_up() {
     assert!(day.len() == 10 && day.starts_with("20"), "{day}");
     assert_eq!(by("volume"), Vec::<Value>::new());
 
-    // One that is broken is named and left out.
+    // One whose rows are damaged is named and left out.
     imported(&scratch, plain(), &root.join("broken.fathom"));
-    fs::write(root.join("broken.fathom/session.json"), "{").unwrap();
+    for part in fs::read_dir(root.join("broken.fathom/syscalls")).unwrap() {
+        fs::write(part.unwrap().path(), "damaged").unwrap();
+    }
     let output = list(&root, &["--by", "host"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("broken.fathom is left out"), "{said}");
