@@ -128,6 +128,9 @@ fn gather(args: &SessionsArgs) -> Result<Fleet, Failure> {
                 continue;
             }
         };
+        let problems = session.problems();
+        let problems = problems.iter();
+        notes.extend(problems.map(|problem| format!("{}: {problem}", escape::text(&name))));
         let meta = session.meta();
         *recordings.entry(meta.recording().to_owned()).or_default() += 1;
         let Some(shares) = shares else {
