@@ -46,5 +46,5 @@ fn the_package_reads_what_fathom_answers() {
 fn rounds_of_the_committer_are_whole_after_kills() {
     let python = need_python!();
     let text = checked(&python, "iceberg_check.py", &[]);
-    assert!(text.contains("whole after 32 kills"), "{text}");
+    assert!(text.contains("whole after 66 kills"), "{text}");
 }

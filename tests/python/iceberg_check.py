@@ -1,5 +1,5 @@
 """Checks the rounds of the committer of Iceberg tables on a lake and tables in memory: killed at each
-of its steps, with another committer in between, with sessions that are replaced, removed, or damaged.
+of its steps, with other committers at the same time, with sessions that are replaced, removed, or damaged.
 tests/lake/iceberg.py runs it on real tables, which need PyIceberg.
 """
 
@@ -9,11 +9,19 @@ import io
 import itertools
 import json
 import random
+import tempfile
+import threading
+import types
 
+from fathom import FathomError
 from fathom.iceberg import Partition, commit_round
+from fathom.iceberg import Lake as RealLake, UsageError, _round
 from fathom.iceberg._lake import Listed, Object, UnfitError, location_of, objects_of
-from fathom.iceberg._round import Change, ConflictError, Stored
-from fathom.iceberg.__main__ import main
+from fathom.iceberg._round import Change, ConflictError, Round
+from fathom.iceberg.__main__ import _report, main
+
+# A round waits after a conflict.
+_round.time = types.SimpleNamespace(sleep=lambda seconds: None)
 
 LOCATION = "s3://bucket/lake"
 TABLES = ["block", "syscalls", "waits", "objects", "sessions"]
@@ -29,9 +37,12 @@ class Lake:
     def __init__(self):
         self.markers = {}
         self.there = {}
+        self.mounted = True
+        # Files of each version by table.
+        self.versions = {}
 
-    def ship(self, number, version, day=1):
-        """Ships a version of a session, in place of another version."""
+    def ship(self, number, version, day=1, without=()):
+        """Ships a version of a session, in place of another version; without rows in some tables."""
         partition = Partition(datetime.date(2026, 1, day), f"host{number % 2}", f"s{number}")
         directory = f"date=2026-01-{day:02}/host=host{number % 2}/session=s{number}"
         self.remove(partition)
@@ -39,10 +50,12 @@ class Lake:
         for place, table in enumerate(TABLES):
             # The row of table sessions is the same in each version, and table waits is empty.
             name = f"part-00000000.{0 if table == 'sessions' else version:016x}.parquet"
-            rows = {"waits": 0, "sessions": 1}.get(table, 10 + place)
+            rows = 0 if table in without else {"waits": 0, "sessions": 1}.get(table, 10 + place)
             objects.append(Object(table, f"{table}/{directory}/{name}", 100, rows))
         self.there[partition] = objects
         self.markers[partition] = objects
+        self.versions.setdefault(partition, []).append(
+            {one.table: {f"{LOCATION}/{one.path}": one.rows} for one in objects if one.rows})
         return partition
 
     def remove(self, partition):
@@ -53,7 +66,12 @@ class Lake:
         path = location.removeprefix(f"{LOCATION}/")
         return None if path == location else path
 
+    def is_there(self):
+        return self.mounted
+
     def sessions(self, since):
+        if not self.mounted:
+            return {}
         listed = {}
         for partition, objects in self.there.items():
             if since and partition.date < since:
@@ -87,32 +105,60 @@ class Lake:
 
 
 class Tables:
-    def __init__(self):
-        self.tables = {}
-        self.versions = {}
+    """The tables as one committer sees them."""
+
+    def __init__(self, lake, catalog=None):
+        self.lake = lake
+        # Of all committers: files by table and session, and how often a table has changed.
+        self.tables, self.versions = catalog or ({}, {})
+        self.loaded = {}
         self.steps = 0
         self.kill_at = None
-        self.before_commit = lambda table: None
-        self.sessions_seen = []
+        self.before_step = lambda: None
+        # Tables whose columns do not fit.
+        self.unfit = set()
+
+    def beside(self):
+        """The same tables, for another committer."""
+        return Tables(self.lake, (self.tables, self.versions))
+
+    def begin(self):
+        self.loaded = {}
+
+    def load(self, names):
+        for table in names:
+            if table not in self.loaded:
+                self._step()
+                self.loaded[table] = self.versions.get(table, 0) if table in self.tables else None
 
     def names(self):
+        self._step()
         return set(self.tables)
 
     def files(self, table, since):
+        self.load([table])
         return {partition: set(files) for partition, files in self.tables.get(table, {}).items()
                 if files and not (since and partition.date < since)}
 
-    def create(self, table, footer):
-        self._step()
-        self.tables.setdefault(table, {})
+    def admit(self, footers):
+        self.load(footers)
+        if any((one.table, one.path.rpartition("/")[0]) in self.unfit for files in footers.values() for one in files):
+            raise UnfitError("columns")
+        for table in footers:
+            if self.loaded[table] is None:
+                self._step()
+                self.tables.setdefault(table, {})
+                del self.loaded[table]
+                self.load([table])
+                if self.loaded[table]:
+                    raise ConflictError
 
-    def equalize(self, table, wanted):
-        version = self.versions.get(table, 0)
+    def equalize(self, table, wanted, *, always):
+        if self.loaded[table] is None:
+            assert not any(wanted.values()), table
+            return Change()
         there = self.tables[table]
-        self.before_commit(table)
         self._step()
-        if self.versions.get(table, 0) != version:
-            raise ConflictError
         added = dropped = rows = 0
         for partition, files in wanted.items():
             now = {one.location: one.footer.rows for one in files}
@@ -120,18 +166,25 @@ class Tables:
             added += len(now.keys() - before.keys())
             dropped += len(before.keys() - now.keys())
             rows += sum(now[one] for one in now.keys() - before.keys())
-            there[partition] = now
-        if added or dropped:
-            self.versions[table] = version + 1
-        if table == "sessions":
-            # A session that is visible is whole.
-            for partition, files in there.items():
-                if files:
-                    for other in set(self.tables) - {"sessions", "waits"}:
-                        assert self.tables[other].get(partition), (partition, other)
+        if not added and not dropped and not always:
+            return Change()
+        if self.versions.get(table, 0) != self.loaded[table]:
+            raise ConflictError
+        for partition, files in wanted.items():
+            there[partition] = {one.location: one.footer.rows for one in files}
+        self.versions[table] = self.loaded[table] = self.loaded[table] + 1
+        self.whole()
         return Change(added, dropped, rows)
 
+    def whole(self):
+        """A session that is visible has the files of one of its versions."""
+        for partition, files in self.tables.get("sessions", {}).items():
+            if files:
+                there = {table: sessions[partition] for table, sessions in self.tables.items() if sessions.get(partition)}
+                assert there in self.lake.versions[partition], (partition, there)
+
     def _step(self):
+        self.before_step()
         self.steps += 1
         if self.steps == self.kill_at:
             raise Killed
@@ -154,7 +207,8 @@ def finish(lake, tables, **options):
 
 
 # A round, and a second one without work.
-lake, tables = Lake(), Tables()
+lake = Lake()
+tables = Tables(lake)
 shipped = [lake.ship(number, 1) for number in range(3)]
 done = commit_round(lake, tables)
 assert done.sessions == sorted(shipped, key=lambda one: (one.host, one.session)), done
@@ -165,7 +219,8 @@ done = commit_round(lake, tables)
 assert (done.sessions, done.tables, tables.versions) == ([], 0, before)
 
 # Several rounds of few sessions; the oldest first.
-lake, tables = Lake(), Tables()
+lake = Lake()
+tables = Tables(lake)
 for number, day in enumerate([3, 1, 2]):
     lake.ship(number, 1, day)
 days = []
@@ -182,16 +237,18 @@ lake.ship(7, 1, 1)
 done = commit_round(lake, tables, since=since)
 assert (done.sessions, done.removed) == ([], [])
 
-# Killed at each step: of a first round, and of one with replaced, removed, and new sessions.
+# Killed at each step: of a first round, and of one with replaced, removed, and new sessions. The new version
+# of a session has no rows in a table in which the old one has some.
 killed = 0
 for change, second in itertools.product([False, True], [False, True]):
     for step in itertools.count(1):
-        lake, tables = Lake(), Tables()
+        lake = Lake()
+        tables = Tables(lake)
         for number in range(3):
             lake.ship(number, 1)
         if change:
             finish(lake, tables)
-            lake.ship(0, 2)
+            lake.ship(0, 2, without=["block"])
             lake.remove(Partition(datetime.date(2026, 1, 1), "host1", "s1"))
             lake.ship(3, 1)
         tables.steps, tables.kill_at = 0, step
@@ -203,35 +260,135 @@ for change, second in itertools.product([False, True], [False, True]):
         if second:
             # The lake changes before the next round.
             lake.remove(Partition(datetime.date(2026, 1, 1), "host0", "s2"))
-            lake.ship(0, 3)
+            lake.ship(0, 3, without=["syscalls"])
         finish(lake, tables)
         same(tables, lake)
-assert killed == 32, killed
+assert killed == 66, killed
 
-# Another committer, at random steps of the first one.
+# A conflict in the middle of a replacement, on the table that the new version lacks.
+lake = Lake()
+tables = Tables(lake)
+partition = lake.ship(0, 1)
+finish(lake, tables)
+lake.ship(0, 2, without=["block"])
+
+
+def conflict():
+    if tables.tables["objects"][partition] == lake.versions[partition][1]["objects"]:
+        tables.versions["block"] += 1
+        tables.before_step = lambda: None
+
+
+tables.before_step = conflict
+assert commit_round(lake, tables).sessions == [partition]
+same(tables, lake)
+
+
+class Turns:
+    """Programs that run at the same time: one goes on at each step, chosen by chance."""
+
+    def __init__(self, chance):
+        self.chance = chance
+        self.waiting = {}
+        self.back = threading.Semaphore(0)
+        self.errors = []
+
+    def start(self, name, work):
+        go = self.waiting[name] = threading.Semaphore(0)
+
+        def run():
+            go.acquire()
+            try:
+                work()
+            except (Killed, FathomError):
+                pass
+            except BaseException as error:
+                self.errors.append(error)
+            del self.waiting[name]
+            self.back.release()
+
+        threading.Thread(target=run, daemon=True).start()
+
+    def step(self, name):
+        self.back.release()
+        self.waiting[name].acquire()
+
+    def run(self, between):
+        while self.waiting and not self.errors:
+            between()
+            self.waiting[self.chance.choice(sorted(self.waiting))].release()
+            self.back.acquire()
+        if self.errors:
+            raise self.errors[0]
+
+
+# Committers at the same time, some of which are killed, while the lake changes.
 for seed in range(200):
     chance = random.Random(seed)
-    lake, tables = Lake(), Tables()
-    for number in range(4):
+    lake = Lake()
+    tables = Tables(lake)
+    hidden = {}
+    version = itertools.count(2)
+    for number in range(3):
         lake.ship(number, 1)
-    if chance.random() < 0.5:
+    if chance.random() < 0.7:
         finish(lake, tables)
-        lake.ship(0, 2)
-        lake.ship(5, 1)
-        lake.remove(Partition(datetime.date(2026, 1, 1), "host1", "s1"))
 
-    def other(table, tables=tables, lake=lake, chance=chance):
-        if chance.random() < 0.3:
-            tables.before_commit = lambda table: None
-            commit_round(lake, tables, at_most=chance.randint(1, 4))
+    def change(chance=chance, lake=lake, hidden=hidden, version=version, changes=chance.choice([0, 0.1, 0.3])):
+        if chance.random() > changes:
+            return
+        what, number = chance.random(), chance.randrange(3)
+        partition = Partition(datetime.date(2026, 1, 1), f"host{number % 2}", f"s{number}")
+        if what < 0.4:
+            hidden.pop(partition, None)
+            lake.ship(number, next(version), without=chance.sample(["block", "syscalls"], chance.randrange(3)))
+        elif what < 0.7 and partition in lake.markers:
+            # Its marker is removed first.
+            hidden[partition] = lake.markers.pop(partition)
+            if chance.random() < 0.7:
+                del lake.there[partition]
+        elif hidden:
+            # The same version is shipped again.
+            partition, objects = hidden.popitem()
+            lake.there[partition] = lake.markers[partition] = objects
 
-    tables.before_commit = other
-    done = commit_round(lake, tables)
+    turns = Turns(chance)
+    for name in range(chance.choice([2, 2, 3])):
+        mine = tables.beside()
+        mine.kill_at = chance.choice([None, chance.randint(1, 40)])
+        mine.before_step = lambda name=name, turns=turns: turns.step(name)
+        most = chance.randint(1, 4)
+        turns.start(name, lambda mine=mine, lake=lake, most=most: [commit_round(lake, mine, at_most=most) for _ in range(3)])
+    turns.run(change)
     finish(lake, tables)
     same(tables, lake)
 
+# A lake that is not mounted: no session is removed.
+lake = Lake()
+tables = Tables(lake)
+lake.ship(0, 1)
+finish(lake, tables)
+before = tables.contents()
+lake.mounted = False
+try:
+    commit_round(lake, tables)
+except FathomError as error:
+    assert "mount it" in str(error), error
+else:
+    raise AssertionError("not mounted")
+assert tables.contents() == before
+
+# A session whose columns do not fit is left out, others are added.
+lake = Lake()
+tables = Tables(lake)
+shipped = [lake.ship(number, 1) for number in range(2)]
+tables.unfit = {("block", lake.there[shipped[0]][0].path.rpartition("/")[0])}
+done = commit_round(lake, tables)
+assert (done.sessions, done.skipped) == ([shipped[1]], {shipped[0]: "columns"}), done
+
 # Files that an engine has rewritten are kept while their session is in the lake.
-lake, tables = Lake(), Tables()
+lake = Lake()
+tables = Tables(lake)
 partition = lake.ship(0, 1)
 finish(lake, tables)
 for table in ("syscalls", "objects", "sessions"):
@@ -247,7 +404,8 @@ assert commit_round(lake, tables).sessions == [partition]
 same(tables, lake)
 
 # A session whose object is missing is left out, others are added; a replacement of such removes the old one.
-lake, tables = Lake(), Tables()
+lake = Lake()
+tables = Tables(lake)
 for number in range(3):
     lake.ship(number, 1)
 finish(lake, tables)
@@ -262,31 +420,39 @@ assert broken not in tables.contents()["syscalls"] and broken not in tables.cont
 # Partitions: hosts as they were, whatever their names are.
 day = datetime.date(2026, 1, 31)
 for text, host in [("db-1", "db-1"), ("..%2F..%2Fetc", "../../etc"), ("%C3%BC", "ü"), ("a%3Db%0A", "a=b\n"),
-                   ("__HIVE_DEFAULT_PARTITION__", None)]:
+                   ("__HIVE_DEFAULT_PARTITION__", None), ("a%7Eb", "a~b")]:
     assert Partition.of(f"date=2026-01-31/host={text}/session=01ab") == Partition(day, host, "01ab")
 for wrong in ["date=2026-02-31/host=a/session=b", "date=x/host=a/session=b", "host=a/session=b",
-              "date=2026-01-31/host=a/b/session=c", "x/date=2026-01-31/host=a/session=b"]:
+              "date=2026-01-31/host=a/b/session=c", "x/date=2026-01-31/host=a/session=b",
+              # They would be the session of another directory.
+              "date=2026-01-31/host=%61/session=b", "date=2026-01-31/host=a/session=%62",
+              "date=2026-01-31/host=%FE/session=b", "date=2026-01-31/host=a~b/session=b",
+              "date=2026-01-31/host=%c3%bc/session=b"]:
     assert Partition.of(wrong) is None, wrong
 
 # Markers: only objects of their own session.
 place = "date=2026-01-31/host=a/session=b"
 
 
-def marker(*paths, version=1):
-    objects = [{"table": path.split("/")[0], "path": path, "bytes": 1, "rows": 2} for path in paths]
+def marker(*paths, version=1, rows=2, size=1):
+    objects = [{"table": path.split("/")[0], "path": path, "bytes": size, "rows": rows} for path in paths]
     return json.dumps({"layout_version": version, "objects": objects}).encode()
 
 
 row = f"sessions/{place}/part-00000000.0f.parquet"
-assert objects_of(marker(row), place) == [Object("sessions", row, 1, 2)]
+list_ = f"objects/{place}/part-00000000.0e.parquet"
+assert objects_of(marker(list_, row), place) == [Object("objects", list_, 1, 2), Object("sessions", row, 1, 2)]
 for contents, reason in [
-    (b"{", "damaged"), (b"[" * 100_000, "damaged"), (b"[]", "damaged"), (b"{}", "damaged"), (marker(row, version=2), "version 2"),
-    (marker(), "no row"), (marker(row, row), "no row"),
-    (marker(row, f"sessions/{place}/../part-0.0.parquet"), "another place"),
-    (marker(row, f"files/{place}x/part-0.0.parquet"), "another place"),
-    (marker(row, f"files/{place}/x.parquet"), "another place"),
-    (marker(row, f"../{place}/part-0.0.parquet"), "another place"),
-    (marker(row, *[f"files/{place}/part-0.0.parquet"] * 2), "twice"),
+    (b"{", "damaged"), (b"[" * 100_000, "damaged"), (b"[]", "damaged"), (b"{}", "damaged"),
+    (marker(list_, row, size=float("inf")), "damaged"), (marker(list_, row, version=2), "version 2"),
+    (marker(), "of table sessions"), (marker(list_, row, row), "of table sessions"),
+    (marker(row), "of table objects"), (marker(list_, list_, row), "of table objects"),
+    (marker(list_, row, rows=0), "of table sessions"), (marker(list_, row, rows=-1), "of table sessions"),
+    (marker(list_, row, f"sessions/{place}/../part-0.0.parquet"), "another place"),
+    (marker(list_, row, f"files/{place}x/part-0.0.parquet"), "another place"),
+    (marker(list_, row, f"files/{place}/x.parquet"), "another place"),
+    (marker(list_, row, f"../{place}/part-0.0.parquet"), "another place"),
+    (marker(list_, row, *[f"files/{place}/part-0.0.parquet"] * 2), "twice"),
 ]:
     try:
         objects_of(contents, place)
@@ -294,7 +460,47 @@ for contents, reason in [
         assert reason in str(error), error
     else:
         raise AssertionError(contents)
+try:
+    objects_of(marker(list_, row, version="9" * 1000), place)
+except UnfitError as error:
+    assert len(str(error)) < 200, error
+
+
+# A marker that is removed after it was listed.
+class Gone:
+    def open_input_file(self, path):
+        raise FileNotFoundError(path)
+
+
+real = RealLake.__new__(RealLake)
+real._root, real._fs = "lake", Gone()
+try:
+    real.objects(Listed(place, True))
+except UnfitError as error:
+    assert "removed" in str(error), error
+else:
+    raise AssertionError("no marker")
+
+# Lakes.
 assert location_of("s3://bucket/lake/") == "s3://bucket/lake"
+with tempfile.TemporaryDirectory() as directory:
+    assert location_of(directory) == location_of(f"file://{directory}/") == f"file://{directory}"
+    for wrong in [f"{directory}/none", f"file://{directory}/none", "file://", "file://."]:
+        try:
+            location_of(wrong)
+        except UsageError as error:
+            assert "is no directory" in str(error), error
+        else:
+            raise AssertionError(wrong)
+
+# What a round says.
+said = io.StringIO()
+with contextlib.redirect_stderr(said):
+    nameless = Partition(day, None, "01ab")
+    _report(Round(removed=[nameless], skipped={nameless: "x"}), 0.1)
+assert said.getvalue().splitlines() == [
+    "fathom: skipped session 01ab of a host without a name: x",
+    "fathom: removed session 01ab of a host without a name: it has left the lake"], said.getvalue()
 
 # Wrong arguments.
 for words in [[], ["--lake", "/none", "--property", "x"], ["--lake", "/none", "--days", "0"],

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from .._program import FathomError
-from . import Lake, Round, UsageError, commit_round
+from . import Lake, Partition, Round, UsageError, commit_round
 
 _DESCRIPTION = """
 Add the sessions that `fathom ship` uploaded to Apache Iceberg tables, their Parquet files as they are.
@@ -91,7 +91,7 @@ def _round(arguments: argparse.Namespace) -> tuple[Round, float]:
         from ._tables import Tables
     except ImportError as error:
         raise UsageError(
-            f"cannot load PyIceberg ({error}); install it: pip install 'fathom[iceberg]'"
+            f"cannot load PyIceberg ({error}); install it: pip install './python[iceberg]'"
         ) from error
     started = time.monotonic()
     try:
@@ -128,11 +128,16 @@ def _say(text: str) -> None:
     print(f"fathom: {shown}", file=sys.stderr, flush=True)
 
 
+def _named(partition: Partition) -> str:
+    host = "a host without a name" if partition.host is None else partition.host
+    return f"session {partition.session} of {host}"
+
+
 def _report(done: Round, seconds: float) -> None:
     for partition, reason in done.skipped.items():
-        _say(f"skipped session {partition.session} of {partition.host}: {reason}")
+        _say(f"skipped {_named(partition)}: {reason}")
     for partition in done.removed:
-        _say(f"removed session {partition.session} of {partition.host}: it has left the lake")
+        _say(f"removed {_named(partition)}: it has left the lake")
     if done.files:
         _say(
             f"added {len(done.sessions)} sessions to {done.tables} tables in {seconds:.1f} s: "

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from .._program import FathomError
 
@@ -59,8 +59,16 @@ class Partition(NamedTuple):
             date = datetime.date.fromisoformat(match[1])
         except ValueError:
             return None
-        host = None if match[2] == _NULL else unquote(match[2])
-        return cls(date, host, unquote(match[3]))
+        host, session = unquote(match[2]), unquote(match[3])
+        # Else several directories would be one session.
+        if (_encoded(host), _encoded(session)) != (match[2], match[3]):
+            return None
+        return cls(date, None if host == _NULL else host, session)
+
+
+def _encoded(value: str) -> str:
+    """As crates/ship encodes a value of a partition."""
+    return quote(value, safe="").replace("~", "%7E")
 
 
 @dataclass
@@ -97,11 +105,11 @@ def objects_of(marker: bytes, directory: str) -> list[Object]:
             Object(str(one["table"]), str(one["path"]), int(one["bytes"]), int(one["rows"]))
             for one in contents["objects"]
         ]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise UnfitError("its marker is damaged; ship it again with --force") from error
     if version != LAYOUT_VERSION:
         raise UnfitError(
-            f"its layout has version {version}, this package reads version {LAYOUT_VERSION}; "
+            f"its layout has version {str(version)[:20]}, this package reads version {LAYOUT_VERSION}; "
             "use the package of the fathom that shipped it"
         )
     for one in objects:
@@ -113,8 +121,12 @@ def objects_of(marker: bytes, directory: str) -> list[Object]:
             or not _PART.fullmatch(name)
         ):
             raise UnfitError("its marker names an object of another place; ship it again")
-    if [one.table for one in objects].count(SESSIONS) != 1:
-        raise UnfitError("its marker names no row of table sessions; ship it again with --force")
+    for table in (SESSIONS, OBJECTS):
+        if [one.rows > 0 for one in objects if one.table == table] != [True]:
+            raise UnfitError(
+                f"its marker does not name one object with rows of table {table}; ship it again "
+                "with --force"
+            )
     if len({one.path for one in objects}) != len(objects):
         raise UnfitError("its marker names an object twice; ship it again with --force")
     return objects
@@ -125,12 +137,13 @@ def location_of(given: str) -> str:
 
     Raises UsageError if it is neither a URL nor a directory.
     """
-    if "://" not in given:
-        if not os.path.isdir(given):
+    directory = given.removeprefix("file://")
+    if "://" not in directory:
+        if not os.path.isdir(directory) or (directory != given and not os.path.isabs(directory)):
             raise UsageError(
                 f"{given} is no directory; pass the directory or URL that `fathom ship --to` has"
             )
-        given = f"file://{os.path.realpath(given)}"
+        given = f"file://{os.path.realpath(directory)}"
     # Iceberg reads locations as URLs.
     if any(one in given for one in "?#"):
         raise UsageError(f"cannot use {given}: Iceberg allows no ? and # in paths; rename it")
@@ -164,6 +177,14 @@ class Lake:
         path = location.removeprefix(self.location + "/")
         return path if path != location else None
 
+    def is_there(self) -> bool:
+        """Whether sessions have been shipped to it. If not, it may be a place at which nothing is
+        mounted."""
+        from pyarrow.fs import FileType
+
+        kind = self._fs.get_file_info(f"{self._root}/{_MARKERS}").type
+        return bool(kind != FileType.NotFound)
+
     def sessions(self, since: datetime.date | None) -> dict[Partition, Listed]:
         """The sessions that began on `since` or later.
 
@@ -190,32 +211,40 @@ class Lake:
         Raises UnfitError if its marker is not usable, OSError if it cannot be read.
         """
         path = f"{self._root}/{_MARKERS}/{session.directory}/{_MARKER}"
-        with self._fs.open_input_file(path) as file:
-            if file.size() > _MAX_MARKER:
-                raise UnfitError("its marker is too large; ship it again with --force")
-            return objects_of(file.read(), session.directory)
+        try:
+            with self._fs.open_input_file(path) as file:
+                if file.size() > _MAX_MARKER:
+                    raise UnfitError("its marker is too large; ship it again with --force")
+                return objects_of(file.read(), session.directory)
+        except FileNotFoundError as error:
+            raise UnfitError(
+                "its marker has just been removed; run it again when `fathom ship` has ended"
+            ) from error
 
     def footer(self, one: Object) -> FileMetaData:
         """The metadata of a Parquet file.
 
         Raises UnfitError if it is not as the marker says, OSError if it cannot be read.
         """
-        import pyarrow
         from pyarrow import parquet
 
         try:
             with self._fs.open_input_file(f"{self._root}/{one.path}") as file:
-                size = file.size()
-                footer = parquet.read_metadata(file)
+                if file.size() != one.bytes:
+                    raise UnfitError(f"{one.path} has another size than its marker says; {_AGAIN}")
+                try:
+                    footer = parquet.read_metadata(file)
+                except (OSError, ValueError) as error:
+                    # PyArrow raises either for a damaged footer.
+                    reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+                    raise UnfitError(f"{one.path} is damaged ({reason}); {_AGAIN}") from error
         except FileNotFoundError as error:
             raise UnfitError(
                 f"{one.path} is not there; if an engine has expired it, pass --days; otherwise "
                 f"{_AGAIN}"
             ) from error
-        except pyarrow.ArrowInvalid as error:
-            raise UnfitError(f"{one.path} is damaged; {_AGAIN}") from error
-        if (size, footer.num_rows) != (one.bytes, one.rows):
-            raise UnfitError(f"{one.path} is not as its marker says; {_AGAIN}")
+        if footer.num_rows != one.rows:
+            raise UnfitError(f"{one.path} has other rows than its marker says; {_AGAIN}")
         return footer
 
     def _files(self, table: str, since: datetime.date | None) -> Iterator[str]:

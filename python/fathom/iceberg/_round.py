@@ -3,6 +3,11 @@
 The state is in the lake and in the tables only. A session is in the tables when table `sessions` has
 its row, which is added last. Table `objects` has its rows first, as an intent: what an attempt that was
 killed has added is found there, also when its session has left the lake since.
+
+Two committers may see different versions of a session. Each loads its tables before it changes any, and
+commits to a table only if no other program has since. An attempt that finds a session begun by another
+one changes all tables, also those without files of it: so the other one, if it is still there, can
+change none any more.
 """
 
 from __future__ import annotations
@@ -54,6 +59,7 @@ class Lake(Protocol):
     location: str
 
     def relative(self, location: str) -> str | None: ...
+    def is_there(self) -> bool: ...
     def sessions(self, since: datetime.date | None) -> dict[Partition, Listed]: ...
     def objects(self, session: Listed) -> list[Object]: ...
     def footer(self, one: Object) -> Any: ...
@@ -62,19 +68,31 @@ class Lake(Protocol):
 class Tables(Protocol):
     """The part of `fathom.iceberg.Tables` that a round needs."""
 
+    def begin(self) -> None:
+        """Begins an attempt: tables are loaded again."""
+
     def names(self) -> set[str]:
         """Tables of fathom that are there."""
 
     def files(self, table: str, since: datetime.date | None) -> dict[Partition, set[str]]:
         """The locations of a table's files by session; none if the table is not there."""
 
-    def create(self, table: str, footer: Any) -> None:
-        """Makes a table with the columns of a file, unless it is there."""
+    def admit(self, footers: Mapping[str, Sequence[Any]]) -> None:
+        """Makes the tables of these files of a session that are not there.
 
-    def equalize(self, table: str, wanted: Mapping[Partition, Sequence[Stored]]) -> Change:
-        """Makes these files, and no others, the files of these sessions, by one snapshot.
+        Raises UnfitError if a table cannot have the columns of a file, and makes none.
+        """
 
-        Raises ConflictError if another program has changed the table in the meantime.
+    def load(self, names: Iterable[str]) -> None:
+        """Loads tables that this attempt has not loaded."""
+
+    def equalize(
+        self, table: str, wanted: Mapping[Partition, Sequence[Stored]], *, always: bool
+    ) -> Change:
+        """Makes these files, and no others, the files of these sessions, by one snapshot. Makes an
+        empty snapshot if the files are right and `always` is set.
+
+        Raises ConflictError if another program has changed the table since it was loaded.
         """
 
 
@@ -93,9 +111,7 @@ class Round:
     files: int = 0
     rows: int = 0
     tables: int = 0
-    """Tables that have a new snapshot."""
-    conflicts: int = 0
-    """Attempts that met a change by another program, and were repeated."""
+    """Tables whose files have changed."""
 
 
 def commit_round(
@@ -113,7 +129,7 @@ def commit_round(
     """
     for attempt in range(attempts):
         try:
-            return _attempt(lake, tables, since, at_most, attempt)
+            return _attempt(lake, tables, since, at_most)
         except ConflictError:
             time.sleep(random.uniform(0, min(0.05 * 2**attempt, 5)))
     raise FathomError(
@@ -122,10 +138,9 @@ def commit_round(
     )
 
 
-def _attempt(
-    lake: Lake, tables: Tables, since: datetime.date | None, at_most: int, conflicts: int
-) -> Round:
-    done = Round(conflicts=conflicts)
+def _attempt(lake: Lake, tables: Tables, since: datetime.date | None, at_most: int) -> Round:
+    done = Round()
+    tables.begin()
     # The tables first: a session that another committer adds now is in the later list of the lake.
     committed = tables.files(SESSIONS, since)
     intended = tables.files(OBJECTS, since)
@@ -136,6 +151,11 @@ def _attempt(
         for partition, locations in files.items()
         if _is_stale(lake, locations, listed.get(partition))
     }
+    if stale and not lake.is_there():
+        raise FathomError(
+            f"the tables have sessions of {lake.location}, which has no directory _sessions now; mount "
+            "it, or drop the tables if all of its sessions were removed"
+        )
     new = [
         partition
         for partition, session in listed.items()
@@ -146,44 +166,48 @@ def _attempt(
     gone = sorted(stale.difference(new), key=_order)
     wanted: dict[str, dict[Partition, list[Stored]]] = {}
     there = tables.names()
-    for partition in new:
-        if len(done.sessions) == at_most:
-            break
-        done.left -= 1
-        try:
-            described = _described(lake, tables, listed[partition], there)
-        except UnfitError as error:
-            done.skipped[partition] = str(error)
-            if partition in stale:
-                gone.append(partition)
-            continue
-        done.sessions.append(partition)
-        for table, objects in described.items():
-            wanted.setdefault(table, {})[partition] = objects
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+        for partition in new:
+            if len(done.sessions) == at_most:
+                break
+            done.left -= 1
+            try:
+                described = _described(lake, tables, listed[partition], there, pool)
+            except UnfitError as error:
+                done.skipped[partition] = str(error)
+                if partition in stale:
+                    gone.append(partition)
+                continue
+            done.sessions.append(partition)
+            for table, objects in described.items():
+                wanted.setdefault(table, {})[partition] = objects
     done.removed = gone
 
+    # Other versions of these may have files in any table.
+    begun = [
+        partition
+        for partition in done.sessions
+        if partition in committed or partition in intended
+    ]
+    emptied: dict[Partition, list[Stored]] = {partition: [] for partition in (*gone, *begun)}
+    others = {*wanted, *(there if emptied else ())} - {SESSIONS, OBJECTS}
+    tables.load([SESSIONS, OBJECTS, *others] if done.sessions or gone else [])
     touched = set()
 
     def equalize(table: str, files: Mapping[Partition, Sequence[Stored]]) -> None:
         if not files:
             return
-        change = tables.equalize(table, files)
+        change = tables.equalize(table, files, always=bool(emptied))
         if change.added or change.dropped:
             touched.add(table)
         done.files += change.added
         done.rows += change.rows
 
-    replaced = [partition for partition in done.sessions if partition in stale]
-    nothing: dict[Partition, list[Stored]] = {partition: [] for partition in gone}
-    emptied: dict[Partition, list[Stored]] = {partition: [] for partition in replaced}
-    equalize(SESSIONS, {**nothing, **emptied})
+    equalize(SESSIONS, emptied)
     equalize(OBJECTS, wanted.get(OBJECTS, {}))
-    others = set(wanted)
-    if nothing or emptied:
-        others |= there
-    for table in sorted(others - {SESSIONS, OBJECTS}):
-        equalize(table, {**nothing, **emptied, **wanted.get(table, {})})
-    equalize(OBJECTS, nothing)
+    for table in sorted(others):
+        equalize(table, {**emptied, **wanted.get(table, {})})
+    equalize(OBJECTS, {partition: [] for partition in gone})
     equalize(SESSIONS, wanted.get(SESSIONS, {}))
     done.tables = len(touched)
     return done
@@ -203,20 +227,19 @@ def _is_stale(lake: Lake, locations: Iterable[str], session: Listed | None) -> b
 
 
 def _described(
-    lake: Lake, tables: Tables, session: Listed, there: set[str]
+    lake: Lake, tables: Tables, session: Listed, there: set[str], pool: ThreadPoolExecutor
 ) -> dict[str, list[Stored]]:
     """The objects of a session with rows, by table. Tables that are not `there` are made, because
     queries name tables without rows, too."""
     objects = lake.objects(session)
     read = [one for one in objects if one.rows or one.table not in there]
-    with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-        footers = list(pool.map(lake.footer, read))
+    footers: dict[str, list[Any]] = {}
     described: dict[str, list[Stored]] = {}
-    for one, footer in zip(read, footers, strict=True):
-        if one.table not in there:
-            tables.create(one.table, footer)
-            there.add(one.table)
+    for one, footer in zip(read, pool.map(lake.footer, read), strict=True):
+        footers.setdefault(one.table, []).append(footer)
         if one.rows:
             stored = Stored(f"{lake.location}/{one.path}", one.bytes, footer)
             described.setdefault(one.table, []).append(stored)
+    tables.admit(footers)
+    there.update(footers)
     return described

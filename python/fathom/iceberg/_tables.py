@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow
@@ -13,10 +13,12 @@ from pyiceberg.exceptions import (
     CommitStateUnknownException,
     NoSuchTableError,
     TableAlreadyExistsError,
+    ValidationError,
     ValidationException,
 )
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, GreaterThanOrEqual, In
 from pyiceberg.io.pyarrow import (
+    UnsupportedPyArrowTypeException,
     compute_statistics_plan,
     data_file_statistics_from_parquet_metadata,
     parquet_path_to_id_mapping,
@@ -24,7 +26,7 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table, TableProperties
+from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
@@ -32,7 +34,7 @@ from pyiceberg.types import DateType, NestedField, StringType
 
 from .._program import FathomError
 from .._schema import TABLES
-from ._lake import OBJECTS, SESSIONS, Partition, UsageError
+from ._lake import LAYOUT_VERSION, OBJECTS, SESSIONS, Partition, UnfitError, UsageError
 from ._round import Change, ConflictError, Stored
 
 if TYPE_CHECKING:
@@ -52,7 +54,10 @@ _SPEC = PartitionSpec(
         for column in _COLUMNS.fields
     )
 )
+# Tables of later versions of fathom are known by it.
+_LAYOUT = "fathom.layout-version"
 _PROPERTIES = {
+    _LAYOUT: str(LAYOUT_VERSION),
     # Each commit writes the whole metadata of a table.
     TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
     TableProperties.METADATA_PREVIOUS_VERSIONS_MAX: "20",
@@ -68,6 +73,9 @@ class Tables:
         """Makes the namespace if it is not there."""
         self._catalog = catalog
         self._namespace = namespace
+        # None: it was not there.
+        self._loaded: dict[str, Table | None] = {}
+        self._admitted: dict[str, list[pyarrow.Schema]] = {}
         if not catalog.namespace_exists(namespace):
             try:
                 catalog.create_namespace_if_not_exists(namespace)
@@ -76,61 +84,129 @@ class Tables:
                 if not catalog.namespace_exists(namespace):
                     raise
 
+    def begin(self) -> None:
+        """Begins an attempt: tables are loaded again."""
+        self._loaded.clear()
+        self._admitted.clear()
+
     def names(self) -> set[str]:
         """Tables of fathom that are there."""
         there = {identifier[-1] for identifier in self._catalog.list_tables(self._namespace)}
-        return there & {*TABLES, SESSIONS, OBJECTS}
+        known = there & {*TABLES, SESSIONS, OBJECTS}
+        return known | {name for name in there - known if self._is_of_fathom(name)}
 
     def files(self, table: str, since: datetime.date | None) -> dict[Partition, set[str]]:
         """The locations of a table's files by session; none if the table is not there."""
         found: dict[Partition, set[str]] = {}
-        try:
-            loaded = self._load(table)
-        except NoSuchTableError:
+        self.load([table])
+        loaded = self._loaded[table]
+        if loaded is None:
             return found
         rows = AlwaysTrue() if since is None else GreaterThanOrEqual("date", since.isoformat())
         for partition, file in _files(loaded, rows):
             found.setdefault(partition, set()).add(file.file_path)
         return found
 
-    def create(self, table: str, footer: FileMetaData) -> None:
-        """Makes a table with the columns of a file, unless it is there."""
-        identifier = (self._namespace, table)
-        try:
-            with self._catalog.create_table_transaction(
-                identifier, _COLUMNS, partition_spec=_SPEC, properties=_PROPERTIES
-            ) as change:
-                with change.update_schema() as update:
-                    update.union_by_name(_columns(footer))
-                # Files have no ids of columns.
-                names = change.table_metadata.schema().name_mapping.model_dump_json()
-                change.set_properties({TableProperties.DEFAULT_NAME_MAPPING: names})
-        except (TableAlreadyExistsError, CommitFailedException):
-            # Another committer was faster. If it was not, loading the table will say so.
-            pass
-        except ValueError as error:
-            raise UsageError(
-                f"cannot make table {self._namespace}.{table}: {error}; set the catalog's warehouse"
-            ) from error
+    def load(self, names: Iterable[str]) -> None:
+        """Loads tables that this attempt has not loaded."""
+        for name in names:
+            if name not in self._loaded:
+                try:
+                    self._loaded[name] = self._load(name)
+                except NoSuchTableError:
+                    self._loaded[name] = None
 
-    def equalize(self, table: str, wanted: Mapping[Partition, Sequence[Stored]]) -> Change:
-        """Makes these files, and no others, the files of these sessions, by one snapshot.
+    def admit(self, footers: Mapping[str, Sequence[FileMetaData]]) -> None:
+        """Makes the tables of these files of a session that are not there.
 
-        Raises ConflictError if another program has changed the table in the meantime.
+        Raises UnfitError if a table cannot have the columns of a file, and makes none.
         """
-        try:
-            return self._equalize(self._load(table), wanted)
-        except NoSuchTableError:
-            if any(wanted.values()):
-                raise
+        self.load(footers)
+        admitted: dict[str, list[pyarrow.Schema]] = {}
+        made: dict[str, Transaction] = {}
+        for name, files in footers.items():
+            before = self._admitted.get(name, [])
+            distinct = _distinct(files, before)
+            if len(distinct) == len(before):
+                continue
+            change = self._made(name) if self._loaded[name] is None else None
+            try:
+                _unite(change or self._existing(name).transaction(), distinct, files)
+            except (ValidationError, UnsupportedPyArrowTypeException, LookupError, ValueError) as error:
+                reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+                raise UnfitError(
+                    f"table {name} cannot have its columns ({reason}); choose another --namespace "
+                    "for sessions of this version of fathom"
+                ) from error
+            admitted[name] = distinct
+            if change is not None:
+                made[name] = change
+        for name, change in made.items():
+            self._make(name, change)
+        self._admitted.update(admitted)
+
+    def equalize(
+        self, table: str, wanted: Mapping[Partition, Sequence[Stored]], *, always: bool
+    ) -> Change:
+        """Makes these files, and no others, the files of these sessions, by one snapshot. Makes an
+        empty snapshot if the files are right and `always` is set.
+
+        Raises ConflictError if another program has changed the table since it was loaded.
+        """
+        if self._loaded[table] is None and not any(wanted.values()):
             return Change()
+        try:
+            return self._equalize(self._existing(table), wanted, always)
         except (
             CommitFailedException,
             # The next look shows whether it took place.
             CommitStateUnknownException,
+            NoSuchTableError,
             ValidationException,
         ) as error:
             raise ConflictError from error
+
+    def _is_of_fathom(self, name: str) -> bool:
+        try:
+            return _LAYOUT in self._catalog.load_table((self._namespace, name)).properties
+        except NoSuchTableError:
+            return False
+
+    def _existing(self, name: str) -> Table:
+        table = self._loaded[name]
+        if table is None:
+            raise FathomError(
+                f"table {self._namespace}.{name} is not there: another program has removed it, or "
+                "something else has its name; run it again, or choose another --namespace"
+            )
+        return table
+
+    def _made(self, name: str) -> Transaction:
+        """A table that is not in the catalog before it is committed."""
+        try:
+            return self._catalog.create_table_transaction(
+                (self._namespace, name), _COLUMNS, partition_spec=_SPEC, properties=_PROPERTIES
+            )
+        except ValueError as error:
+            raise UsageError(
+                f"cannot make table {self._namespace}.{name}: {error}; set the catalog's warehouse"
+            ) from error
+
+    def _make(self, name: str, change: Transaction) -> None:
+        # Files have no ids of columns.
+        names = change.table_metadata.schema().name_mapping.model_dump_json()
+        change.set_properties({TableProperties.DEFAULT_NAME_MAPPING: names})
+        try:
+            change.commit_transaction()
+        except (TableAlreadyExistsError, CommitFailedException):
+            # Another committer was faster. If it was not, `_existing` says so.
+            pass
+        del self._loaded[name]
+        self.load([name])
+        table = self._loaded[name]
+        if table is not None and table.current_snapshot() is not None:
+            # What this attempt knows is from the time before.
+            raise ConflictError
 
     def _load(self, name: str) -> Table:
         table = self._catalog.load_table((self._namespace, name))
@@ -145,13 +221,15 @@ class Tables:
                 f"table {self._namespace}.{name} is not partitioned by date, host, and session; "
                 "give it these partitions again, or choose another --namespace"
             )
+        return table
+
+    def _equalize(
+        self, table: Table, wanted: Mapping[Partition, Sequence[Stored]], always: bool
+    ) -> Change:
         # PyIceberg would repeat a refused commit on top of the one that came before it, which may
         # have added the same files. This copy is not written.
         properties = {**table.metadata.properties, TableProperties.COMMIT_NUM_RETRIES: "0"}
         table.metadata = table.metadata.model_copy(update={"properties": properties})
-        return table
-
-    def _equalize(self, table: Table, wanted: Mapping[Partition, Sequence[Stored]]) -> Change:
         ids = In("session", {partition.session for partition in wanted})
         there = {
             file.file_path: file for partition, file in _files(table, ids) if partition in wanted
@@ -164,12 +242,10 @@ class Tables:
             for stored in files
             if stored.location not in there
         ]
-        if not added and not dropped:
+        if not added and not dropped and not always:
             return Change()
         with table.transaction() as change:
-            with change.update_schema() as update:
-                for columns in _distinct(added):
-                    update.union_by_name(columns)
+            _unite(change, _distinct([stored.footer for _, stored in added]))
             snapshot = change.update_snapshot()
             with snapshot.overwrite() if dropped else snapshot.merge_append() as files:
                 for file in dropped:
@@ -211,13 +287,34 @@ def _columns(footer: FileMetaData) -> pyarrow.Schema:
     return pyarrow.schema([field.with_nullable(True).remove_metadata() for field in fields])
 
 
-def _distinct(added: Sequence[tuple[Partition, Stored]]) -> list[pyarrow.Schema]:
-    distinct: list[pyarrow.Schema] = []
-    for _, stored in added:
-        columns = _columns(stored.footer)
+def _distinct(
+    footers: Sequence[FileMetaData], before: Sequence[pyarrow.Schema] = ()
+) -> list[pyarrow.Schema]:
+    """`before`, and the columns of the files that are not in it."""
+    distinct = [*before]
+    for footer in footers:
+        columns = _columns(footer)
         if columns not in distinct:
             distinct.append(columns)
     return distinct
+
+
+def _unite(
+    change: Transaction,
+    distinct: Sequence[pyarrow.Schema],
+    tried: Sequence[FileMetaData] = (),
+) -> None:
+    """Gives a table these columns. The files that are `tried` have to fit.
+
+    Raises ValidationError, UnsupportedPyArrowTypeException, LookupError, or ValueError if it cannot.
+    """
+    for columns in distinct:
+        if any("." in name for name in columns.names):
+            raise ValueError("a name has a dot")
+        with change.update_schema() as update:
+            update.union_by_name(columns)
+    for footer in tried:
+        _ids(change.table_metadata.schema(), footer)
 
 
 def _data_file(metadata: TableMetadata, partition: Partition, stored: Stored) -> DataFile:
