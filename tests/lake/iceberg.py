@@ -24,6 +24,7 @@ from collections import Counter
 from pathlib import Path
 
 import run
+from iceberg_unfit import unfit
 from run import FATHOM, check, compare, fathom, ordered, port, record, truth
 
 sys.path.insert(0, str(run.ROOT / "python"))
@@ -410,6 +411,8 @@ def store(work, sessions, expected):
 def main():
     work = Path(tempfile.mkdtemp(prefix="fathom-iceberg-", dir="/var/tmp"))
     try:
+        (work / "unfit").mkdir()
+        unfit(work / "unfit")
         (work / "files").mkdir()
         files = "for i in 1 2 3 4; do seq 20000 > n$i; sync n$i; cat n$i > m; rm n$i; done; ls /none; true"
         large = [
