@@ -18,8 +18,10 @@ import pyarrow
 from pyarrow import parquet
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
+from fathom import FathomError  # noqa: E402
 from fathom.iceberg import Partition, Tables  # noqa: E402
 from fathom.iceberg.__main__ import main as committer  # noqa: E402
+from fathom.iceberg._lake import UnfitError  # noqa: E402
 from fathom.iceberg._round import Change, ConflictError, Stored  # noqa: E402
 from pyiceberg.catalog import load_catalog  # noqa: E402
 
@@ -136,7 +138,40 @@ def unfit(work):
         raise AssertionError("not refused")
     # Its own snapshots do not.
     assert fast.equalize("block", {partition: [stored]}, always=True) == Change(1, 0, 2)
+    raced(lake, work, partition, stored)
     print(f"{len(skipped)} sessions that do not fit were left out")
+
+
+def raced(lake, work, partition, stored):
+    """A table that another program makes, or removes, after an attempt has looked for it."""
+    text = work / "text.parquet"
+    parquet.write_table(pyarrow.table({"ts_ns": ["x"]}), text)
+    slow, fast = (Tables(lake.catalog(), "fathom") for _ in range(2))
+    slow.begin()
+    slow.load(["flows"])
+    fast.admit({"flows": [stored.footer]})
+    try:
+        slow.admit({"flows": [parquet.read_metadata(text)]})
+    except UnfitError as error:
+        assert "long -> string" in str(error), error
+    else:
+        raise AssertionError("fits")
+    slow.admit({"flows": [stored.footer]})
+    lake.catalog().drop_table("fathom.flows")
+    try:
+        slow.equalize("flows", {partition: [stored]}, always=False)
+    except ConflictError:
+        pass
+    else:
+        raise AssertionError("not there")
+    slow.begin()
+    slow.load(["flows"])
+    try:
+        slow.equalize("flows", {partition: [stored]}, always=False)
+    except FathomError as error:
+        assert "flows is not there" in str(error), error
+    else:
+        raise AssertionError("not there")
 
 
 if __name__ == "__main__":

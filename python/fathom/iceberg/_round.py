@@ -164,6 +164,8 @@ def _attempt(lake: Lake, tables: Tables, since: datetime.date | None, at_most: i
     new.sort(key=_order)
     done.left = len(new)
     gone = sorted(stale.difference(new), key=_order)
+    if not new and not gone:
+        return done
     wanted: dict[str, dict[Partition, list[Stored]]] = {}
     there = tables.names()
     with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:

@@ -129,20 +129,16 @@ class Tables:
             distinct = _distinct(files, before)
             if len(distinct) == len(before):
                 continue
-            change = self._made(name) if self._loaded[name] is None else None
-            try:
-                _unite(change or self._existing(name).transaction(), distinct, files)
-            except (ValidationError, UnsupportedPyArrowTypeException, LookupError, ValueError) as error:
-                reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
-                raise UnfitError(
-                    f"table {name} cannot have its columns ({reason}); choose another --namespace "
-                    "for sessions of this version of fathom"
-                ) from error
+            if self._loaded[name] is None:
+                made[name] = self._made(name)
+                _fit(name, made[name], distinct, files)
+            else:
+                _fit(name, self._existing(name).transaction(), distinct, files)
             admitted[name] = distinct
-            if change is not None:
-                made[name] = change
         for name, change in made.items():
             self._make(name, change)
+            # Another committer may have made it, with other columns.
+            _fit(name, self._existing(name).transaction(), admitted[name], footers[name])
         self._admitted.update(admitted)
 
     def equalize(
@@ -299,22 +295,35 @@ def _distinct(
     return distinct
 
 
-def _unite(
-    change: Transaction,
-    distinct: Sequence[pyarrow.Schema],
-    tried: Sequence[FileMetaData] = (),
-) -> None:
-    """Gives a table these columns. The files that are `tried` have to fit.
-
-    Raises ValidationError, UnsupportedPyArrowTypeException, LookupError, or ValueError if it cannot.
-    """
+def _unite(change: Transaction, distinct: Sequence[pyarrow.Schema]) -> None:
+    """Gives a table these columns."""
     for columns in distinct:
-        if any("." in name for name in columns.names):
-            raise ValueError("a name has a dot")
         with change.update_schema() as update:
             update.union_by_name(columns)
-    for footer in tried:
-        _ids(change.table_metadata.schema(), footer)
+
+
+def _fit(
+    name: str,
+    change: Transaction,
+    distinct: Sequence[pyarrow.Schema],
+    footers: Sequence[FileMetaData],
+) -> None:
+    """Gives a table these columns, which the files have.
+
+    Raises UnfitError if it cannot.
+    """
+    try:
+        if any("." in column for columns in distinct for column in columns.names):
+            raise ValueError("a name has a dot")
+        _unite(change, distinct)
+        for footer in footers:
+            _ids(change.table_metadata.schema(), footer)
+    except (ValidationError, UnsupportedPyArrowTypeException, LookupError, ValueError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise UnfitError(
+            f"table {name} cannot have its columns ({reason}); choose another --namespace for "
+            "sessions of this version of fathom"
+        ) from error
 
 
 def _data_file(metadata: TableMetadata, partition: Partition, stored: Stored) -> DataFile:
