@@ -19,11 +19,11 @@ from pyarrow import parquet
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python"))
 from fathom import FathomError  # noqa: E402
-from fathom.iceberg import Partition, Tables  # noqa: E402
-from fathom.iceberg.__main__ import main as committer  # noqa: E402
+from fathom.iceberg import Partition, Tables, __main__ as committer  # noqa: E402
 from fathom.iceberg._lake import UnfitError  # noqa: E402
 from fathom.iceberg._round import Change, ConflictError, Stored  # noqa: E402
 from pyiceberg.catalog import load_catalog  # noqa: E402
+from pyiceberg.exceptions import NoSuchNamespaceError  # noqa: E402
 
 TIMES = pyarrow.array([1, 2], pyarrow.int64())
 ROWS = {
@@ -71,7 +71,7 @@ class Lake:
         """The status of a round, and what it says."""
         words = [word for pair in self.properties.items() for word in ("--property", "=".join(pair))]
         with contextlib.redirect_stderr(io.StringIO()) as said:
-            status = committer(["--lake", str(self.path), *words])
+            status = committer.main(["--lake", str(self.path), *words])
         return status, said.getvalue()
 
     def rows(self):
@@ -120,6 +120,15 @@ def unfit(work):
     assert status == 1 and "mount it" in said, said
     (work / "away").rename(lake.path / "_sessions")
     assert lake.rows() == {"block": 4, "objects": 2, "sessions": 2, "later": 0}, lake.rows()
+
+    # A namespace that is removed during a round.
+    def removed(*arguments, **options):
+        raise NoSuchNamespaceError("fathom")
+
+    right, committer.commit_round = committer.commit_round, removed
+    status, said = lake.round()
+    committer.commit_round = right
+    assert status == 1 and "run it again" in said, said
 
     # An empty snapshot of one committer keeps another one, which has loaded the table before, from it.
     slow, fast = (Tables(lake.catalog(), "fathom") for _ in range(2))

@@ -85,7 +85,12 @@ def _round(arguments: argparse.Namespace) -> tuple[Round, float]:
     """A round, and its seconds."""
     try:
         from pyiceberg.catalog import load_catalog
-        from pyiceberg.exceptions import RESTError
+        from pyiceberg.exceptions import (
+            NoSuchNamespaceError,
+            NoSuchTableError,
+            RESTError,
+            ValidationError,
+        )
         from sqlalchemy.exc import SQLAlchemyError
 
         from ._tables import Tables
@@ -110,7 +115,15 @@ def _round(arguments: argparse.Namespace) -> tuple[Round, float]:
     try:
         done = commit_round(lake, Tables(catalog, arguments.namespace), since=since)
         return done, time.monotonic() - started
-    except (OSError, RESTError, SQLAlchemyError, ValueError) as error:
+    except (
+        NoSuchNamespaceError,
+        NoSuchTableError,
+        OSError,
+        RESTError,
+        SQLAlchemyError,
+        ValidationError,
+        ValueError,
+    ) as error:
         raise FathomError(
             f"cannot add the sessions of {arguments.lake} to the tables of catalog "
             f"{arguments.catalog}: {_first(error)}; run it again, it continues"
