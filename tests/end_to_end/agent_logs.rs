@@ -275,7 +275,7 @@ fn a_collector_gets_the_slowest_requests_of_each_save() {
         last,
         &format!("SELECT rid, dur_ns, tid, path FROM syscalls WHERE {SLOW} ORDER BY ts_ns"),
     );
-    assert_eq!(rows.len(), 6);
+    assert_eq!(rows.len(), 6, "{rows:?}");
     // The first save had one request; of the others, the second has the slowest. A busy machine may
     // make them slower than asked for.
     let (first, mut later) = (&rows[0], rows[1..].iter().collect::<Vec<_>>());
