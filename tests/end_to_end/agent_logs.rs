@@ -325,14 +325,14 @@ fn redacted_logs_have_no_names() {
     let key = scratch.root().join("key");
     fs::write(&key, [7; 32]).unwrap();
     let config = format!(
-        "[record]\ncomm = 'logs-slow'\nsyscalls = 'all'\nrows = 'all'\ndiagnose = true\nsave-when = \"{SLOW}\"\n{}\
+        "[record]\ncomm = 'logs-hidden'\nsyscalls = 'all'\nrows = 'all'\ndiagnose = true\nsave-when = \"{SLOW}\"\n{}\
          slow-requests = 3\nredact = true\nkey = {key:?}\n",
         collector.config()
     );
     let agent = Agent::start(&scratch, &config);
-    run(&scratch, "logs-slow", &reads(&[160]));
+    run(&scratch, "logs-hidden", &reads(&[160]));
     saved(&agent, 1.0);
-    run(&scratch, "logs-slow", RISK);
+    run(&scratch, "logs-hidden", RISK);
     wait_for("nothing was sent", || {
         let taken = collector.taken();
         let has = |event: &str| taken.iter().any(|log| log["event"] == event);
@@ -352,7 +352,7 @@ fn redacted_logs_have_no_names() {
     assert!(why.starts_with("This read on "), "{why}");
     let text = fs::read_to_string(collector.directory.join("taken")).unwrap();
     for secret in [
-        "logs-slow",
+        "logs-hidden",
         "slow-fifo",
         "settings",
         scratch.work().to_str().unwrap(),

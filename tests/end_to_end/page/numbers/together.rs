@@ -36,7 +36,7 @@ fn recorded(scratch: &Scratch) -> (Recording, Page) {
 /// The row for several paths.
 fn together(table: &Table) -> usize {
     let rows: Vec<usize> = (0..table.rows.len())
-        .filter(|row| table.rows[*row]["directory"].is_string())
+        .filter(|row| table.rows[*row].contains_key("directory"))
         .collect();
     assert_eq!(rows.len(), 1, "{:?}", table.rows);
     rows[0]
