@@ -156,7 +156,7 @@ onStage(
 				await open(tab, server, { ...session, view: "file", file: await fileId("/many.bin") });
 				await expect.poll(() => tab.page.locator(".file-plot .note").innerText()).toContain("zoom in for single ones");
 				const verdict = tab.page.locator(".file-verdict");
-				await expect.poll(() => verdict.innerText()).toBe("Per thread: writes 100 % sequential in one pass");
+				await expect.poll(() => verdict.innerText()).toBe("Writes 100 % sequential in one pass");
 			});
 			it("shows the page faults of a mapped file", async () => {
 				const id = await fileId("/mapped.bin");
