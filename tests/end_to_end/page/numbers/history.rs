@@ -162,6 +162,8 @@ fn compare_states(many: u32) -> BTreeMap<String, usize> {
         }
     }
     assert!(compared > 100, "{compared}");
+    let of_none = page.table("/sessions/run.fathom/states?lanes=&pixels=100");
+    assert!(of_none.rows.is_empty());
     modes
 }
 

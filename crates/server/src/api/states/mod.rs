@@ -135,7 +135,7 @@ impl Source {
             "SELECT * FROM (SELECT * FROM waits WHERE dur_ns IS NULL AND ts_ns < {from} \
              AND {of_lanes}) AS open WHERE NOT EXISTS (SELECT 1 FROM waits WHERE \
              waits.tid = open.tid AND waits.ts_ns > open.ts_ns AND waits.ts_ns < {from} \
-             AND waits.{of_lanes})"
+             AND {of_lanes})"
         ));
         Ok(Self { selects })
     }
