@@ -216,9 +216,7 @@ describe.skipIf(reason !== null)("within three steps of opening a session", () =
 				await expect.poll(() => head.innerText()).toContain(name);
 			};
 			await shown("journal.log");
-			await expect
-				.poll(() => verdict.innerText())
-				.toMatch(/^Writes (100|99\.\d+) % sequential in one pass/);
+			await expect.poll(() => verdict.innerText()).toMatch(/^Writes (100|99\.\d+) % sequential in one pass/);
 			await shown("table.dat");
 			await expect.poll(() => verdict.innerText()).toMatch(/reads random \([\d.]+ % sequential\)/i);
 		});
