@@ -11,6 +11,13 @@ import type { View } from "../../src/views/view.ts";
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "../../..");
 
+/** A part of the page that has moved, as browsers tell. */
+interface Shift {
+	value: number;
+	hadRecentInput: boolean;
+	sources: { node: Node | null; previousRect: DOMRectReadOnly; currentRect: DOMRectReadOnly }[];
+}
+
 /** The program that is tested. */
 export const FATHOM = process.env["FATHOM_BIN"] ?? join(ROOT, "target/release/fathom");
 
@@ -139,12 +146,19 @@ export async function openTab(browser: Browser, server: Server, look: Look = {})
 		colorScheme: look.theme ?? "dark",
 	});
 	await context.addInitScript(() => {
-		const told = window as unknown as { jumps: number };
+		const told = window as unknown as { jumps: number; jumped: string[] };
 		told.jumps = 0;
+		told.jumped = [];
 		new PerformanceObserver((list) => {
 			// What follows a click or a key is meant.
-			for (const entry of list.getEntries() as unknown as { value: number; hadRecentInput: boolean }[])
-				if (!entry.hadRecentInput) told.jumps += entry.value;
+			for (const entry of list.getEntries() as unknown as Shift[]) {
+				if (entry.hadRecentInput) continue;
+				told.jumps += entry.value;
+				for (const { node, previousRect: from, currentRect: to } of entry.sources)
+					told.jumped.push(
+						`${(node as Element | null)?.className ?? node?.nodeName}: ${from.x},${from.y} to ${to.x},${to.y}`,
+					);
+			}
 		}).observe({ type: "layout-shift", buffered: true });
 	});
 	const page = await context.newPage();
@@ -188,6 +202,11 @@ export async function settled(page: Page): Promise<void> {
 		undefined,
 		{ timeout: 30_000 },
 	);
+}
+
+/** What has moved while the page was loading, and from where to where. */
+export function jumped(page: Page): Promise<string[]> {
+	return page.evaluate(() => (window as unknown as { jumped: string[] }).jumped);
 }
 
 /** How much what was already there has moved while the page was loading, as browsers count it: 0 for not at all. */

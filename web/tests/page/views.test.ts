@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { ask, jumps, open, openTab, recording, settled } from "./harness.ts";
+import { ask, jumped, jumps, open, openTab, recording, settled } from "./harness.ts";
 import { colored, SLOWER, session, sql, WORK } from "./recorded.ts";
 import { browser, dir, HOSTILE, onStage, server, tab, text } from "./stage.ts";
 
@@ -44,7 +44,8 @@ onStage(
 			]) {
 				await open(tab, server, { ...session, view });
 				await tab.page.waitForTimeout(300);
-				expect(await jumps(tab.page), view).toBeLessThan(0.02);
+				const moved = (await jumped(tab.page)).join("; ");
+				expect(await jumps(tab.page), `${view}: ${moved}`).toBeLessThan(0.02);
 			}
 		});
 
