@@ -60,7 +60,8 @@ function Group({ recorded }: { recorded: boolean }) {
 	const shares = useMemo(() => (busy.data ? devicePlots(busy.data, each, theme) : []), [busy.data, each, theme]);
 	if (!recorded && (machine.data?.rows ?? 0) === 0) return null;
 	const [first, second, ...rest] = own;
-	const plots = [first, second, ...shares, ...rest].flatMap((plot) => (plot ? [plot] : []));
+	// The devices, whose answer may be the first, stand between the others.
+	const plots = machine.data ? [first, second, ...shares, ...rest].flatMap((plot) => (plot ? [plot] : [])) : [];
 	// As high as it will be, so that nothing moves when it is there.
 	const least = plots.length > 0 && (busy.data || !hasDevices) ? 0 : expectedHeight(hasDevices);
 	return (
