@@ -25,7 +25,7 @@ from pathlib import Path
 
 import run
 from iceberg_unfit import unfit
-from run import FATHOM, check, compare, fathom, ordered, port, record, truth
+from run import FATHOM, check, compare, fathom, ordered, port, record, s3_server, truth
 
 sys.path.insert(0, str(run.ROOT / "python"))
 # Before forks, so that those need not load them.
@@ -373,22 +373,7 @@ def postgresql(work):
 
 def store(work, sessions, expected):
     """A lake and a warehouse in an S3 server, and a catalog in PostgreSQL."""
-    import boto3
-
-    number = port()
-    server = subprocess.Popen([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(number)],
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        endpoint = f"http://127.0.0.1:{number}"
-        os.environ.update(AWS_ENDPOINT_URL=endpoint, AWS_ALLOW_HTTP="true", AWS_REGION="us-east-1",
-                          AWS_ACCESS_KEY_ID="key", AWS_SECRET_ACCESS_KEY="secret", AWS_DEFAULT_REGION="us-east-1")
-        client = boto3.client("s3", endpoint_url=endpoint)
-        for _ in range(100):
-            try:
-                client.create_bucket(Bucket="bucket")
-                break
-            except Exception:
-                time.sleep(0.2)
+    with s3_server() as (_, endpoint):
         with postgresql(work) as uri:
             place = Place("s3://bucket/lake", {
                 "uri": uri or f"sqlite:///{work}/s3.db", "warehouse": "s3://bucket/warehouse",
@@ -403,9 +388,6 @@ def store(work, sessions, expected):
                 db.register(name, table.scan().to_arrow())
             what = "PyIceberg, S3" + (" and PostgreSQL" if uri else "")
             compare(what, lambda sql: db.execute(sql).fetchall(), expected)
-    finally:
-        server.terminate()
-        server.wait()
 
 
 def main():

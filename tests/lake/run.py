@@ -6,6 +6,7 @@ Needs root (it records), a built fathom, and: pip install 'moto[server]' boto3 d
 not installed are named and left out. Usage: run.py [FATHOM]
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -142,8 +143,9 @@ def port():
         return free.getsockname()[1]
 
 
-def store(work, sessions, lake, expected):
-    """The same objects in an S3 server, listed and read by other clients."""
+@contextlib.contextmanager
+def s3_server():
+    """A client and the address of an S3 server with an empty bucket, which the environment names."""
     import boto3
 
     number = port()
@@ -160,6 +162,15 @@ def store(work, sessions, lake, expected):
                 break
             except Exception:
                 time.sleep(0.2)
+        yield client, endpoint
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def store(work, sessions, lake, expected):
+    """The same objects in an S3 server, listed and read by other clients."""
+    with s3_server() as (client, endpoint):
         fathom("ship", *sessions, "--to", "s3://bucket/a/lake")
         pages = client.get_paginator("list_objects_v2").paginate(Bucket="bucket")
         objects = {o["Key"] for page in pages for o in page.get("Contents", [])}
@@ -173,7 +184,7 @@ def store(work, sessions, lake, expected):
         print("  second shipping: nothing uploaded")
         try:
             secret = (f"CREATE SECRET (TYPE s3, KEY_ID 'key', SECRET 'secret', REGION 'us-east-1', URL_STYLE 'path', "
-                      f"USE_SSL false, ENDPOINT '127.0.0.1:{number}')")
+                      f"USE_SSL false, ENDPOINT '{endpoint.removeprefix('http://')}')")
             duckdb_reads("s3://bucket/a/lake", expected, ["INSTALL httpfs", "LOAD httpfs", secret])
         except Exception as error:
             print(f"  left out: DuckDB over S3: {str(error).splitlines()[0]}")
@@ -182,9 +193,6 @@ def store(work, sessions, lake, expected):
                 (copy / key).parent.mkdir(parents=True, exist_ok=True)
                 (copy / key).write_bytes(body)
             duckdb_reads(str(copy / "a/lake"), expected)
-    finally:
-        server.terminate()
-        server.wait()
 
 
 def main():
