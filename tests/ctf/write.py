@@ -1,8 +1,8 @@
 """Writes a trace in CTF 1.8 with babeltrace2's writer, with events as LTTng's kernel tracer has them:
 
-    write.py DIRECTORY
+    write.py DIRECTORY [calls | scheduler]
 
-Two CPUs have a stream each; 3 events of the second one were discarded.
+Two CPUs have a stream each; in the trace of calls, 3 events of the second one were discarded.
 """
 
 import sys
@@ -28,7 +28,7 @@ class Events(bt2._UserMessageIterator):
             packets.append(stream.create_packet())
             packets[cpu].context_field["cpu_id"] = cpu
             yield self._create_packet_beginning_message(packets[cpu], START)
-        for ns, cpu, name, tid, fields in EVENTS:
+        for ns, cpu, name, tid, fields in WRITTEN:
             message = self._create_event_message(kinds[name], packets[cpu], START + ns)
             context = message.event.common_context_field
             context["tid"], context["pid"] = tid, 10 if tid < 20 else 20
@@ -38,7 +38,7 @@ class Events(bt2._UserMessageIterator):
             yield message
         for cpu, stream in enumerate(streams):
             yield self._create_packet_end_message(packets[cpu], START + 90_000)
-            if cpu == 1:
+            if cpu == 1 and WRITTEN is CALLS:
                 yield self._create_discarded_events_message(stream, 3, START + 90_000, START + 95_000)
                 packet = stream.create_packet()
                 packet.context_field["cpu_id"] = cpu
@@ -48,7 +48,7 @@ class Events(bt2._UserMessageIterator):
 
 
 # Time, CPU, event, thread, fields. Texts come as they are; a mode is 16 bits, a dev 32.
-EVENTS = [
+CALLS = [
     (0, 0, "lttng_statedump_file_descriptor", 10, {"pid": 10, "fd": 4, "flags": 2, "fmode": 3, "filename": "/data/in herited"}),
     (1, 0, "lttng_statedump_block_device", 10, {"dev": 0x800010, "diskname": "sdb"}),
     (1000, 0, "syscall_entry_openat", 11, {"dfd": -100, "filename": "/data/a \"b\"\n", "flags": 0o2101, "mode": 0o640}),
@@ -76,6 +76,52 @@ EVENTS = [
     (4900, 1, "syscall_exit_write", 20, {"ret": -9}),
     (5000, 0, "syscall_entry_read", 11, {"fd": 5, "count": 1}),
 ]
+
+
+def switch(ns, cpu, before, state, after):
+    fields = {"prev_comm": "t", "prev_tid": before, "prev_state": state, "next_comm": f"t{after}", "next_tid": after}
+    return (ns, cpu, "sched_switch", before, fields)
+
+
+def wake(ns, cpu, by, tid):
+    return (ns, cpu, "sched_waking", by, {"comm": f"t{tid}", "tid": tid, "target_cpu": 0})
+
+
+REQUEST = {"dev": 0x800010, "sector": 4096, "nr_sector": 8, "rwbs": 4}
+# Thread 13 reads from a disk whose interrupt comes on the other CPU, is woken by thread 14, which then makes
+# room for it, and waits for a lock in a call that fathom does not record.
+SCHEDULER = [
+    (0, 0, "lttng_statedump_file_descriptor", 10, {"pid": 10, "fd": 4, "flags": 0, "fmode": 1, "filename": "/data/big"}),
+    (1, 0, "lttng_statedump_block_device", 10, {"dev": 0x800010, "diskname": "sdb"}),
+    switch(6000, 0, 0, 0, 13),
+    (6100, 0, "syscall_entry_pread64", 13, {"fd": 4, "count": 4096, "pos": 8192}),
+    (6200, 0, "block_rq_insert", 13, REQUEST | {"bytes": 4096, "tid": 13, "comm": "t13"}),
+    (6250, 0, "block_rq_issue", 13, REQUEST | {"bytes": 4096, "tid": 13, "comm": "t13"}),
+    switch(6300, 0, 13, 2, 0),
+    (6900, 1, "irq_handler_entry", 0, {"irq": 30, "name": "virtio0-req.0"}),
+    (6920, 1, "block_rq_complete", 0, REQUEST | {"error": 0}),
+    wake(6930, 1, 0, 13),
+    (6950, 1, "irq_handler_exit", 0, {"irq": 30, "ret": 1}),
+    switch(7000, 0, 0, 0, 13),
+    (7050, 0, "irq_softirq_entry", 13, {"vec": 1}),
+    (7080, 0, "irq_softirq_exit", 13, {"vec": 1}),
+    (7100, 0, "syscall_exit_pread64", 13, {"ret": 4096}),
+    switch(7200, 0, 13, 1, 14),
+    wake(7300, 0, 14, 13),
+    # The second of two events of one wake-up.
+    (7310, 0, "sched_wakeup", 14, {"comm": "t13", "tid": 13, "target_cpu": 0}),
+    switch(7400, 0, 14, 0x100, 13),
+    (7500, 0, "syscall_entry_semop", 13, {}),
+    switch(7600, 0, 13, 1, 0),
+    (7700, 1, "timer_hrtimer_expire_entry", 0, {"now": 1}),
+    wake(7710, 1, 0, 13),
+    (7720, 1, "timer_hrtimer_expire_exit", 0, {"now": 1}),
+    switch(7800, 0, 0, 0, 13),
+    (7900, 0, "syscall_exit_semop", 13, {"ret": 0}),
+    # It ends: there is no wait.
+    switch(8000, 0, 13, 0x20, 0),
+]
+WRITTEN = {"calls": CALLS, "scheduler": SCHEDULER}[sys.argv[2] if len(sys.argv) > 2 else "calls"]
 
 
 def integer(kind, field):
@@ -111,7 +157,7 @@ class Source(bt2._UserSourceComponent, message_iterator_class=Events):
             event_common_context_field_class=common,
         )
         kinds = {}
-        for _, _, name, _, fields in EVENTS:
+        for _, _, name, _, fields in WRITTEN:
             if name in kinds:
                 continue
             payload = kind.create_structure_field_class()

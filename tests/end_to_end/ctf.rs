@@ -1,6 +1,7 @@
 //! Traces in CTF: exports as babeltrace2 reads them, imports of what babeltrace2 wrote, and both ways.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -28,8 +29,14 @@ macro_rules! need_babeltrace {
 
 /// Lines of JSON that a script of `tests/ctf` prints.
 fn script(name: &str, trace: &Path) -> Vec<Value> {
+    script_with(name, trace, &[])
+}
+
+fn script_with(name: &str, trace: &Path, options: &[&str]) -> Vec<Value> {
     let script = tools::project().join("tests/ctf").join(name);
-    let lines = must_run("/usr/bin/python3", [script.as_os_str(), trace.as_os_str()]);
+    let options = options.iter().map(OsStr::new);
+    let args = [script.as_os_str(), trace.as_os_str()];
+    let lines = must_run("/usr/bin/python3", args.into_iter().chain(options));
     String::from_utf8(lines)
         .unwrap()
         .lines()
@@ -299,11 +306,11 @@ fn hostile_names_and_the_way_back() {
     }
 }
 
-/// A trace that babeltrace2 wrote.
-fn written(scratch: &Scratch) -> PathBuf {
+/// A trace that babeltrace2 wrote; `events` of `tests/ctf/write.py`.
+fn written(scratch: &Scratch, events: &str) -> PathBuf {
     let trace = scratch.root().join("lttng/kernel");
     fs::create_dir_all(trace.parent().unwrap()).unwrap();
-    script("write.py", &trace);
+    script_with("write.py", &trace, &[events]);
     trace
 }
 
@@ -311,7 +318,7 @@ fn written(scratch: &Scratch) -> PathBuf {
 fn imports_are_what_babeltrace_reads() {
     need_babeltrace!();
     let scratch = Scratch::new();
-    let trace = written(&scratch);
+    let trace = written(&scratch, "calls");
     let session = scratch.session("imported");
     // The directory that lttng create makes.
     let said = import(&[trace.parent().unwrap()], &session);
@@ -405,4 +412,70 @@ fn directories_that_are_no_trace_are_named() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{errors}");
     assert!(errors.contains("contains no trace in CTF 1.8"), "{errors}");
+}
+
+#[test]
+fn waits_of_traced_threads_have_reasons() {
+    need_babeltrace!();
+    let scratch = Scratch::new();
+    let trace = written(&scratch, "scheduler");
+    let session = scratch.session("imported");
+    import(&[&trace], &session);
+    let start = 1_700_000_000_001_000_000;
+
+    let lines = |columns: &str, from: &str| {
+        let columns: Vec<String> = columns
+            .split(", ")
+            .map(|column| format!("coalesce(({column})::VARCHAR, '-')"))
+            .collect();
+        let columns = columns.join(", ");
+        let rows = query(
+            &session,
+            &format!("SELECT concat_ws(' ', {columns}) AS line FROM {from}"),
+        );
+        let line = |row: &Row| row.text("line").unwrap().to_owned();
+        rows.iter().map(line).collect::<Vec<String>>()
+    };
+    let cause = format!("cause_id - CASE cause WHEN 'block_request' THEN {start} ELSE 0 END");
+    let columns = format!(
+        "rid IS NOT NULL, ts_ns - {start}, dur_ns, tid, comm, cpu, state, reason, in_syscall, woken_at_ns - {start}, \
+         run_queue_ns, waker, waker_tid, cause, {cause}"
+    );
+    let want = [
+        // 13 waits for its read, until the interrupt of the device has completed it.
+        "true 6300 700 13 t13 0 io disk pread64 6930 70 irq:virtio0-req.0 - block_request 6200",
+        // It waits outside of calls until 14 wakes it, which 13 then keeps from its processor.
+        "false 7200 200 13 t13 0 interruptible other - 7300 100 t14 14 thread 14",
+        "false 7400 600 14 t14 - preempted cpu - - - - - - -",
+        // In a call that has no row.
+        "false 7600 200 13 t13 0 interruptible ipc semop 7710 90 timer - timer -",
+    ];
+    assert_eq!(lines(&columns, "waits ORDER BY ts_ns"), want);
+
+    let want = [
+        "device sdb 620 620",
+        "irq softirq:TIMER 30 30",
+        "sched io 700 10",
+        "sched run queue 70 70",
+        "syscall pread64 1000 270",
+    ];
+    let slices = "(SELECT layer, name, sum(dur_ns) AS dur, sum(self_ns) AS own FROM slices GROUP BY ALL ORDER BY ALL)";
+    assert_eq!(lines("layer, name, dur, own", slices), want);
+
+    let block = query(&session, "SELECT rid, tid, comm, device_ns FROM block");
+    let rid = query(&session, "SELECT rid FROM syscalls")[0].int("rid");
+    assert_eq!((block[0].int("rid"), block[0].int("tid")), (rid, Some(13)));
+    assert_eq!(
+        (block[0].text("comm"), block[0].int("device_ns")),
+        (Some("t13"), Some(670))
+    );
+    let layers = &meta(&session)["layers"];
+    let recorded: Vec<&str> = layers
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|layer| layer["recorded"] == true)
+        .map(|layer| layer["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(recorded, ["syscall", "block", "sched", "irq"]);
 }

@@ -111,7 +111,19 @@ pub(crate) fn prepare(engine: &mut Engine, meta: &SessionMeta) {
         engine.lacks(Input::Content, "recorded without --content hash");
     }
     for (input, layer, _, hook) in INPUTS {
-        if !meta.hooks.iter().any(|h| h.name == hook && h.attached) {
+        // A log has no hooks: it tells of a layer as a whole, or not.
+        if meta.source.is_some() {
+            let of_layer = meta.layers.iter().find(|l| l.name == layer);
+            match of_layer {
+                Some(of_layer) if of_layer.recorded => {
+                    if input == Input::Block {
+                        engine.lacks(input, "the log does not tell which calls caused requests");
+                    }
+                }
+                Some(of_layer) => engine.lacks(input, &of_layer.reason),
+                None => engine.lacks(input, "the log does not tell"),
+            }
+        } else if !meta.hooks.iter().any(|h| h.name == hook && h.attached) {
             engine.lacks(
                 input,
                 &format!("recorded without --layers {}", layer.name()),

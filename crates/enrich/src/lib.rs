@@ -50,6 +50,10 @@ use fathom_model::syscalls::Syscall;
 
 pub use calls::content::ContentCounts;
 pub use enricher::{EnrichOptions, Enricher, MAX_FILE_BYTES};
+pub use layers::traced::{
+    FileType, Interrupt, InterruptKind, Place, ThreadState, TracedBlock, TracedLayers, TracedParts,
+    TracedRequest, TracedWait, Waker,
+};
 pub use spans::SpanCounts;
 
 /// The return value of `command` of fcntl (F_GETFL) as in strace, with a comment; `None` if it is

@@ -23,6 +23,19 @@ pub(crate) struct Known {
     pub tasks: Tasks,
 }
 
+/// Who knows the names of threads.
+pub(crate) trait ThreadNames {
+    /// The name of a thread at a time; null if it is not known.
+    fn thread_name(&mut self, tid: u32, at_ns: u64, strings: &mut Strings) -> StrId;
+}
+
+impl ThreadNames for Known {
+    #[inline]
+    fn thread_name(&mut self, tid: u32, at_ns: u64, strings: &mut Strings) -> StrId {
+        strings.comm(tid, at_ns, self)
+    }
+}
+
 /// The strings of the present batch of a table, and the files and threads that its rows
 /// have named.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use fathom_model::abi::HIST_BUCKETS;
-use fathom_model::batch::{NULL_I32, NULL_I64};
+use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
 use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::errno;
 use fathom_model::meta::{
@@ -30,6 +30,8 @@ const BATCH_BYTES: usize = 32 << 20;
 /// One call of a log. Fields that the log does not contain are `None`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Call {
+    /// From [`Builder::next_rid`]; `None`: it has none yet.
+    pub rid: Option<i64>,
     pub ts_ns: i64,
     pub dur_ns: Option<i64>,
     pub pid: Option<i32>,
@@ -59,6 +61,12 @@ pub(crate) struct Call {
 /// A block request of a log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BlockRequest {
+    /// The call that caused it.
+    pub rid: Option<i64>,
+    /// Who submitted it.
+    pub pid: Option<i32>,
+    pub tid: Option<i32>,
+    pub comm: Option<Vec<u8>>,
     pub device: Vec<u8>,
     pub sector: Option<i64>,
     pub bytes: i64,
@@ -102,6 +110,9 @@ pub(crate) struct Builder {
     calls: SyscallRows,
     strings: StringTable,
     rid: i64,
+    calls_stored: u64,
+    waits_stored: u64,
+    irqs_stored: u64,
     first_at_ns: Option<i64>,
     last_at_ns: i64,
     /// Files by path: of one path the one that has it now.
@@ -126,6 +137,9 @@ impl Builder {
             calls: SyscallRows::default(),
             strings: StringTable::new(),
             rid: 0,
+            calls_stored: 0,
+            waits_stored: 0,
+            irqs_stored: 0,
             first_at_ns: None,
             last_at_ns: i64::MIN,
             by_path: HashMap::new(),
@@ -143,9 +157,16 @@ impl Builder {
         }
     }
 
+    /// The id of a call whose row is still to come.
+    pub fn next_rid(&mut self) -> i64 {
+        self.rid += 1;
+        self.rid
+    }
+
     /// Adds a call of `syscall`.
     pub fn call(&mut self, syscall: &'static Syscall, call: &Call) -> Result<(), ImportError> {
-        self.rid += 1;
+        let rid = call.rid.unwrap_or_else(|| self.next_rid());
+        self.calls_stored += 1;
         self.seen(call.ts_ns);
         self.seen(call.ts_ns.saturating_add(call.dur_ns.unwrap_or(0)));
         let strings = &mut self.strings;
@@ -159,7 +180,7 @@ impl Builder {
         });
         let args = (!call.args.is_empty()).then_some(call.args.as_bytes());
         self.calls.push(SyscallRow {
-            rid: self.rid,
+            rid,
             ts_ns: call.ts_ns,
             dur_ns: call.dur_ns.unwrap_or(NULL_I64),
             pid: call.pid.unwrap_or(NULL_I32),
@@ -196,8 +217,22 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds a block request.
-    pub fn block(&mut self, request: &BlockRequest) -> Result<(), ImportError> {
+    /// Adds rows of other tables.
+    pub fn batches(&mut self, batches: Vec<Batch>) -> Result<(), ImportError> {
+        for batch in batches {
+            let rows = batch.len() as u64;
+            match batch.table.name {
+                "waits" => self.waits_stored += rows,
+                "irqs" => self.irqs_stored += rows,
+                _ => {}
+            }
+            self.writer.append(batch)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a block request; returns `ts_ns` of its row.
+    pub fn block(&mut self, request: &BlockRequest) -> Result<i64, ImportError> {
         self.block_id += 1;
         let times = [
             request.inserted_at_ns,
@@ -211,6 +246,13 @@ impl Builder {
         let strings = &mut self.block_strings;
         self.blocks.push(BlockRow {
             block_id: self.block_id,
+            rid: request.rid.unwrap_or(NULL_I64),
+            pid: request.pid.unwrap_or(NULL_I32),
+            tid: request.tid.unwrap_or(NULL_I32),
+            comm: match &request.comm {
+                Some(comm) => strings.intern(escape_invalid_utf8(comm).as_bytes()),
+                None => StrId::NULL,
+            },
             ts_ns,
             dur_ns: end.map_or(NULL_I64, |end| end.saturating_sub(ts_ns)),
             device: strings.intern(escape_invalid_utf8(&request.device).as_bytes()),
@@ -231,7 +273,7 @@ impl Builder {
         if self.blocks.len() >= BATCH_ROWS {
             self.flush_blocks()?;
         }
-        Ok(())
+        Ok(ts_ns)
     }
 
     /// Whether there are block requests.
@@ -454,10 +496,12 @@ impl Builder {
             end_realtime_ns: Some(end),
             wall_error_ns: None,
         };
-        let calls = u64::try_from(self.rid).unwrap_or(0);
+        let calls = self.calls_stored;
         meta.totals.seen = calls.saturating_add(self.lost);
         meta.totals.lost = self.lost;
         meta.totals.layers.block = u64::try_from(self.block_id).unwrap_or(0);
+        meta.totals.layers.waits = self.waits_stored;
+        meta.totals.layers.irqs = self.irqs_stored;
         self.writer.finish(meta)?;
         Ok(calls)
     }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::syscalls::{Api, SYSCALLS, Syscall};
+use crate::syscalls::{Api, SYSCALLS, Syscall, UNRECORDED};
 
 /// A call as LTTng traces it.
 #[derive(Debug)]
@@ -26,6 +26,12 @@ pub fn by_name(name: &str) -> Option<&'static TracedCall> {
 /// calls are among them where they differ in the name only.
 pub fn by_event(event: &str) -> Option<&'static TracedCall> {
     ALL.1.get(event).and_then(|at| ALL.2.get(*at))
+}
+
+/// The name of a call that is never recorded, by its name behind `syscall_entry_`.
+pub fn unrecorded(event: &str) -> Option<&'static str> {
+    let named = UNRECORDED.iter().find(|call| call.name == event);
+    named.map(|call| call.name)
 }
 
 type All = (

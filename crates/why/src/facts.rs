@@ -278,7 +278,9 @@ fn selected(scope: &Scope) -> String {
     format!(
         "WITH kinds(syscall, activity, by_path) AS (VALUES {kinds}),
          known AS (
-             SELECT file_id, file_type IN ('regular', 'directory', 'symlink', 'block') AS of_storage
+             SELECT file_id, CASE WHEN file_type <> 'unknown'
+                 THEN file_type IN ('regular', 'directory', 'symlink', 'block')
+                 WHEN {UNKNOWN_OF_STORAGE} THEN true END AS of_storage
              FROM files WHERE file_type <> ''),
          process_names AS (
              SELECT pid, arg_max(comm, started_at_ns) AS process FROM processes
@@ -296,6 +298,10 @@ fn selected(scope: &Scope) -> String {
         calls = scope.call_condition(),
     )
 }
+
+/// A file of unknown type, as in a trace of LTTng, that lies where file systems of the kernel's own
+/// do not.
+const UNKNOWN_OF_STORAGE: &str = "path LIKE '/%' AND NOT path SIMILAR TO '/(dev|proc|sys)(/.*)?'";
 
 /// The requests of a group, as a condition on `selected`.
 fn focus_of(group: &Group) -> String {

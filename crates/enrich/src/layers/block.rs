@@ -78,6 +78,15 @@ impl Blocks {
         self.rows.0.len() + self.bios.0.len()
     }
 
+    /// The number of a device, by its name.
+    pub(crate) fn device(&mut self, name: &[u8]) -> u16 {
+        let mut disk = [0; 32];
+        for (to, from) in disk.iter_mut().zip(name) {
+            *to = *from;
+        }
+        self.devices.number(&disk)
+    }
+
     /// A request to a device, which makes its rows at once.
     pub(crate) fn on(
         &mut self,

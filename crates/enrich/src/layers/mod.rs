@@ -8,6 +8,7 @@ pub(crate) mod perf_counters;
 pub(crate) mod requests;
 mod slices;
 pub(crate) mod stacks;
+pub(crate) mod traced;
 mod waits;
 
 use fathom_model::abi::MAX_KERNEL_FUNCTIONS;
@@ -18,7 +19,7 @@ use fathom_model::layers::Layer;
 use fathom_model::tables::{IrqRow, IrqRows, SliceRow, SliceRows, WaitRows};
 use fathom_model::{StrId, StringTable};
 
-use crate::strings::{Known, Name, Strings};
+use crate::strings::{Known, Name, Strings, ThreadNames};
 use crate::{id, signed};
 use block::Blocks;
 use requests::{Key, Kind, Requests};
@@ -146,7 +147,12 @@ impl Layers {
 
     /// Rows of what was gathered of a request; `None`: its own record did not come.
     #[inline(never)]
-    fn gathered(&mut self, request: Option<(i64, &Ended)>, parts: &Parts, known: &mut Known) {
+    fn gathered(
+        &mut self,
+        request: Option<(i64, &Ended)>,
+        parts: &Parts,
+        thread_names: &mut impl ThreadNames,
+    ) {
         let rid = request.map_or(NULL_I64, |(rid, _)| rid);
         for (cpu, record) in &parts.waits {
             let (rows, strings) = &mut self.waits;
@@ -157,10 +163,10 @@ impl Layers {
                 // One on a file has a record.
                 None => During::AnonymousFault,
             };
-            wait.push((rows, strings), during, *cpu, &parts.blocks, known);
+            wait.push((rows, strings), during, *cpu, &parts.blocks, thread_names);
         }
         for (cpu, record) in &parts.irqs {
-            self.push_irq(rid, *cpu, record, known);
+            self.push_irq(rid, *cpu, record, thread_names);
         }
         let Some((rid, ended)) = request.filter(|_| parts.has_times()) else {
             return;
@@ -217,7 +223,7 @@ impl Layers {
         self.blocks.on(cpu, r, bios, &mut self.requests, known);
     }
 
-    fn push_irq(&mut self, rid: i64, cpu: u32, r: &IrqRecord, known: &mut Known) {
+    fn push_irq(&mut self, rid: i64, cpu: u32, r: &IrqRecord, thread_names: &mut impl ThreadNames) {
         let (rows, strings) = &mut self.irqs;
         rows.push(IrqRow {
             rid,
@@ -225,7 +231,7 @@ impl Layers {
             dur_ns: signed(r.dur_ns),
             pid: id(r.pid),
             tid: id(r.tid),
-            comm: strings.comm(r.tid, r.ts_ns, known),
+            comm: thread_names.thread_name(r.tid, r.ts_ns, strings),
             cpu: id(cpu),
             kind: strings.word(names::interrupt_kind(r)),
             name: strings.name(names::of_interrupt(r), || names::interrupt_source(r)),

@@ -12,18 +12,21 @@ use fathom_model::kind::Kind;
 use fathom_model::syscalls::{SYSCALLS, Syscall, UNRECORDED};
 use fathom_model::tables::{WaitRow, WaitRows};
 
-use super::names::{self, HRTIMER, NET_RX, NET_TX, TIMER};
+use super::names::{HRTIMER, NET_RX, NET_TX, TIMER, waker};
 use super::slices::Block;
-use crate::strings::{Known, Strings};
+use crate::strings::{Strings, ThreadNames};
 use crate::{id, signed};
 
 /// Types of files, S_IFMT shifted by 12.
-const FIFO: u32 = 0o1;
-const CHARACTERS: u32 = 0o2;
+pub(super) const FIFO: u32 = 0o1;
+pub(super) const CHARACTERS: u32 = 0o2;
 const DIRECTORY: u32 = 0o4;
 const BLOCKS: u32 = 0o6;
-const REGULAR: u32 = 0o10;
-const SOCKET: u32 = 0o14;
+pub(super) const REGULAR: u32 = 0o10;
+pub(super) const SOCKET: u32 = 0o14;
+
+/// None of the kernel's: another tracer recorded the call, and not its file.
+pub(super) const UNKNOWN_TYPE: u32 = 0o3;
 
 /// The call that a thread was in.
 #[derive(Clone, Copy)]
@@ -162,6 +165,7 @@ impl<'a> Wait<'a> {
             CHARACTERS => "terminal",
             _ if self.has(WAIT_IO) => self.of_storage(call, blocks),
             REGULAR | DIRECTORY | BLOCKS => "file_system",
+            UNKNOWN_TYPE => "other",
             // A file of no type: an eventfd, a timerfd, an inotify.
             0 if moves_data(call) => "event",
             _ if call.kind != Kind::Other => "file_system",
@@ -216,9 +220,9 @@ impl<'a> Wait<'a> {
         if !self.has(WAIT_WOKEN) || self.has(WAIT_PREEMPTED) {
             return (None, NULL_I64);
         }
-        let waker = i64::from(self.record.waker);
+        let by = i64::from(self.record.waker);
         if self.has(WAIT_SIGNAL) {
-            return (Some("signal"), waker.when(!self.has(WAIT_BY_INTERRUPT)));
+            return (Some("signal"), by.when(!self.has(WAIT_BY_INTERRUPT)));
         }
         if self.woken_by_worker()
             && let Some(block) = self.ended_by_block(blocks)
@@ -226,7 +230,7 @@ impl<'a> Wait<'a> {
             return (Some("block_request"), block);
         }
         if !self.has(WAIT_BY_INTERRUPT) {
-            return (Some("thread"), waker);
+            return (Some("thread"), by);
         }
         if self.woken_by_timer() {
             return (Some("timer"), NULL_I64);
@@ -250,7 +254,7 @@ impl<'a> Wait<'a> {
         during: During,
         cpu: u32,
         blocks: &[Block],
-        known: &mut Known,
+        names: &mut impl ThreadNames,
     ) {
         let (rows, strings) = to;
         let r = self.record;
@@ -258,7 +262,7 @@ impl<'a> Wait<'a> {
         let ran = seen && !self.goes_on();
         let woken = self.has(WAIT_WOKEN) && !self.has(WAIT_PREEMPTED);
         let end = r.ts_ns.saturating_add(r.dur_ns);
-        let (waker, waker_tid) = names::waker(r, strings);
+        let (waker, waker_tid) = waker(r, strings);
         let (cause, cause_id) = self.cause(blocks);
         let address = self.file_type() == WAIT_TYPE_ADDRESS;
         let (syscall, futex) = match self.is_in() {
@@ -277,7 +281,7 @@ impl<'a> Wait<'a> {
             dur_ns: signed(r.dur_ns).when(seen),
             pid: id(r.pid),
             tid: id(r.tid),
-            comm: strings.comm(r.tid, r.ts_ns, known),
+            comm: names.thread_name(r.tid, r.ts_ns, strings),
             cpu: id(cpu).when(ran),
             state: strings.word(self.state()),
             reason: strings.word(self.reason(during, blocks)),

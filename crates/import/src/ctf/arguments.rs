@@ -1,8 +1,9 @@
 //! Fields of a call as columns of table `syscalls`, and what a call changes of descriptors.
 
-use fathom_enrich::text_of;
+use fathom_enrich::{FileType, text_of};
 use fathom_model::bytes::{angle_like_strace, quote_like_strace};
 use fathom_model::kind::Kind;
+use fathom_model::lttng::TracedCall;
 use fathom_model::syscalls::{Arg, Returns};
 
 use super::events::{Ended, Process, int, text};
@@ -47,11 +48,41 @@ fn kind_of_name(path: &[u8]) -> &'static str {
     "unknown"
 }
 
+/// Type of the file that a call is about, as far as the trace tells.
+pub(super) fn file_type(
+    traced: &TracedCall,
+    fields: &Value,
+    process: Option<&Process>,
+) -> FileType {
+    let at = traced.call.position(Arg::Fd);
+    let field = at.and_then(|at| traced.fields.get(at));
+    let Some(fd) = field.and_then(|field| int(fields, field)) else {
+        // Calls on paths are about files, and others about none.
+        return match traced.call.position(Arg::Path) {
+            Some(_) => FileType::Storage,
+            None => FileType::Unknown,
+        };
+    };
+    let slot = process.and_then(|process| slot(process, Some(fd)));
+    let Some(path) = slot.map(|slot| slot.path.as_slice()) else {
+        return FileType::Unknown;
+    };
+    match kind_of_name(path) {
+        "socket" => FileType::Socket,
+        "fifo" => FileType::Pipe,
+        "anonymous" => FileType::Anonymous,
+        _ if path.starts_with(b"/dev/pts/") || path.starts_with(b"/dev/tty") => FileType::Terminal,
+        _ if path.starts_with(b"/") => FileType::Storage,
+        _ => FileType::Unknown,
+    }
+}
+
 /// The row of a call.
 pub(super) fn row(ended: &Ended<'_>, process: &Process, builder: &mut Builder) -> Call {
     let call = ended.traced.call;
     let failed = ended.ret.is_none_or(|ret| (-4095..0).contains(&ret));
     let mut row = Call {
+        rid: ended.rid,
         ts_ns: ended.ts_ns,
         dur_ns: ended.dur_ns,
         pid: ended.pid,

@@ -10,7 +10,7 @@
 //! | `bits`, `decode` | values from bits |
 //! | `stream` | packets and events of a file |
 //! | `files` | the traces below a directory |
-//! | `events` | events as calls and block requests |
+//! | `events` | events as rows of calls, block requests, waits, and interrupts |
 //! | `arguments` | fields of a call as columns |
 
 mod arguments;
@@ -100,6 +100,7 @@ pub(crate) fn read(
             heap.extend(advance(file, next.stream)?);
             for lost in file.losses.drain(..) {
                 builder.lost(lost.count, lost.cpu, lost.first_at_ns, lost.last_at_ns);
+                events.lost();
             }
         }
         count += 1;

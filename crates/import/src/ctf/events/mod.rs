@@ -1,26 +1,38 @@
-//! Events of LTTng's kernel tracer as calls and block requests.
+//! Events of LTTng's kernel tracer as rows: calls here, requests to devices in `requests`, and what threads
+//! do between their events in `waits`.
+
+mod requests;
+mod scheduler;
+mod waits;
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
+use fathom_enrich::{InterruptKind, TracedLayers, TracedParts, TracedRequest};
 use fathom_model::layers::Layer;
 use fathom_model::lttng::{self, TracedCall};
 use fathom_model::meta::{RecordedLayer, SessionMeta};
 
+use self::requests::Submitter;
+use self::scheduler::Scheduler;
+use self::waits::{padded, softirq};
 use super::arguments::{self, Slot};
 use super::stream::Read;
 use super::types::Value;
 use crate::builder::{BlockRequest, Builder, ThreadInfo};
 use crate::error::ImportError;
 
-/// Requests that wait for their completion at most; the oldest ones are then stored without.
-const MAX_REQUESTS: usize = 1 << 20;
-
 /// A call that a thread has entered.
 struct Entered {
     /// `None`: one that fathom does not record.
     traced: Option<&'static TracedCall>,
+    /// Name of the event behind `syscall_entry_`.
+    event: Rc<str>,
+    /// Id of its row, if it gets one.
+    rid: Option<i64>,
     fields: Value,
     ts_ns: i64,
+    parts: TracedParts,
 }
 
 /// Descriptors and the directory of a process.
@@ -36,9 +48,12 @@ pub(super) struct Events {
     threads: HashMap<i32, ThreadInfo>,
     processes: HashMap<i32, Process>,
     entered: HashMap<i32, Entered>,
-    /// The thread that a CPU runs.
-    running: HashMap<i32, i32>,
-    requests: HashMap<(i64, i64), BlockRequest>,
+    scheduler: Scheduler,
+    layers: TracedLayers,
+    /// Whether the trace has changes of threads, and interrupts.
+    has_switches: bool,
+    has_interrupts: bool,
+    requests: HashMap<(i64, i64), (BlockRequest, Option<Submitter>)>,
     disks: HashMap<i64, Vec<u8>>,
     host: String,
     kernel: String,
@@ -59,6 +74,8 @@ pub(super) struct Events {
 /// A call that has ended, or never will.
 pub(super) struct Ended<'a> {
     pub traced: &'static TracedCall,
+    /// Id of its row.
+    pub rid: Option<i64>,
     pub fields: &'a Value,
     /// Fields of the exit.
     pub exit: &'a Value,
@@ -113,15 +130,49 @@ impl Events {
         match name {
             "sched_switch" => {
                 if let (Some(cpu), Some(tid)) = (read.cpu, small("next_tid")) {
-                    self.running.insert(cpu, tid);
+                    let left = (small("prev_tid"), int("prev_state"));
+                    self.switch(cpu, left, tid, read.ns);
                     self.thread(tid, None, text("next_comm"), read.ns);
+                    self.is_back(cpu, tid, read.ns, builder)?;
                 }
+            }
+            "sched_waking" | "sched_wakeup" | "sched_ttwu" => {
+                if let (Some(cpu), Some(tid)) = (read.cpu, small("tid")) {
+                    let threads = &self.threads;
+                    let name = |waker: i32| {
+                        let info = threads.get(&waker);
+                        padded(info.and_then(|info| info.comm.as_deref()).unwrap_or(b""))
+                    };
+                    self.scheduler.wakes(cpu, tid, read.ns, name);
+                }
+            }
+            "irq_handler_entry" => {
+                let name = padded(&text("name").unwrap_or_default());
+                self.interrupts(read, InterruptKind::Hard, name);
+            }
+            "irq_handler_exit" => self.handled(read, InterruptKind::Hard),
+            "irq_softirq_entry" | "softirq_entry" => {
+                if let Some(kind) = softirq(int("vec")) {
+                    self.interrupts(read, kind, [0; 16]);
+                }
+            }
+            "irq_softirq_exit" | "softirq_exit" => {
+                if let Some(kind) = softirq(int("vec")) {
+                    self.handled(read, kind);
+                }
+            }
+            "timer_hrtimer_expire_entry" | "hrtimer_expire_entry" => {
+                self.interrupts(read, InterruptKind::Timer, [0; 16]);
+            }
+            "timer_hrtimer_expire_exit" | "hrtimer_expire_exit" => {
+                self.handled(read, InterruptKind::Timer);
             }
             "sched_process_fork" => {
                 let (parent, child) = (small("parent_pid"), small("child_pid"));
                 let child_tid = small("child_tid");
                 if let Some(tid) = child_tid {
                     self.thread(tid, child, text("child_comm"), read.ns);
+                    self.scheduler.made(tid, read.ns);
                     if let Some(info) = self.threads.get_mut(&tid).filter(|_| child != parent) {
                         info.ppid = parent;
                     }
@@ -179,7 +230,7 @@ impl Events {
     fn tid(&self, read: &Read) -> Option<i32> {
         let own = read.context("tid").and_then(Value::int);
         let own = own.and_then(|tid| i32::try_from(tid).ok());
-        own.or_else(|| self.running.get(&read.cpu?).copied())
+        own.or_else(|| self.scheduler.running(read.cpu?))
     }
 
     fn pid(&self, read: &Read, tid: i32) -> Option<i32> {
@@ -218,8 +269,11 @@ impl Events {
         };
         let entered = Entered {
             traced,
+            event: call.into(),
+            rid: traced.map(|_| builder.next_rid()),
             fields: read.fields.clone(),
             ts_ns: read.ns,
+            parts: TracedParts::default(),
         };
         // The exit of the one before is missing.
         match self.entered.insert(tid, entered) {
@@ -254,6 +308,7 @@ impl Events {
         };
         let ended = Ended {
             traced,
+            rid: entered.rid,
             fields: &entered.fields,
             exit: &read.fields,
             ts_ns: entered.ts_ns,
@@ -264,7 +319,7 @@ impl Events {
             comm: self.threads.get(&tid).and_then(|info| info.comm.clone()),
             cpu: read.cpu,
         };
-        self.call(&ended, builder)
+        self.call(&ended, &entered.parts, builder)
     }
 
     /// A call of which no end will come gets its row.
@@ -283,6 +338,7 @@ impl Events {
         let info = self.threads.get(&tid);
         let ended = Ended {
             traced,
+            rid: entered.rid,
             fields: &entered.fields,
             exit: &Value::Struct(Vec::new()),
             ts_ns: entered.ts_ns,
@@ -293,10 +349,15 @@ impl Events {
             comm: info.and_then(|info| info.comm.clone()),
             cpu: None,
         };
-        self.call(&ended, builder)
+        self.call(&ended, &entered.parts, builder)
     }
 
-    fn call(&mut self, ended: &Ended<'_>, builder: &mut Builder) -> Result<(), ImportError> {
+    fn call(
+        &mut self,
+        ended: &Ended<'_>,
+        parts: &TracedParts,
+        builder: &mut Builder,
+    ) -> Result<(), ImportError> {
         // Descriptors belong to a process; where that is not known, to the thread.
         self.by_fathom |= ended.by_fathom();
         let process = self
@@ -306,91 +367,24 @@ impl Events {
         let row = arguments::row(ended, process, builder);
         builder.call(ended.traced.call, &row)?;
         arguments::effects(ended, &row, process, builder);
-        Ok(())
+        if !parts.is_empty()
+            && let (Some(rid), Some(dur_ns)) = (ended.rid, ended.dur_ns)
+        {
+            let request = TracedRequest {
+                rid,
+                name: ended.traced.call.name,
+                tid: unsigned(ended.tid),
+                begin_ns: unsigned_ns(ended.ts_ns),
+                dur_ns: unsigned_ns(dur_ns),
+            };
+            self.layers.request(&request, parts, ended.comm.as_deref());
+        }
+        self.flush(builder)
     }
 
-    fn request(&mut self, read: &Read, builder: &mut Builder) -> Result<(), ImportError> {
-        let int = |name: &str| int(&read.fields, name);
-        let (Some(dev), Some(sector)) = (int("dev"), int("sector")) else {
-            return Ok(());
-        };
-        if self.requests.len() >= MAX_REQUESTS {
-            self.store_requests(builder)?;
-        }
-        let device = self.device(dev);
-        let request = self.requests.entry((dev, sector)).or_default();
-        let issues = &*read.name == "block_rq_issue";
-        // Another request of the same place: the completion of the one before is missing.
-        if request.issued_at_ns.is_some() {
-            let before = std::mem::take(request);
-            builder.block(&before)?;
-        }
-        request.device = device;
-        let sectors = int("nr_sector").unwrap_or(0).max(0);
-        request.bytes = int("bytes")
-            .filter(|bytes| *bytes > 0)
-            .unwrap_or(sectors.saturating_mul(512));
-        request.sector = (sectors > 0).then_some(sector);
-        (request.op, request.flags) = operation(int("rwbs").unwrap_or(0));
-        match issues {
-            true => request.issued_at_ns = Some(read.ns),
-            false => request.inserted_at_ns = Some(read.ns),
-        }
-        Ok(())
-    }
-
-    fn complete(&mut self, read: &Read, builder: &mut Builder) -> Result<(), ImportError> {
-        let int = |name: &str| int(&read.fields, name);
-        let (Some(dev), Some(sector)) = (int("dev"), int("sector")) else {
-            return Ok(());
-        };
-        let sectors = int("nr_sector").unwrap_or(0).max(0);
-        let mut request = match self.requests.remove(&(dev, sector)) {
-            Some(request) => request,
-            // In flight at the start.
-            None => {
-                let (op, flags) = operation(int("rwbs").unwrap_or(0));
-                BlockRequest {
-                    device: self.device(dev),
-                    sector: (sectors > 0).then_some(sector),
-                    bytes: sectors.saturating_mul(512),
-                    op,
-                    flags,
-                    ..BlockRequest::default()
-                }
-            }
-        };
-        let left = request.bytes.saturating_sub(sectors.saturating_mul(512));
-        // A completion of its first part: the rest has a completion of its own.
-        if sectors > 0 && left > 0 {
-            let mut rest = request.clone();
-            rest.bytes = left;
-            let next = sector.saturating_add(sectors);
-            rest.sector = Some(next);
-            self.requests.insert((dev, next), rest);
-            request.bytes = sectors.saturating_mul(512);
-        }
-        request.completed_at_ns = Some(read.ns);
-        request.cpu = read.cpu;
-        request.status = int("fathom_blk_status")
-            .or_else(|| status(int("error")?))
-            .and_then(|status| i32::try_from(status).ok());
-        builder.block(&request)
-    }
-
-    fn store_requests(&mut self, builder: &mut Builder) -> Result<(), ImportError> {
-        let mut left: Vec<BlockRequest> = self.requests.drain().map(|(_, r)| r).collect();
-        left.sort_by_key(|r| (r.inserted_at_ns.or(r.issued_at_ns), r.sector));
-        left.iter().try_for_each(|request| builder.block(request))
-    }
-
-    /// The name of a device, or its number as `major:minor`.
-    fn device(&self, dev: i64) -> Vec<u8> {
-        match self.disks.get(&dev) {
-            Some(name) => name.clone(),
-            None if dev == 0 => Vec::new(),
-            None => format!("{}:{}", dev >> 20, dev & 0xf_ffff).into_bytes(),
-        }
+    /// Events are missing.
+    pub fn lost(&mut self) {
+        self.scheduler.lost();
     }
 
     /// Stores what is left.
@@ -400,12 +394,19 @@ impl Events {
         meta: &mut SessionMeta,
     ) -> Result<(), ImportError> {
         let last = self.last_ns;
+        for tid in self.scheduler.left() {
+            let pid = self.threads.get(&tid).and_then(|info| info.pid);
+            if let Some(wait) = self.scheduler.goes_on(tid, last, pid.unwrap_or(tid)) {
+                self.waited(tid, &wait, builder)?;
+            }
+        }
         let mut left: Vec<(i32, Entered)> = self.entered.drain().collect();
         left.sort_by_key(|(tid, entered)| (entered.ts_ns, *tid));
         for (tid, entered) in &left {
             self.abandon(*tid, entered, last, builder)?;
         }
         self.store_requests(builder)?;
+        builder.batches(self.layers.take())?;
         let mut threads: Vec<ThreadInfo> = self.threads.drain().map(|(_, info)| info).collect();
         threads.sort_by_key(|info| (info.started_at_ns, info.tid));
         builder.threads(&threads)?;
@@ -415,10 +416,15 @@ impl Events {
         if let Some(source) = &mut meta.source {
             source.other_calls = self.other;
         }
+        let recorded = [
+            (Layer::Block, builder.has_blocks()),
+            (Layer::Sched, self.has_switches),
+            (Layer::Irq, self.has_interrupts),
+        ];
         for layer in &mut meta.layers {
-            if layer.name == Layer::Block && builder.has_blocks() {
+            if recorded.contains(&(layer.name, true)) {
                 *layer = RecordedLayer {
-                    name: Layer::Block,
+                    name: layer.name,
                     recorded: true,
                     reason: String::new(),
                 };
@@ -430,9 +436,12 @@ impl Events {
     pub fn not_observable(&self) -> Vec<String> {
         let mut missing = vec![
             "inode numbers, structs, page faults, operations of io_uring and AIO, which call caused a \
-             block request, calls that were not traced"
+             block request that writes, calls that were not traced"
                 .to_owned(),
         ];
+        if !self.has_switches {
+            missing.push("what threads waited for (event sched_switch)".to_owned());
+        }
         if !self.by_fathom {
             missing.push("offsets of calls that use the descriptor's position".to_owned());
         }
@@ -470,49 +479,10 @@ pub(super) fn text(fields: &Value, name: &str) -> Option<Vec<u8>> {
     fields.get(name)?.text().map(<[u8]>::to_vec)
 }
 
-/// Operation and flags in LTTng's bits.
-fn operation(rwbs: i64) -> (&'static str, String) {
-    let has = |bit: u32| rwbs & (1 << bit) != 0;
-    let op = if has(1) {
-        match has(7) {
-            true => "secure_erase",
-            false => "discard",
-        }
-    } else if has(0) {
-        "write"
-    } else if has(2) {
-        "read"
-    } else if has(8) {
-        "flush"
-    } else {
-        "unknown"
-    };
-    let flags = [
-        (5, "SYNC"),
-        (6, "META"),
-        (9, "FUA"),
-        (10, "PREFLUSH"),
-        (3, "RAHEAD"),
-    ];
-    let set = flags.into_iter().filter(|(bit, _)| has(*bit));
-    let names: Vec<&str> = set.map(|(_, name)| name).collect();
-    (op, names.join("|"))
+fn unsigned(id: i32) -> u32 {
+    u32::try_from(id).unwrap_or(0)
 }
 
-/// The block layer's status of an error number, as far as one has it alone.
-fn status(error: i64) -> Option<i64> {
-    Some(match -error.abs() {
-        0 => 0,
-        -95 => 1,
-        -110 => 2,
-        -28 => 3,
-        -67 => 4,
-        -121 => 5,
-        -52 => 6,
-        -61 => 7,
-        -84 => 8,
-        -12 => 9,
-        -5 => 10,
-        _ => return None,
-    })
+fn unsigned_ns(ns: i64) -> u64 {
+    u64::try_from(ns).unwrap_or(0)
 }
