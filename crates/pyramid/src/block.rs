@@ -202,7 +202,7 @@ pub(crate) fn decode_head(head: &[u8]) -> Option<(Block, Lengths)> {
 }
 
 /// Whether a block is as it was written.
-pub(crate) fn is_as_written(bytes: &[u8]) -> bool {
+fn is_as_written(bytes: &[u8]) -> bool {
     let body = bytes.get(16..).unwrap_or_default();
     u64_at(bytes, 8) == Some(XxHash64::oneshot(0, body))
 }

@@ -62,8 +62,9 @@ impl Plan {
 }
 
 impl Pyramid {
-    /// Reads the file of a pyramid. `None` if it has only a header. Reads every block and compares
-    /// it with its hash, except for blocks that are `known` from the same file.
+    /// Reads the file of a pyramid. `None` if it has only a header. Reads the heads of blocks that are
+    /// not `known` from the same file; [`Pyramid::read`] compares a block with its hash, since a large
+    /// pyramid has a hundred megabytes, and a window needs a few of its blocks.
     ///
     /// # Errors
     /// [`PyramidError::Damaged`] when it is something else,
@@ -100,10 +101,13 @@ impl Pyramid {
         Ok(Some(pyramid))
     }
 
-    /// Reads the segments after the known ones, up to the end or to the first damaged one.
+    /// Reads the segments after the known ones, up to the end or to the first one whose heads are
+    /// damaged. Which windows a segment is for is in the head of each of its blocks, so that a
+    /// damaged one differs from the others.
     fn read_heads(&mut self, length: u64) -> Result<(), PyramidError> {
         let (mut at, mut blocks) = (self.read_to, Vec::new());
-        let (mut head, mut bytes) = ([0; block::HEAD], Vec::new());
+        let mut head = [0; block::HEAD];
+        let mut of_segment = None;
         while at + block::HEAD as u64 <= length {
             self.file.read_exact_at(&mut head, at)?;
             let Some((block, lengths)) = block::decode_head(&head) else {
@@ -113,15 +117,15 @@ impl Pyramid {
             if end > length || usize::from(block.dimension) != blocks.len() {
                 break;
             }
-            bytes.resize(lengths.total as usize, 0);
-            self.file.read_exact_at(&mut bytes, at)?;
-            if !block::is_as_written(&bytes) {
+            let place = (block.tier, block.extent);
+            if *of_segment.get_or_insert(place) != place {
                 break;
             }
             blocks.push((at, lengths.total, block.shift));
             at = end;
             if block.last {
                 self.read_to = at;
+                of_segment = None;
                 self.segments.push(SegmentInfo {
                     tier: block.tier,
                     extent: block.extent,
