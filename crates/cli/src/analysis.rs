@@ -165,11 +165,15 @@ fn report_of(session: &mut Session, extensions: &Extensions) -> Result<Report, F
 fn screen(report: &Report, full: bool) -> String {
     let terminal = std::io::stdout().is_terminal();
     let width = if terminal { width() } else { DEFAULT_WIDTH };
-    let lay_out = match full {
-        true => fathom_report::to_text,
-        false => fathom_report::to_screen,
-    };
-    lay_out(report, width, terminal && color())
+    let color = terminal && color();
+    match full {
+        true => fathom_report::to_text(report, width, color),
+        // The last line has the shell's prompt.
+        false => {
+            let height = if terminal { height() } else { None };
+            fathom_report::to_screen(report, width, height.map(|lines| lines - 1), color)
+        }
+    }
 }
 
 /// The report of each session of a set, after what joins them.
@@ -362,6 +366,12 @@ pub fn width() -> usize {
         .map(|size| usize::from(size.ws_col))
         .filter(|width| *width > 0)
         .unwrap_or(DEFAULT_WIDTH)
+}
+
+/// Lines of the terminal, if it tells.
+fn height() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    Some(usize::from(size.ws_row)).filter(|height| *height > 0)
 }
 
 /// https://no-color.org

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use fathom_model::units::bytes;
 use serde::Serialize;
 
 /// A report. Times are nanoseconds, sizes bytes; what was not measured is null.
@@ -113,6 +114,20 @@ impl SessionSummary {
     pub(crate) fn label_words(&self) -> impl Iterator<Item = String> {
         let labels = self.labels.iter();
         labels.map(|(key, value)| format!("{key}={value}"))
+    }
+
+    /// The machine, a word or two each. An imported log does not tell everything of it.
+    pub(crate) fn machine(&self) -> Vec<String> {
+        let kernel = self.kernel.split_whitespace().next().unwrap_or("");
+        let memory = i64::try_from(self.memory_bytes).unwrap_or(i64::MAX);
+        let facts = [
+            (!self.host.is_empty()).then(|| self.host.clone()),
+            (!kernel.is_empty()).then(|| format!("Linux {kernel} {}", self.arch).trim_end().to_owned()),
+            (self.cpus > 0).then(|| format!("{} CPUs", self.cpus)),
+            (memory > 0).then(|| bytes(memory)),
+            (!self.distribution.is_empty()).then(|| self.distribution.clone()),
+        ];
+        facts.into_iter().flatten().collect()
     }
 
     /// Detail and selection, and what content there is, in words.

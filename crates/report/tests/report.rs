@@ -46,8 +46,8 @@ fn text_at_two_widths() {
     let report = fixed();
     expect("report-100.txt", &to_text(&report, 100, false));
     expect("report-80.txt", &to_text(&report, 80, false));
-    expect("screen-100.txt", &to_screen(&report, 100, false));
-    expect("screen-80.txt", &to_screen(&report, 80, false));
+    expect("screen-100.txt", &to_screen(&report, 100, None, false));
+    expect("screen-80.txt", &to_screen(&report, 80, Some(23), false));
 }
 
 #[test]
@@ -237,7 +237,11 @@ fn the_terminal_is_safe_from_names() {
     let files = sample::fixed(dir.path());
     let problems = ["part \u{1b}[2J\n is odd".to_string()];
     let report = Report::build_from(&db(&meta, &files), &source(&meta, &problems)).unwrap();
-    for lay_out in [to_text, to_screen] {
+    let on_screen = |report: &Report, width, color| to_screen(report, width, Some(40), color);
+    for lay_out in [
+        &to_text as &dyn Fn(&Report, usize, bool) -> String,
+        &on_screen,
+    ] {
         let text = lay_out(&report, 100, false);
         let bad: Vec<char> = text
             .chars()
@@ -289,13 +293,43 @@ fn no_line_is_wider_than_asked_for() {
         for line in body.lines() {
             assert!(line.chars().count() <= width, "{width}: {line}");
         }
-        let screen = to_screen(&report, width, false);
+        let screen = to_screen(&report, width, None, false);
         // The commands to copy are not broken.
         let body = screen.split("\nfathom ").next().unwrap();
         for line in body.lines() {
             assert!(line.chars().count() <= width, "{width}: {line}");
         }
         assert!(screen.lines().count() <= 40, "{screen}");
+    }
+}
+
+#[test]
+fn a_report_fits_the_screen_that_it_is_on() {
+    let report = fixed();
+    let lines = |text: &str| {
+        let on_screen = |line: &str| line.chars().count().div_ceil(80).max(1);
+        text.lines().map(on_screen).sum::<usize>()
+    };
+    let whole = to_screen(&report, 80, None, false);
+    assert_eq!(to_screen(&report, 80, Some(lines(&whole)), false), whole);
+    let mut before = lines(&whole);
+    for height in [lines(&whole) - 1, 30, 23] {
+        let screen = to_screen(&report, 80, Some(height), true);
+        let plain = to_screen(&report, 80, Some(height), false);
+        assert!(lines(&plain) <= height, "{height}: {plain}");
+        assert!(lines(&plain) < before, "{height}: {plain}");
+        assert_eq!(screen.lines().count(), plain.lines().count());
+        before = lines(&plain);
+        // What nothing may push off.
+        for part in [
+            "Why",
+            "seen 1,027",
+            "! 12 of 1,027",
+            "Findings",
+            "fathom why ",
+        ] {
+            assert!(plain.contains(part), "{part}: {plain}");
+        }
     }
 }
 

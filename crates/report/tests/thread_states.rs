@@ -63,5 +63,5 @@ fn the_wall_time_of_the_busiest_threads_adds_up() {
             && html.contains("futex 25 %, disk 12 %")
             && !html.contains("<b>\u{1b}")
     );
-    assert!(!to_screen(&report, 120, false).contains(title));
+    assert!(!to_screen(&report, 120, None, false).contains(title));
 }

@@ -78,7 +78,7 @@ fn head(out: &mut String, report: &Report, what: &str) {
     let _ = write!(
         out,
         "<header>\n<h1>{}</h1>\n<p class=\"dim\">{} · recorded for {} · {} · {}</p>\n\
-         <p class=\"dim\">{} · Linux {} {} · {} CPUs · {} · {}</p>\n</header>\n",
+         <p class=\"dim\">{}</p>\n</header>\n",
         esc(what),
         esc(&wall_time_of(&session.start_time)),
         duration(session.duration_ns),
@@ -89,12 +89,7 @@ fn head(out: &mut String, report: &Report, what: &str) {
             session.label_words().collect::<Vec<_>>().join(" ")
         ]
         .join(" ")),
-        esc(&session.host),
-        esc(&session.kernel),
-        esc(&session.arch),
-        session.cpus,
-        bytes(signed(session.memory_bytes)),
-        esc(&session.distribution)
+        esc(&session.machine().join(" · "))
     );
     if !report.problems.is_empty() || !report.limits.is_empty() {
         out.push_str("<ul class=\"problems\">\n");

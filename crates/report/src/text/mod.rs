@@ -38,11 +38,24 @@ fn blank_zero(n: i64, format: fn(i64) -> String) -> String {
 }
 
 /// The report on one screen of text, at most `width` characters wide (80 at least), with colors
-/// when `color` is set. Nothing that the recorded program controls reaches the terminal unescaped.
-pub fn to_screen(report: &Report, width: usize, color: bool) -> String {
-    let mut page = Page::new(report, width, color);
-    page.screen();
-    page.out
+/// when `color` is set. On a screen of `height` lines, parts are shortened until it fits, but for the
+/// sentences and what went wrong. Nothing that the recorded program controls reaches the terminal
+/// unescaped.
+pub fn to_screen(report: &Report, width: usize, height: Option<usize>, color: bool) -> String {
+    let laid_out = |amount: &screen::Amount, color| {
+        let mut page = Page::new(report, width, color);
+        page.screen(amount);
+        page.out
+    };
+    // The terminal breaks what is too long for it.
+    let lines_on = |line: &str| line.chars().count().div_ceil(width.max(1)).max(1);
+    let fits = |amount: &&screen::Amount| {
+        height.is_none_or(|height| {
+            laid_out(amount, false).lines().map(lines_on).sum::<usize>() <= height
+        })
+    };
+    let amount = screen::AMOUNTS.iter().find(fits);
+    laid_out(amount.unwrap_or(&screen::LEAST), color)
 }
 
 /// The whole report as text, otherwise like [`to_screen`].
@@ -107,6 +120,11 @@ impl Page<'_> {
     }
 
     fn head(&mut self) {
+        self.command_and_run();
+        self.machine();
+    }
+
+    fn command_and_run(&mut self) {
         let session = &self.report.session;
         let what = if session.command.is_empty() {
             escape::text(&session.target).into_owned()
@@ -131,21 +149,13 @@ impl Page<'_> {
         }
         facts.extend(session.label_words());
         self.facts(&facts);
-        // An imported log does not tell of the machine.
-        if session.kernel.is_empty() {
-            return;
+    }
+
+    fn machine(&mut self) {
+        let session = &self.report.session;
+        if !session.kernel.is_empty() {
+            self.facts(&session.machine());
         }
-        let kernel = session.kernel.split_whitespace().next().unwrap_or("?");
-        let mut facts = vec![
-            session.host.clone(),
-            format!("Linux {kernel} {}", session.arch),
-            format!("{} CPUs", session.cpus),
-            bytes(i64::try_from(session.memory_bytes).unwrap_or(i64::MAX)),
-        ];
-        if !session.distribution.is_empty() {
-            facts.push(session.distribution.clone());
-        }
-        self.facts(&facts);
     }
 
     /// Facts on one line, none broken.

@@ -10,33 +10,88 @@ use crate::section::sparkline;
 
 /// Problems that are listed.
 const PROBLEMS: usize = 2;
-/// Causes that have a bar.
-const CAUSES: usize = 5;
 /// Columns of the longest bar.
 const BAR: usize = 30;
 /// Columns of a cause's name.
 const CAUSE: usize = 28;
-/// Findings that are listed.
-const FINDINGS: usize = 3;
-/// Lines of a finding's title.
-const TITLE: usize = 2;
-/// Calls on files that are listed.
-const COSTLY: usize = 4;
 /// Share of the time below which a cause or a call is left out.
 const TRIFLE: f64 = 0.01;
 
+/// How much of each part is shown.
+#[derive(Clone, Copy)]
+pub(super) struct Amount {
+    /// Whether the machine and the time in calls over time have their lines.
+    asides: bool,
+    /// Causes that have a bar.
+    causes: usize,
+    /// Findings that are listed.
+    findings: usize,
+    /// Lines of a finding's title.
+    title: usize,
+    /// Calls on files that are listed.
+    costly: usize,
+    /// Commands that lead on.
+    next: usize,
+}
+
+/// Of screens that have no room for more: 24 lines of 80 columns.
+pub(super) const LEAST: Amount = Amount {
+    asides: false,
+    causes: 2,
+    findings: 1,
+    title: 1,
+    costly: 0,
+    next: 2,
+};
+
+/// From the most on: the first for which the screen has room is taken.
+pub(super) const AMOUNTS: [Amount; 4] = [
+    Amount {
+        asides: true,
+        causes: 5,
+        findings: 3,
+        title: 2,
+        costly: 4,
+        next: 3,
+    },
+    Amount {
+        asides: true,
+        causes: 3,
+        findings: 3,
+        title: 1,
+        costly: 2,
+        next: 3,
+    },
+    Amount {
+        asides: false,
+        causes: 3,
+        findings: 2,
+        title: 1,
+        costly: 1,
+        next: 2,
+    },
+    LEAST,
+];
+
 impl Page<'_> {
     /// Everything on one screen.
-    pub(super) fn screen(&mut self) {
-        self.head();
+    pub(super) fn screen(&mut self, amount: &Amount) {
+        self.command_and_run();
+        if amount.asides {
+            self.machine();
+        }
         self.some_problems();
         self.why();
-        self.causes();
-        self.some_findings();
-        self.costly();
-        self.over_time();
+        self.causes(amount);
+        self.some_findings(amount);
+        self.costly(amount);
+        if amount.asides {
+            self.over_time();
+        } else {
+            self.out.push('\n');
+        }
         self.accounts();
-        self.what_next();
+        self.what_next(amount);
     }
 
     fn some_problems(&mut self) {
@@ -62,7 +117,7 @@ impl Page<'_> {
         }
     }
 
-    fn causes(&mut self) {
+    fn causes(&mut self, amount: &Amount) {
         let facts = &self.report.why.facts;
         if facts.all.is_empty() {
             return;
@@ -74,7 +129,7 @@ impl Page<'_> {
             count(facts.requests)
         );
         self.title("Time by cause", &note);
-        for (i, cause) in facts.all.iter().take(CAUSES).enumerate() {
+        for (i, cause) in facts.all.iter().take(amount.causes).enumerate() {
             let part = share(cause.self_ns as f64, total).unwrap_or(0.0);
             if i > 0 && part < TRIFLE {
                 break;
@@ -92,7 +147,7 @@ impl Page<'_> {
         }
     }
 
-    fn some_findings(&mut self) {
+    fn some_findings(&mut self, amount: &Amount) {
         let Some(findings) = &self.report.findings else {
             return;
         };
@@ -105,13 +160,13 @@ impl Page<'_> {
             n => format!("{} by {} rules", count(n as i64), findings.rules),
         };
         self.title("Findings", &note);
-        for finding in findings.top.iter().take(FINDINGS) {
+        for finding in findings.top.iter().take(amount.findings) {
             let text = format!("{}: {}", finding.rule, finding.title);
             let mut label = self.severity(finding.severity);
             let room = self.width - 10;
             let mut lines = wrap(&escape::text(&text), room);
-            if lines.len() > TITLE {
-                let rest = lines.split_off(TITLE - 1).join(" ");
+            if lines.len() > amount.title {
+                let rest = lines.split_off(amount.title - 1).join(" ");
                 lines.push(shorten(&rest, room));
             }
             for line in lines {
@@ -121,9 +176,9 @@ impl Page<'_> {
         }
     }
 
-    fn costly(&mut self) {
+    fn costly(&mut self, amount: &Amount) {
         let costly = &self.report.costly;
-        if costly.is_empty() {
+        if costly.is_empty() || amount.costly == 0 {
             return;
         }
         let totals = &self.report.totals;
@@ -153,7 +208,7 @@ impl Page<'_> {
         };
         let rows: Vec<Vec<String>> = costly
             .iter()
-            .take(COSTLY)
+            .take(amount.costly)
             .enumerate()
             .take_while(matters)
             .map(|(_, c)| c)
@@ -220,7 +275,7 @@ impl Page<'_> {
         }
     }
 
-    fn what_next(&mut self) {
+    fn what_next(&mut self, amount: &Amount) {
         self.out.push('\n');
         let place = &self.report.storage.location;
         let mut commands = Vec::new();
@@ -243,6 +298,7 @@ impl Page<'_> {
             ),
             false => (shell_words(["fathom", "ui", place]), "the page"),
         });
+        commands.truncate(amount.next);
         let longest = commands.iter().map(|(c, _)| c.chars().count()).max();
         let longest = longest.unwrap_or(0);
         for (command, purpose) in commands {
