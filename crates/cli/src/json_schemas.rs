@@ -25,7 +25,7 @@ fn schemas_of_json_output() {
     check::<fathom_path::CriticalPath>("critical-path", "fathom critical-path --format json");
     check::<fathom_diff::Diff>("diff", "fathom diff --format json");
     check::<Vec<crate::sessions::Listed>>("sessions", "fathom sessions --format json");
-    check::<Vec<crate::fleet::Group>>("sessions-by", "fathom sessions --by --format json");
+    check::<Vec<fathom_report::FleetGroup>>("sessions-by", "fathom sessions --by --format json");
     check::<fathom_set::Summary>("set", "fathom set --format json");
     check::<crate::set::SetReport>("report-set", "fathom report SET --format json");
     check::<Vec<crate::set::MemberDiagnosis>>("diagnose-set", "fathom diagnose SET --format json");

@@ -66,7 +66,7 @@ pub use redact::RedactOptions;
 pub use remote::OnOptions;
 pub use remote::{PullArgs, SshOptions};
 #[cfg(feature = "analysis")]
-pub use sessions::{SessionsArgs, SessionsBy, SessionsFormat};
+pub use sessions::{SessionsArgs, SessionsFormat};
 #[cfg(feature = "analysis")]
 pub use set::SetArgs;
 #[cfg(feature = "ship")]

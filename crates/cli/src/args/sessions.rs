@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use fathom_report::FleetKey;
 
 use super::ExtensionsOption;
 
@@ -30,6 +31,8 @@ pub struct SessionsArgs {
 /// A property by which sessions are summed up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SessionsBy {
+    /// Recorded command, or the target in words
+    Command,
     /// Day on which the recording started, UTC
     Day,
     /// Host
@@ -42,6 +45,21 @@ pub enum SessionsBy {
     Volume,
     /// Block device
     Device,
+}
+
+impl SessionsBy {
+    /// What it stands for.
+    pub fn key(self) -> FleetKey {
+        match self {
+            Self::Command => FleetKey::Command,
+            Self::Day => FleetKey::Day,
+            Self::Host => FleetKey::Host,
+            Self::Finding => FleetKey::Finding,
+            Self::Tenant => FleetKey::Tenant,
+            Self::Volume => FleetKey::Volume,
+            Self::Device => FleetKey::Device,
+        }
+    }
 }
 
 /// Format of the list.

@@ -8,6 +8,7 @@ mod errors;
 mod events;
 mod findings;
 mod flame;
+mod fleet;
 mod glance;
 mod layers;
 mod live;
@@ -54,6 +55,7 @@ pub(crate) struct App {
     pub jobs: Jobs,
     pub library: Arc<Library>,
     pub summaries: summaries::Summaries,
+    pub shares: fleet::Shares,
     pub diagnoses: Diagnoses,
     pub workers: Workers,
     /// Directory with panels that a team keeps.
@@ -67,6 +69,7 @@ impl App {
             jobs: Jobs::new(library.clone()),
             library,
             summaries: summaries::Summaries::default(),
+            shares: fleet::Shares::default(),
             diagnoses: Diagnoses::default(),
             workers: Workers::default(),
             panels,
@@ -132,6 +135,7 @@ pub(crate) const ADDRESSES: &[Address] = addresses![
     post "/sessions/{id}/sql" sql::sql,
     get "/sessions/{id}/schema" schema::schema,
     get "/compare" compare::compare,
+    get "/fleet" fleet::fleet,
     get "/set" set::set,
     get "/panels" panels::panels,
 ];
@@ -172,7 +176,7 @@ pub(crate) mod types {
     use ts_rs::TS;
 
     use super::{
-        cache, devices, difference, errors, events, flame, glance, layers, live, machine,
+        cache, devices, difference, errors, events, flame, fleet, glance, layers, live, machine,
         meanwhile, offsets, panels, path, request, schema, sessions, sql, states, threads, tiles,
         timeline, top, visits,
     };
@@ -186,6 +190,7 @@ pub(crate) mod types {
             errors::ErrorsMeta,
             events::EventsMeta,
             flame::FlameMeta,
+            fleet::FleetAnswer,
             glance::Glance,
             layers::LayersMeta,
             live::LiveState,
@@ -210,9 +215,10 @@ pub(crate) mod types {
     pub(crate) mod params {
         pub(crate) use super::super::{
             compare::Sides, devices::DeviceParams, difference::BoxParams, events::EventsParams,
-            layers::LayersParams, offsets::OffsetsParams, questions::QuestionParams,
-            states::StatesParams, threads::ThreadsParams, tiles::TilesParams,
-            timeline::TimelineParams, top::TopParams, visits::VisitsParams, why::WhyParams,
+            fleet::FleetParams, layers::LayersParams, offsets::OffsetsParams,
+            questions::QuestionParams, states::StatesParams, threads::ThreadsParams,
+            tiles::TilesParams, timeline::TimelineParams, top::TopParams, visits::VisitsParams,
+            why::WhyParams,
         };
     }
 
@@ -252,6 +258,8 @@ pub(crate) mod types {
             difference::DifferenceAnswer::decl(),
             glance::PurposeLine::decl(),
             glance::Worst::decl(),
+            fathom_report::FleetGroup::decl(),
+            fleet::FleetAnswer::decl(),
             glance::Glance::decl(),
             request::Neighbors::decl(),
             request::Ahead::decl(),

@@ -458,6 +458,14 @@ fn of_diagnoses() -> Vec<Described> {
         .takes::<p::Sides>()
         .json::<fathom_diff::Diff>(),
         Described::new(
+            "get /fleet",
+            "Sum sessions up",
+            "Sums of all sessions, as `fathom sessions --by` has them. The first request reads each session, and diagnoses those without \
+             kept findings that are not large, if findings are asked for or nothing divides the sessions.",
+        )
+        .takes::<p::FleetParams>()
+        .json::<m::FleetAnswer>(),
+        Described::new(
             "get /set",
             "Relate the hosts of a set",
             "As `fathom set --format json` has it: the sessions of a set, the relation of their clocks, and the messages between them. \

@@ -10,8 +10,10 @@ import { ago, bytes, count, counted, duration, exact, exactDuration, visible, wa
 import { useResource } from "../../state/resource";
 import { client } from "../../state/server";
 import { store, useParam } from "../../state/store";
+import { Sums } from "./fleet";
 import { Spark, SyncTime, useGlance, Worst } from "./glance";
 import { Hosts } from "./hosts";
+import { isKey, KEYS, TITLES } from "./keys";
 import { inOrder } from "./order";
 import "./style.css";
 
@@ -30,6 +32,7 @@ const ORDERS: Readonly<Record<string, (a: SessionSummary, b: SessionSummary) => 
 export default function Sessions() {
 	const [tick, setTick] = useState(0);
 	const [order, setOrder] = useParam("sort", "when");
+	const [by, setBy] = useParam("by", "");
 	useEffect(() => {
 		const timer = setInterval(() => {
 			if (!document.hidden) setTick((n) => n + 1);
@@ -40,6 +43,8 @@ export default function Sessions() {
 	const list = useResource("/sessions", (signal) => client.json<SessionSummary[]>("/sessions", signal), tick);
 	const set = useResource("/set", (signal) => client.json<Summary | null>("/set", signal));
 	const [wanted, setWanted] = useState("");
+	// Sums are asked for again when there is another session, or one has ended.
+	const again = JSON.stringify(list.data?.map((session) => [session.id, session.live]) ?? []);
 	const only = list.data?.length === 1 ? list.data[0] : undefined;
 	// Served is a single session: whoever opens the page wants to see that one. The list is for who asks for it.
 	useEffect(() => {
@@ -51,6 +56,7 @@ export default function Sessions() {
 			note={list.data ? `${list.data.length} in this ${set.data ? "set" : "directory"}` : ""}
 			end={
 				<>
+					{set.data ? null : <By by={by} setBy={setBy} />}
 					<input
 						className="field sessions-filter"
 						type="search"
@@ -75,17 +81,28 @@ export default function Sessions() {
 					</>
 				}
 			>
-				{(sessions) => (
-					<Table
-						sessions={sessions.filter((s) => matches(s, wanted)).sort(ORDERS[order] ?? ORDERS["when"])}
-						order={order}
-						setOrder={setOrder}
-						chosen={chosen}
-						choose={(id) =>
-							setChosen((now) => (now.includes(id) ? now.filter((n) => n !== id) : [...now, id].slice(-2)))
-						}
-					/>
-				)}
+				{(sessions) =>
+					isKey(by) && !set.data ? (
+						<Sums
+							by={by}
+							again={again}
+							narrow={(value) => {
+								setWanted(value);
+								setBy("");
+							}}
+						/>
+					) : (
+						<Table
+							sessions={sessions.filter((s) => matches(s, wanted)).sort(ORDERS[order] ?? ORDERS["when"])}
+							order={order}
+							setOrder={setOrder}
+							chosen={chosen}
+							choose={(id) =>
+								setChosen((now) => (now.includes(id) ? now.filter((n) => n !== id) : [...now, id].slice(-2)))
+							}
+						/>
+					)
+				}
 			</Shown>
 		</Panel>
 	);
@@ -94,6 +111,23 @@ export default function Sessions() {
 			{set.data ? <Hosts set={set.data} /> : null}
 			{sessions}
 		</div>
+	);
+}
+
+/** What the list is summed up by. */
+function By({ by, setBy }: { by: string; setBy: (by: string) => void }) {
+	return (
+		<label className="sessions-by">
+			<span className="quiet">Sum by</span>
+			<select className="field" value={isKey(by) ? by : ""} onChange={(event) => setBy(event.target.value)}>
+				<option value="">nothing</option>
+				{KEYS.map((key) => (
+					<option key={key} value={key}>
+						{TITLES[key].toLowerCase()}
+					</option>
+				))}
+			</select>
+		</label>
 	);
 }
 

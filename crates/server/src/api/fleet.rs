@@ -1,0 +1,149 @@
+//! `GET /fleet`: the sessions that are served, summed up.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use axum::extract::{Query, State};
+use fathom_extensions::Extensions;
+use fathom_report::{Fleet, FleetGroup, FleetKey, FleetShares};
+use fathom_session::{Session, on_latest};
+use serde::{Deserialize, Serialize};
+
+use super::{Json, Shared};
+use crate::error::ApiError;
+use crate::folder::link_in;
+use crate::job::{Lane, Stop};
+use crate::library::{Library, Stamp};
+use crate::lock::lock;
+
+/// Groups that are answered unless others are asked for.
+const TOP: usize = 200;
+
+/// What the sessions are summed up by.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct FleetParams {
+    /// One or more of command, day, host, finding, tenant, volume, and device, separated by commas; of
+    /// the last four it takes one.
+    by: String,
+    /// Groups with most time, of each day with day; 0: all. 200 if missing.
+    top: Option<usize>,
+}
+
+/// Sums of sessions.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
+pub(crate) struct FleetAnswer {
+    /// By day, then those with most time first.
+    pub groups: Vec<FleetGroup>,
+    /// What is left out, and what counts twice.
+    pub notes: Vec<String>,
+}
+
+/// What closed sessions add to sums, by session and by what divides it.
+#[derive(Default)]
+pub(crate) struct Shares(Mutex<HashMap<(String, Option<&'static str>), Known>>);
+
+type Known = (Stamp, Arc<FleetShares>);
+
+/// `GET /fleet`, as `fathom sessions --by` has it.
+pub(crate) async fn fleet(
+    State(app): State<Shared>,
+    Query(params): Query<FleetParams>,
+) -> Result<Json<FleetAnswer>, ApiError> {
+    let by = keys(&params.by)?;
+    let mut fleet = Fleet::new(&by);
+    let detail = fleet.detail();
+    let ids = app.library.ids()?;
+    lock(&app.shares.0).retain(|(id, _), _| ids.binary_search(id).is_ok());
+    for id in ids {
+        let state = app.clone();
+        let session = id.clone();
+        // Each session has a turn of its own, so that other queries get theirs in between.
+        let work = move |stop: &Stop| {
+            stop.check()?;
+            state.shares.of(&state.library, &session, detail)
+        };
+        match app.jobs.run(Lane::Slow, work).await {
+            Ok(Ok(shares)) => fleet.add(&id, &shares),
+            Ok(Err(error)) => fleet.leave_out(&id, &error),
+            Err(error) => return Err(error),
+        }
+    }
+    let (groups, notes) = fleet.finish(params.top.unwrap_or(TOP));
+    Ok(Json(FleetAnswer { groups, notes }))
+}
+
+impl Shares {
+    /// What a session adds; or why it cannot be read.
+    fn of(
+        &self,
+        library: &Library,
+        id: &str,
+        detail: Option<FleetKey>,
+    ) -> Result<Result<Arc<FleetShares>, String>, ApiError> {
+        let dir = match library.dir(id) {
+            Ok(dir) => dir,
+            // It was removed meanwhile.
+            Err(error) => return Ok(Err(error.problem.what)),
+        };
+        let key = (id.to_owned(), detail.map(FleetKey::name));
+        let stamp = Stamp::of(&dir);
+        if let Some((known, shares)) = lock(&self.0).get(&key)
+            && *known == stamp
+        {
+            return Ok(Ok(shares.clone()));
+        }
+        if let Some(name) = link_in(&dir) {
+            return Ok(Err(format!(
+                "{name} is a symbolic link, which is not followed"
+            )));
+        }
+        let shares = match read(&dir, detail, &library.extensions) {
+            Ok(shares) => Arc::new(shares),
+            Err(error) => return Ok(Err(error)),
+        };
+        lock(&self.0).insert(key, (stamp, shares.clone()));
+        Ok(Ok(shares))
+    }
+}
+
+fn read(
+    dir: &std::path::Path,
+    detail: Option<FleetKey>,
+    extensions: &Extensions,
+) -> Result<FleetShares, String> {
+    let mut session = Session::open(dir).map_err(|error| error.to_string())?;
+    let shares = on_latest(&mut session, |session| {
+        FleetShares::read(session, detail, extensions)
+    });
+    shares.map_err(|error| error.to_string())
+}
+
+fn keys(text: &str) -> Result<Vec<FleetKey>, ApiError> {
+    let mut keys = Vec::new();
+    for name in text.split(',').filter(|name| !name.is_empty()) {
+        let Some(key) = FleetKey::ALL.into_iter().find(|key| key.name() == name) else {
+            let names = FleetKey::ALL.map(FleetKey::name).join(", ");
+            return Err(ApiError::parameter(
+                "by",
+                format!("{name:?} is none of {names}"),
+            ));
+        };
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    if keys.is_empty() {
+        return Err(ApiError::parameter(
+            "by",
+            "sums need something to sum up by",
+        ));
+    }
+    if keys.iter().filter(|key| key.is_detail()).count() > 1 {
+        let what = "of finding, tenant, volume, and device one can be asked for at a time";
+        return Err(ApiError::parameter("by", what));
+    }
+    Ok(keys)
+}
