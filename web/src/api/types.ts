@@ -714,3 +714,13 @@ export type ShareRequest = {
   /** Questions that it answers, the most important first. */
   questions: Array<Question>,
 };
+
+/**
+ * Sums of the sessions that have the same values.
+ */
+export type FleetGroup = { command: string | null, day: string | null, host: string | null, finding: string | null, tenant: string | null, volume: string | null, device: string | null, sessions: number, hosts: number, calls: number | null, bytes: number | null, time_ns: number, findings: number | null, session: string, };
+
+/**
+ * Sums of sessions.
+ */
+export type FleetAnswer = { groups: Array<FleetGroup>, notes: Array<string>, };

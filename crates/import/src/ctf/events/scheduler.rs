@@ -210,3 +210,89 @@ fn thread_state(state: i64) -> Option<ThreadState> {
         _ => ThreadState::Other,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_of_all_kernels() {
+        use ThreadState::{Interruptible, Other, Preempted, Stopped, Uninterruptible};
+        let states = [
+            (0, Some(Preempted)),
+            (1, Some(Interruptible)),
+            (2, Some(Uninterruptible)),
+            (4, Some(Stopped)),
+            (8, Some(Stopped)),
+            (0x10, None),
+            (0x20, None),
+            // Idle, from Linux 4.14 on.
+            (0x80, Some(Other)),
+            (0x100, Some(Preempted)),
+            // Killable.
+            (0x102, Some(Uninterruptible)),
+            // Preempted before Linux 4.14, whatever the thread was about to do.
+            (0x401, Some(Preempted)),
+            (0x1000, Some(Preempted)),
+            (0x1002, Some(Preempted)),
+            // An idle worker.
+            (0x402, Some(Uninterruptible)),
+        ];
+        for (state, want) in states {
+            assert_eq!(thread_state(state), want, "{state:#x}");
+        }
+    }
+
+    fn hard() -> Interrupt {
+        Interrupt {
+            kind: InterruptKind::Hard,
+            name: [0; 16],
+        }
+    }
+
+    fn soft() -> Interrupt {
+        Interrupt {
+            kind: InterruptKind::Soft(4),
+            name: [0; 16],
+        }
+    }
+
+    #[test]
+    fn the_innermost_interrupt_wakes() {
+        let mut scheduler = Scheduler::default();
+        let name = |_| [0; 16];
+        scheduler.runs(0, 7);
+        scheduler.leaves(8, 10, 2, Place::Program);
+        scheduler.interrupts(0, hard(), 20);
+        scheduler.interrupts(0, soft(), 21);
+        scheduler.completes(0);
+        scheduler.wakes(0, 8, 22, name);
+        // Only the first wake-up counts.
+        scheduler.wakes(0, 8, 23, name);
+        let wait = scheduler.is_back(8, 30, 1, 8).unwrap();
+        let (at, Waker::Interrupt(by)) = wait.woken.unwrap() else {
+            panic!("{wait:?}");
+        };
+        assert_eq!((at, by.kind), (22, InterruptKind::Soft(4)));
+        assert!(wait.by_completion && !wait.goes_on);
+        // An interrupt takes those with it whose end is missing.
+        let ended = scheduler.ends(0, InterruptKind::Hard).unwrap();
+        assert_eq!((ended.tid, ended.begin_ns), (7, 20));
+        assert!(scheduler.ends(0, InterruptKind::Soft(4)).is_none());
+        assert!(scheduler.is_back(8, 40, 1, 8).is_none());
+    }
+
+    #[test]
+    fn nothing_is_known_after_a_loss() {
+        let mut scheduler = Scheduler::default();
+        scheduler.runs(0, 7);
+        scheduler.leaves(8, 10, 1, Place::Program);
+        scheduler.lost();
+        assert!(scheduler.is_back(8, 20, 0, 8).is_none());
+        assert_eq!(scheduler.running(0), None);
+        // The idle thread and threads that end have no waits.
+        scheduler.leaves(0, 30, 0, Place::Program);
+        scheduler.leaves(9, 30, 0x20, Place::Program);
+        assert!(scheduler.left().is_empty());
+    }
+}
