@@ -22,6 +22,9 @@
 #if HAVE_LIBRARY
 #include "include/library_state.h"
 #endif
+#if HAVE_CONTEXTS
+#include "include/context.h"
+#endif
 
 /* Most calls that move data have their descriptor where read(2) has it. */
 static __always_inline __u64 fd_argument(struct pt_regs *regs, __u32 index, bool compat)
@@ -276,6 +279,10 @@ static __always_inline int enter(struct pt_regs *regs, long id)
 	}
 	if (config.network)
 		note_early(state, regs);
+#if HAVE_CONTEXTS
+	if (config.contexts && !compat)
+		context_note(state);
+#endif
 	if (config.streams && desc->stream)
 		enter_streams(task, state, desc, regs, compat);
 #if HAVE_LAYERS

@@ -221,6 +221,18 @@ VERIFIED_ONCE int rest_of_call(struct task_state *state)
 	return state ? add_rest(current_task(), state, false) : false;
 }
 
+/* There is no room for the record of the call that `state` holds. */
+static __always_inline void lose_call(struct task_state *state, bool compat)
+{
+	/* Looked up again: before 6.8 the frames of a chain of calls leave no room to keep it. */
+	const volatile struct call_desc *desc = desc_of(state->number, compat);
+	state->perf.stage = PERF_NOT;
+	/* A ring is not the file of the call. */
+	if (desc->ring != NO_ARG && !desc->path1 && !(desc->flags & DESC_RET_FD))
+		state->call.file = 0;
+	lose(&state->call, desc->flags);
+}
+
 /* Makes the record of the call that `state` holds. */
 static __always_inline void complete(struct task_struct *task, struct task_state *state,
 				     struct pt_regs *regs, __s64 ret, __u64 now, bool pending)
@@ -312,6 +324,15 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 #if HAVE_LAYERS
 	state->layers.op_ns = 0;
 	state->layers.iocb = 0;
+#endif
+#if HAVE_CONTEXTS
+	if (config.contexts && unlikely(state->context.changed) &&
+	    !context_output(state, !pending)) {
+		lose_call(state, compat);
+		return;
+	}
+#endif
+#if HAVE_LAYERS
 	cached = layer_config.counts && !pending && cache_used(&state->layers);
 #endif
 #if HAVE_CONTENT
@@ -358,14 +379,7 @@ static __always_inline void complete(struct task_struct *task, struct task_state
 	if (cached && sent)
 		COUNT(caches);
 	if (unlikely(!sent)) {
-		/* Looked up again: before 6.8 the frames of a chain of calls leave no room to
-		 * keep it. */
-		desc = desc_of(state->number, compat);
-		state->perf.stage = PERF_NOT;
-		/* A ring is not the file of the call. */
-		if (desc->ring != NO_ARG && !desc->path1 && !(desc->flags & DESC_RET_FD))
-			call->file = 0;
-		lose(call, desc->flags);
+		lose_call(state, compat);
 	} else if (config.stacks && !pending && !compat) {
 		state->stack_ns = call->ts_ns;
 	}
@@ -454,7 +468,16 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 		state->room = 0;
 		state->streams[0].stage = state->streams[1].stage = STREAM_NONE;
 		state->perf.stage = PERF_NOT;
+#if HAVE_CONTEXTS
+		if (config.contexts && !compat)
+			context_note(state);
+#endif
 	}
+#if HAVE_CONTEXTS
+	/* Its entry was before the recording. */
+	if (config.contexts && !compat && unlikely(state->call_flags & STASH_BEFORE))
+		context_note(state);
+#endif
 	if ((filter.errors_only && !failed) || !call_passes(task, state, regs, ret, now, false) ||
 	    (judges_outcome() && state->call_flags & STASH_LATE &&
 	     !note_files_late(task, state, regs, now))) {

@@ -20,6 +20,9 @@
 #if HAVE_LAYERS
 #include "include/waits.h"
 #endif
+#if HAVE_CONTEXTS
+#include "include/context.h"
+#endif
 
 /* Recorded tasks that are alive. */
 __u64 live_tasks SEC(".data.live");
@@ -179,6 +182,10 @@ static __always_inline void forked(struct task_struct *parent, struct task_struc
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
 {
+#if HAVE_CONTEXTS
+	if (config.contexts)
+		context_forked(parent, child);
+#endif
 	if (filters_whole_machine())
 		consider_child(parent, child);
 	else if (has_heirs(parent))
@@ -188,6 +195,10 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 
 static __always_inline int executed(struct task_struct *task, __s32 old_pid)
 {
+#if HAVE_CONTEXTS
+	if (config.contexts)
+		context_executed(task);
+#endif
 	task_state_moves(task, old_pid);
 	struct task_state *state = task_state_of(task);
 	if (!state && !filters_whole_machine())
@@ -324,6 +335,10 @@ int sched_process_fork_classic(struct trace_event_raw_sched_process_fork *ctx)
 		COUNT(untracked);
 		return 0;
 	}
+#if HAVE_CONTEXTS
+	if (config.contexts)
+		context_forked(parent, child);
+#endif
 	if (filters_whole_machine())
 		consider_child(parent, child);
 	else

@@ -3,7 +3,7 @@
 # environment of their own. Without them those tests are skipped.
 
 python_env=.deps/python
-python_wanted=(tests/python/requirements.txt tests/python/validators.txt)
+python_wanted=(tests/python/requirements.txt tests/python/validators.txt tests/python/tracers.txt)
 
 # setup_python: installs what is pinned, once; never an error.
 setup_python() {

@@ -46,6 +46,8 @@
 #define HAVE_COMPAT_CALLS HAVE_LOOPS
 /* Calls of functions of libraries: they need cookies and task storage. */
 #define HAVE_LIBRARY HAVE_TASK_STORAGE
+/* Span contexts of threads: global functions that take pointers. */
+#define HAVE_CONTEXTS HAVE_POINTERS_TO_GLOBALS
 /* The layers below the calls: block, sched, irq, fs and the page cache. */
 #define HAVE_LAYERS 1
 /* Tracepoints of the block layer in the form that they had before 5.11. */

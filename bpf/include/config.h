@@ -127,6 +127,8 @@ struct probe_config {
 	__u32 streams; /* 1: all calls that move bytes of sockets and pipes are recorded */
 	__u32 library; /* 1: calls of functions of libraries are recorded */
 	__u32 spans; /* bytes that are taken of each call on a stream socket, CONTENT_CHUNK at most */
+	__u32 contexts; /* 1: the span contexts of threads are recorded */
+	__u32 reserved; /* 0 */
 };
 
 /* Which calls get a record when config.tail is set. The others are counted. User space

@@ -33,6 +33,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_QUEUE = 22,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
@@ -247,6 +248,7 @@ struct mm_struct {
 	struct maple_tree mm_mt;
 	unsigned long arg_start;
 	unsigned long arg_end;
+	unsigned long exec_vm;
 	struct file *exe_file;
 } CORE;
 
@@ -290,6 +292,17 @@ struct seccomp {
 	__s32 mode;
 } CORE;
 
+/* Where the processor has the thread pointer of user space. */
+struct thread_struct {
+#if defined(__TARGET_ARCH_x86)
+	unsigned long fsbase;
+#else
+	struct {
+		unsigned long tp_value;
+	} uw;
+#endif
+} CORE;
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int in_iowait : 1;
@@ -313,6 +326,7 @@ struct task_struct {
 	struct seccomp seccomp;
 	struct css_set *cgroups;
 	struct nsproxy *nsproxy;
+	struct thread_struct thread;
 } CORE;
 
 /* The state of a task, from 5.14 on and before. */

@@ -100,6 +100,9 @@ enum limits {
 	MAX_USDT_TEXT = 1024,
 	/* An argument of a static probe is 1 << 3 bytes long at most. */
 	USDT_ARGUMENT_BITS = 3,
+	/* Bytes of the attributes of a span context that are sent at most: its record has 640 by
+	 * the recommendation, and 28 before them. */
+	MAX_CONTEXT_ATTRIBUTES = 612,
 };
 
 /* First byte of every record. In the slot ring its highest bit, SLOT_LAP, tells
@@ -130,6 +133,8 @@ enum record_kind {
 	RECORD_FUNCTION_NAME = 22,
 	RECORD_USDT = 23,
 	RECORD_USDT_PLACE = 24,
+	RECORD_CONTEXT = 25,
+	RECORD_CONTEXT_PROCESS = 26,
 	SLOT_LAP = 128,
 };
 
@@ -671,6 +676,57 @@ struct usdt_desc {
 	__u8 reserved; /* 0 */
 };
 
+enum context_kind {
+	/* Where the thread has its context is not known. */
+	CONTEXT_UNKNOWN = 0,
+	/* No span was active. */
+	CONTEXT_NONE = 1,
+	/* A span was. */
+	CONTEXT_SPAN = 2,
+	/* The memory that has it could not be read. */
+	CONTEXT_UNREADABLE = 3,
+};
+
+/* A call was made in another span than the last one of its thread, or with other attributes
+ * (--otel-context): written before the record of the call. The attributes follow, as the program has
+ * them. */
+struct context_record {
+	__u8 kind; /* RECORD_CONTEXT */
+	__u8 context; /* enum context_kind */
+	__u16 attributes_len; /* bytes */
+	__u32 tid; /* thread */
+	__u64 ts_ns; /* entry of the call */
+	__u64 dur_ns; /* of the call */
+	__u64 trace[2]; /* id of the trace, as bytes in memory */
+	__u64 span; /* id of the span, as bytes in memory */
+	__u32 pid; /* process */
+	__u32 reserved; /* 0 */
+};
+
+/* What a process says of itself: written by user space when it has read it. Name of the service, and
+ * names of the attributes of contexts by their number, each followed by NUL, follow. */
+struct context_process_record {
+	__u8 kind; /* RECORD_CONTEXT_PROCESS */
+	__u8 reserved; /* 0 */
+	__u16 service_len; /* bytes */
+	__u32 pid; /* process */
+	__u64 ts_ns; /* when it was read */
+	__u32 keys_len; /* bytes */
+	__u32 reserved2; /* 0 */
+};
+
+/* Where the threads of a process have the variable with their span contexts. */
+struct context_place {
+	__s64 offset; /* from the thread pointer, or in the block of its module */
+	__u64 code_pages; /* that the process had when user space was asked to look */
+	__u32 module; /* number of the module; 0: at a fixed distance from the thread pointer */
+	__s32 dtv_at; /* where the address of the table of blocks is, from the thread pointer */
+	__s32 length_at; /* where the table's length is, from its address */
+	__u8 entry_shift; /* 1 << entry_shift bytes are an entry of the table */
+	__u8 found; /* 1: the above is known; 0: there is no variable, as far as was seen */
+	__u16 reserved; /* 0 */
+};
+
 /* Calls that were seen but whose record found no room. One a CPU and call in
  * map `lost`, exact; the same split by process and file in map `shed`. */
 struct shed_key {
@@ -722,7 +778,9 @@ struct cpu_stats {
 	__u64 library_calls; /* calls of libraries put into the wide ring */
 	__u64 library_unseen; /* calls of libraries in more than MAX_LIBRARY_DEPTH others */
 	__u64 usdt; /* records of static probes put into the wide ring */
-	__u64 reserved[4]; /* 0 */
+	__u64 contexts; /* records of span contexts put into the wide ring */
+	__u64 contexts_unreadable; /* calls whose span context could not be read */
+	__u64 reserved[2]; /* 0 */
 };
 
 #endif

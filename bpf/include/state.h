@@ -165,6 +165,17 @@ struct stream_use {
 	__u32 entries; /* calls that had begun */
 };
 
+/* The span context of the latest call of a task. */
+struct context_seen {
+	__u64 record; /* address of the program's record, 0: none */
+	__u64 trace[2]; /* as in struct context_record */
+	__u64 span; /* the same */
+	__u8 kind; /* enum context_kind */
+	__u8 changed; /* 1: still to be sent */
+	__u16 attributes_bytes; /* as the program says it */
+	__u32 reserved; /* 0 */
+};
+
 /* What hangs on every recorded task. The call members are valid between entry
  * and exit of a call that is recorded, when enter_ns is not 0. */
 struct task_state {
@@ -194,6 +205,7 @@ struct task_state {
 	__u32 early_stage; /* enum early_stage */
 	__u32 room; /* bytes that the program has for the struct that the call fills in */
 	struct stream_use streams[2]; /* of the descriptor, and of the second one */
+	struct context_seen context; /* --otel-context */
 };
 
 #endif

@@ -17,6 +17,7 @@ mod applications;
 mod bounded;
 mod command;
 mod content;
+mod contexts;
 mod counters;
 mod critical_path;
 mod ctf;

@@ -44,6 +44,12 @@ pub fn workload_with_library(name: &str, library: &Path) -> PathBuf {
     )
 }
 
+/// Path of the compiled program or library `workloads/contexts/NAME.c`, whose variable code reaches in
+/// the way that `flags` say.
+pub fn workload_with_context(name: &str, flags: &[&str]) -> PathBuf {
+    compiled("cc", &format!("contexts/{name}"), flags)
+}
+
 fn compiled(compiler: &str, name: &str, more: &[&str]) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads");
     let source = sources.join(format!("{name}.c"));

@@ -155,6 +155,7 @@ fn checks() -> Vec<Check> {
         preload: Preload::default(),
         usdt: Vec::new(),
         usdt_files: Vec::new(),
+        contexts: false,
         perf_counters: PerfCounters::default(),
     };
     match Probe::load(&options).and_then(|mut probe| probe.attach().map(|()| probe)) {

@@ -1,11 +1,11 @@
 //! Decoded records.
 
 use fathom_model::abi::{
-    BioRecord, BlockRecord, CacheFacts, CallRecord, ContainerRecord, CountersRecord,
-    DataCallRecord, FaultRecord, FileRecord, FrameRecord, FunctionNameRecord, FunctionRecord,
-    IrqRecord, LIBRARY_CALL_ABANDONED, LIBRARY_CALL_BEGUN, LIBRARY_CALL_NONE, LibraryCallRecord,
-    MountRecord, RECORD_DATA_CALL, SpanRecord, StackRecord, TaskRecord, UsdtPlaceRecord,
-    UsdtRecord, WaitRecord, WideCallRecord, WritebackRecord,
+    BioRecord, BlockRecord, CacheFacts, CallRecord, ContainerRecord, ContextProcessRecord,
+    ContextRecord, CountersRecord, DataCallRecord, FaultRecord, FileRecord, FrameRecord,
+    FunctionNameRecord, FunctionRecord, IrqRecord, LIBRARY_CALL_ABANDONED, LIBRARY_CALL_BEGUN,
+    LIBRARY_CALL_NONE, LibraryCallRecord, MountRecord, RECORD_DATA_CALL, SpanRecord, StackRecord,
+    TaskRecord, UsdtPlaceRecord, UsdtRecord, WaitRecord, WideCallRecord, WritebackRecord,
 };
 use fathom_model::raw::Ring;
 use thiserror::Error;
@@ -137,6 +137,21 @@ pub enum Event<'a> {
         /// Kind of the text.
         text: &'a [u8],
     },
+    /// A call was made in another span than the last one of its thread.
+    Context {
+        /// The fixed part.
+        record: ContextRecord,
+        /// Attributes of the span, as the program has them.
+        attributes: &'a [u8],
+    },
+    /// What a process says of itself.
+    ContextProcess {
+        /// The fixed part.
+        record: ContextProcessRecord,
+        service: &'a [u8],
+        /// Names of attributes, each followed by NUL.
+        keys: &'a [u8],
+    },
     /// A function of the kernel that is a part of requests.
     FunctionName {
         /// The fixed part.
@@ -198,6 +213,8 @@ impl Event<'_> {
             Event::Function { record, .. } => record.ts_ns,
             Event::Usdt { record, .. } => record.ts_ns,
             Event::UsdtPlace { record, .. } => record.ts_ns,
+            Event::Context { record, .. } => record.ts_ns.saturating_add(record.dur_ns),
+            Event::ContextProcess { record, .. } => record.ts_ns,
         }
     }
 

@@ -2,10 +2,11 @@
 
 use fathom_model::abi::{
     BioRecord, BlockRecord, CacheFacts, CachedCallRecord, CallRecord, ContainerRecord,
-    CountersRecord, DataCallRecord, FaultRecord, FileRecord, FrameRecord, FunctionNameRecord,
-    FunctionRecord, IrqRecord, LibraryCallRecord, MountRecord, NO_SIZE, NO_SIZE32, OperationRecord,
-    RECORD_BLOCK, RECORD_CACHED_CALL, RECORD_CALL, RECORD_CONTAINER, RECORD_CONTENT_PART,
-    RECORD_COUNTERS, RECORD_DATA_CALL, RECORD_FAULT, RECORD_FILE, RECORD_FRAME, RECORD_FUNCTION,
+    ContextProcessRecord, ContextRecord, CountersRecord, DataCallRecord, FaultRecord, FileRecord,
+    FrameRecord, FunctionNameRecord, FunctionRecord, IrqRecord, LibraryCallRecord, MountRecord,
+    NO_SIZE, NO_SIZE32, OperationRecord, RECORD_BLOCK, RECORD_CACHED_CALL, RECORD_CALL,
+    RECORD_CONTAINER, RECORD_CONTENT_PART, RECORD_CONTEXT, RECORD_CONTEXT_PROCESS, RECORD_COUNTERS,
+    RECORD_DATA_CALL, RECORD_FAULT, RECORD_FILE, RECORD_FRAME, RECORD_FUNCTION,
     RECORD_FUNCTION_NAME, RECORD_IRQ, RECORD_LIBRARY_CALL, RECORD_MOUNT, RECORD_OPERATION,
     RECORD_SPAN, RECORD_STACK, RECORD_TASK, RECORD_USDT, RECORD_USDT_PLACE, RECORD_WAIT,
     RECORD_WIDE_CALL, RECORD_WRITEBACK, SEGMENTS_SHIFT, SLOT_BYTES, SpanRecord, StackRecord,
@@ -243,6 +244,29 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
                 provider: rest.take(record.provider_len)?,
                 name: rest.take(record.name_len)?,
                 text: rest.take(record.text_len)?,
+            })
+        }
+        (RECORD_CONTEXT, Ring::Wide) => {
+            let record =
+                ContextRecord::parse(bytes).ok_or_else(|| short(ContextRecord::SIZE, bytes))?;
+            let mut rest = Rest {
+                bytes,
+                at: ContextRecord::SIZE,
+            };
+            let attributes = rest.take(record.attributes_len)?;
+            Ok(Event::Context { record, attributes })
+        }
+        (RECORD_CONTEXT_PROCESS, Ring::Wide) => {
+            let record = ContextProcessRecord::parse(bytes)
+                .ok_or_else(|| short(ContextProcessRecord::SIZE, bytes))?;
+            let mut rest = Rest {
+                bytes,
+                at: ContextProcessRecord::SIZE,
+            };
+            Ok(Event::ContextProcess {
+                record,
+                service: rest.take(record.service_len)?,
+                keys: rest.take_long(record.keys_len)?,
             })
         }
         (0, Ring::Slot) => Err(DecodeError::Empty),

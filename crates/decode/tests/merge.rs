@@ -74,6 +74,8 @@ fn tag(event: &Event<'_>) -> u32 {
         Event::Function { record, .. } => u32::from(record.function),
         Event::Usdt { record, .. } => record.tid,
         Event::UsdtPlace { record, .. } => u32::from(record.place),
+        Event::Context { record, .. } => record.tid,
+        Event::ContextProcess { record, .. } => record.pid,
     }
 }
 

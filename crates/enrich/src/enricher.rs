@@ -257,6 +257,14 @@ impl Enricher {
                 name,
                 text,
             } => (self.calls.spans).usdt_place(record, [provider, name, text]),
+            Event::Context { record, attributes } => {
+                self.calls.spans.context(record, attributes, known);
+            }
+            Event::ContextProcess {
+                record,
+                service,
+                keys,
+            } => self.calls.spans.context_process(record, service, keys),
             Event::Counters(record) => {
                 let rid = layers
                     .requests
@@ -310,6 +318,7 @@ impl Enricher {
         let ((files, file_strings), (file_paths, path_strings)) = self.known.files.take();
         let (processes, process_strings) = self.known.tasks.take();
         let containers = self.known.tasks.take_containers();
+        self.calls.spans.settle(self.last_at_ns, &mut self.known);
         let [faults, writeback] = self.faults.take();
         // Rows that requests refer to come first: if the recorder is killed, written rows refer
         // only to written rows.
@@ -321,6 +330,7 @@ impl Enricher {
             self.calls.take_flows(),
             self.calls.library.take(),
             self.calls.spans.take(),
+            self.calls.spans.take_contexts(),
             self.calls.take(),
             faults,
             writeback,

@@ -33,7 +33,7 @@ pub(crate) fn write(
     let spans = format!(
         "SELECT trace_id, span_id, parent_span_id, ts_ns, dur_ns, pid, tid, service, name, kind, status,
             status_message, attributes
-        FROM spans WHERE {} ORDER BY service, pid, ts_ns",
+        FROM spans WHERE dur_ns IS NOT NULL AND {} ORDER BY service, pid, ts_ns",
         selection.window()
     );
     let written = each(db, &spans, |row| lines.span(row))?;

@@ -229,13 +229,14 @@ pub struct Content {
 }
 
 /// Counts of the spans that were recorded: requests in what programs moved on stream sockets
-/// (`--spans`), and times between static probes (`--usdt`).
+/// (`--spans`), times between static probes (`--usdt`), and spans that were active in threads
+/// (`--otel-context`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct Spans {
     /// Protocols that were looked for.
     pub protocols: Vec<String>,
-    /// Rows of table spans.
+    /// Rows of table spans, without those of spans that are known only from the contexts of threads.
     #[serde(default)]
     pub recorded: u64,
     /// Requests without a row: the recording or the connection ended before the response, or a part
@@ -263,6 +264,18 @@ pub struct Spans {
     /// did, it was left without its end, as by an error, or it had begun before the recording.
     #[serde(default)]
     pub usdt_unpaired: u64,
+    /// Whether the span contexts of threads were recorded (`--otel-context`).
+    #[serde(default)]
+    pub otel_context: bool,
+    /// Records of calls that were made in another span than the call of their thread before them.
+    #[serde(default)]
+    pub contexts: u64,
+    /// Spans in them.
+    #[serde(default)]
+    pub context_spans: u64,
+    /// Calls of which the span is not known because the memory that says it could not be read.
+    #[serde(default)]
+    pub contexts_unreadable: u64,
 }
 
 /// Options of a recording.

@@ -762,13 +762,15 @@ tables! {
         /// Id of the span that caused it, in the same trace; null for the first one of a trace. The
         /// parent may be missing in the session.
         parent_span_id: Str(Words) null,
-        /// When it began, CLOCK_MONOTONIC nanoseconds. Of a recorded one: when the call returned that
+        /// When it began, CLOCK_MONOTONIC nanoseconds; of a span that is known only from the contexts of
+        /// threads, when the first recorded call was made in it, which may be later. Of a recorded one: when the call returned that
         /// moved its first byte; between static probes: when the thread came by the first. Of an imported one: the application's wall clock, converted by the
         /// clocks in session.json.
         ts_ns: I64 set,
-        /// Its duration, nanoseconds.
-        dur_ns: I64 set,
-        /// Process. Of an imported span as the application says it (process.pid): in a container it
+        /// Its duration, nanoseconds; null of a span that is known only from the contexts of threads.
+        dur_ns: I64 null,
+        /// Process; of a span that is known from the contexts of threads the process in which it was first
+        /// seen. Of an imported span as the application says it (process.pid): in a container it
         /// may be an id of the container. Null if it says nothing.
         pid: I32 null,
         /// Thread. Of a recorded span the one that received the request and sent the response, or that
@@ -776,10 +778,13 @@ tables! {
         /// process had this thread all the time in the recording; null otherwise, because some
         /// languages number threads themselves.
         tid: I32 null,
-        /// Name of the service (service.name); of a recorded span the name of the process.
+        /// Name of the service (service.name); of a recorded span the name of the process, also of one
+        /// that is known from the contexts of threads if its process publishes no service.name.
         service: Str(Name) null,
         /// Name of the operation. Between static probes the digest of a statement, or the kind of the
-        /// spans and the text that the first probe passes.
+        /// spans and the text that the first probe passes. Of a span that is known only from the contexts
+        /// of threads the route of its request (http.route), with the method if that is published;
+        /// otherwise null.
         name: Str(Query) null,
         /// internal, server, client, producer, consumer, or unspecified.
         kind: Str(Words) set,
@@ -789,8 +794,29 @@ tables! {
         status_message: Str(Attributes) null,
         /// Attributes of the span, a JSON object; at most 64 KiB of them.
         attributes: Str(Attributes) null,
-        /// The origin of the row: recorded (`--spans`), usdt (`--usdt`), or otlp.
+        /// The origin of the row: recorded (`--spans`), usdt (`--usdt`), context (`--otel-context`), or
+        /// otlp. An imported span takes the place of the row that a context made of it.
         source: Str(Words) set,
+    }
+
+    /// One row per change of the span that is active in a thread (`--otel-context`): a recorded call was
+    /// made in another one than the call of the thread before it. It holds for the calls of the thread
+    /// from there to its next row.
+    SPAN_CONTEXTS span_contexts SpanContextRows SpanContextRow key [] {
+        /// When that call was entered, CLOCK_MONOTONIC nanoseconds; of the last row of a thread, when it
+        /// ended.
+        ts_ns: I64 set,
+        /// Process.
+        pid: I32 set,
+        /// Thread.
+        tid: I32 set,
+        /// span; none: no span was active; unreadable: the memory that says it was not there or not in
+        /// memory; unknown: where the process has its contexts was not known yet, or the thread ended.
+        state: Str(Words) set,
+        /// Trace of the span, as in spans; null without one.
+        trace_id: Str(Words) null,
+        /// The span; null likewise.
+        span_id: Str(Words) null,
     }
 
     /// One row per set of calls that were seen but are not stored in syscalls; their counts, bytes,

@@ -34,6 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         preload: Default::default(),
         usdt: Vec::new(),
         usdt_files: Vec::new(),
+        contexts: false,
         perf_counters: Default::default(),
     })?;
     probe.attach()?;

@@ -42,6 +42,12 @@ pub enum ProbeError {
          that calls move; record without it"
     )]
     NoSpans,
+    /// The same for the span contexts of threads.
+    #[error(
+        "--otel-context needs Linux 5.17 or newer: the programs for this kernel cannot read the \
+         contexts of threads; record without it"
+    )]
+    NoContexts,
     /// An attach point that every recording needs does not exist.
     #[error(
         "this kernel has no {0}, which fathom needs to record; run `fathom doctor` to check \

@@ -6,6 +6,7 @@ mod adopt;
 mod call_counters;
 mod command;
 mod containers;
+mod contexts;
 mod descriptors;
 mod error;
 mod features;

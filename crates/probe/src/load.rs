@@ -23,6 +23,9 @@ use crate::rings::WideRings;
 use crate::variant::{self, Variant};
 use crate::{Content, descriptors, missing_privilege, mounts, refused};
 
+/// Processes whose threads have span contexts, or might have.
+const MAX_CONTEXTS: usize = 16_384;
+
 /// Loads the programs that fit this kernel, and makes the rings.
 ///
 /// # Errors
@@ -71,7 +74,9 @@ pub(crate) fn load(options: &ProbeOptions) -> Result<(Loaded, WideRings, Room), 
                 let wide = WideRings::new(&loaded.object, rings)?;
                 return Ok((loaded, wide, room));
             }
-            Err(error @ (ProbeError::NoContent | ProbeError::NoSpans)) => return Err(error),
+            Err(error @ (ProbeError::NoContent | ProbeError::NoSpans | ProbeError::NoContexts)) => {
+                return Err(error);
+            }
             Err(error) => refused = refused.or(Some(error)),
         }
     }
@@ -129,6 +134,10 @@ fn configure(
                 1
             },
         ),
+        (
+            "context_places",
+            if options.contexts { MAX_CONTEXTS } else { 1 },
+        ),
         ("lost", cpus * MAX_SYSCALLS as usize),
         ("counted", if counts { MAX_COUNTED } else { 1 }),
         (
@@ -174,6 +183,8 @@ fn configure(
         streams: descriptors::selects_streams(options).into(),
         library: hooks.serve(Feature::Library).into(),
         spans: options.spans.min(CONTENT_CHUNK),
+        contexts: options.contexts.into(),
+        reserved: 0,
     };
     // In the sections that the kernel side has for them.
     let constants = [
@@ -371,6 +382,9 @@ fn try_variant(
     }
     if options.spans > 0 && !variant.takes_content {
         return Err(ProbeError::NoSpans.into());
+    }
+    if options.contexts && !variant.takes_content {
+        return Err(ProbeError::NoContexts.into());
     }
     let mut hooks = Hooks::choose(&mut open, features, wanted, &options.functions)?;
     hooks.list.insert(0, programs(variant));

@@ -55,6 +55,8 @@ pub struct ProbeOptions {
     /// Programs and libraries to find them in before anything is recorded; others are found soon
     /// after a recorded process has mapped them.
     pub usdt_files: Vec<PathBuf>,
+    /// The span contexts that threads publish.
+    pub contexts: bool,
     /// Counters of perf that are read of each request.
     pub perf_counters: PerfCounters,
 }

@@ -14,6 +14,7 @@ use libbpf_rs::{IterOpts, Link, MapCore, MapFlags, MapIterOpts, MapType, Object}
 
 use crate::call_counters::CallCounters;
 use crate::containers::Containers;
+use crate::contexts::Contexts;
 use crate::error::ProbeError;
 use crate::hooks::{FUNCTION, Feature, Hooks, NO_COUNTERS, NO_LIBRARY, NO_STACKS, NO_USDT};
 use crate::in_flight::InFlight;
@@ -55,6 +56,7 @@ pub struct Probe {
     counted: CallCounters,
     stacks: Option<Stacks>,
     libraries: Option<Libraries>,
+    contexts: Option<Contexts>,
     /// Programs whose static probes are found before anything is recorded.
     programs: Vec<PathBuf>,
     preload: Preload,
@@ -122,6 +124,7 @@ impl Probe {
             counted: CallCounters::default(),
             stacks: options.stacks.then(Stacks::new),
             libraries: looks.then(|| Libraries::new(library, usdt, of_system, multi)),
+            contexts: options.contexts.then(Contexts::default),
             programs: options.usdt_files.clone(),
             preload: options.preload.clone(),
             preloaded: None,
@@ -156,6 +159,9 @@ impl Probe {
     fn note_libraries(&mut self) {
         let libraries = self.libraries.as_mut();
         let found = libraries.map(Libraries::take_hooks).unwrap_or_default();
+        self.hooks.list.extend(found);
+        let contexts = self.contexts.as_mut();
+        let found = contexts.map(Contexts::take_hooks).unwrap_or_default();
         self.hooks.list.extend(found);
     }
 
@@ -253,6 +259,9 @@ impl Probe {
                     source,
                 })?;
         }
+        if let Some(contexts) = &mut self.contexts {
+            contexts.adopt(pids, &mut self.object)?;
+        }
         // Twice: a thread that a task not yet taken in makes during the first
         // pass may come before the pass's position.
         for _ in 0..2 {
@@ -349,6 +358,13 @@ impl Probe {
             }
             out.extend(libraries.take_records());
         }
+        if let Some(contexts) = &mut self.contexts {
+            contexts.follow(out.get(from..).unwrap_or_default());
+            if !self.stopped {
+                contexts.look(&mut self.object);
+            }
+            out.extend(contexts.take_records());
+        }
         self.note_libraries();
         // After the rings: what their calls were made in has begun.
         if let Some(preloaded) = &mut self.preloaded {
@@ -383,6 +399,9 @@ impl Probe {
         self.links.clear();
         if let Some(libraries) = &mut self.libraries {
             libraries.stop();
+        }
+        if let Some(contexts) = &mut self.contexts {
+            contexts.stop();
         }
         if let Some(preloaded) = &self.preloaded {
             preloaded.stop();

@@ -6,7 +6,8 @@
 -- kind: internal, server, client, producer, consumer, or unspecified.
 -- spans: Number of spans.
 -- errors: Spans with status error.
--- total_ns: Sum of the durations of the spans, nanoseconds.
+-- total_ns: Sum of the durations of the spans, nanoseconds. Spans that are known only from the contexts of
+--   threads have none: null if there are no others, as are the next ones.
 -- p50_ns: Median duration, nanoseconds.
 -- p99_ns: 99th percentile.
 -- max_ns: Longest duration.

@@ -1,4 +1,6 @@
--- One row per stored call, with the innermost span of table spans that was open when the call began.
+-- One row per stored call, with the span in which it was made. Where the thread has published its span
+-- (table span_contexts with state span or none), this is it, or null while none was active. Elsewhere it is
+-- the innermost span of table spans that was open when the call began.
 -- A span of a known thread has the calls of this thread; where spans of one thread are open at a time
 -- without being parent and child (as with asynchronous tasks), the span is null. A span without a
 -- thread has the calls of its process while no other span of this process is open; the span is null
@@ -17,6 +19,8 @@
 -- span_id: The span; null likewise.
 -- service: Service of the span.
 -- span_name: Name of the span.
+-- attribution: How it is known: context, as the thread published it, also that there was none; time, as the
+--   span was open; null if nothing is known.
 WITH numbered AS (
     SELECT row_number() OVER (ORDER BY trace_id, span_id) AS n, *
     FROM spans
@@ -99,11 +103,24 @@ of_processes AS (
         WINDOW process AS (PARTITION BY pid ORDER BY at_ns ROWS UNBOUNDED PRECEDING)
     ) AS change
     LEFT JOIN numbered AS span USING (n, pid)
+),
+contexts AS (
+    -- Of operations of io_uring and AIO no context is recorded.
+    SELECT
+        x.pid, x.tid, 'syscall' AS api, x.ts_ns AS at_ns, x.state IN ('span', 'none') AS known,
+        x.trace_id, x.span_id, s.service, s.name
+    FROM span_contexts AS x LEFT JOIN spans AS s USING (trace_id, span_id)
 )
 SELECT
     c.rid, c.ts_ns, c.dur_ns, c.pid, c.tid, c.syscall, c.path, c.size, c.bytes,
-    s.trace_id, s.span_id, s.service, s.name AS span_name
+    CASE WHEN x.known THEN x.trace_id ELSE s.trace_id END AS trace_id,
+    CASE WHEN x.known THEN x.span_id ELSE s.span_id END AS span_id,
+    CASE WHEN x.known THEN x.service ELSE s.service END AS service,
+    CASE WHEN x.known THEN x.name ELSE s.name END AS span_name,
+    CASE WHEN x.known THEN 'context' WHEN s.n IS NOT NULL THEN 'time' END AS attribution
 FROM syscalls AS c
+ASOF LEFT JOIN contexts AS x
+    ON c.pid = x.pid AND c.tid = x.tid AND c.api = x.api AND c.ts_ns >= x.at_ns
 ASOF LEFT JOIN of_threads AS t ON c.pid = t.pid AND c.tid = t.tid AND c.ts_ns >= t.at_ns
 ASOF LEFT JOIN of_processes AS p ON c.pid = p.pid AND c.ts_ns >= p.at_ns
 LEFT JOIN numbered AS s ON s.n = CASE WHEN t.depth > 0 THEN t.n ELSE p.n END

@@ -72,13 +72,16 @@ pub(crate) fn describe(options: &Options, target: &Target, plan: &Plan) -> Sessi
         exit_status: None,
         cost: Cost::default(),
         content: content(plan),
-        spans: (!plan.spans.is_empty() || !plan.probe.usdt.is_empty()).then(|| meta::Spans {
-            protocols: plan.spans.names().into_iter().map(str::to_owned).collect(),
-            usdt: (plan.probe.usdt.iter())
-                .map(|kind| format!("{}:{}", kind.provider, kind.name))
-                .collect(),
-            ..meta::Spans::default()
-        }),
+        spans: (!plan.spans.is_empty() || !plan.probe.usdt.is_empty() || plan.probe.contexts).then(
+            || meta::Spans {
+                otel_context: plan.probe.contexts,
+                protocols: plan.spans.names().into_iter().map(str::to_owned).collect(),
+                usdt: (plan.probe.usdt.iter())
+                    .map(|kind| format!("{}:{}", kind.provider, kind.name))
+                    .collect(),
+                ..meta::Spans::default()
+            },
+        ),
         source: None,
         perf_counters: Vec::new(),
         own_tables: Default::default(),
@@ -184,6 +187,7 @@ fn others_as_given(options: &Options, target: &Target, plan: &Plan) -> Vec<Strin
         given(options.stacks, "--stacks"),
         (!options.library.is_empty()).then(|| format!("--library {}", options.library.join(","))),
         (!options.usdt.is_empty()).then(|| format!("--usdt {}", options.usdt.join(","))),
+        given(options.otel_context, "--otel-context"),
         given(
             options.library_by == LibraryBy::Preload,
             "--library-by preload",

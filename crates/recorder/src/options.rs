@@ -43,6 +43,8 @@ pub struct Options {
     /// Spans between static probes of programs: providers, `PROVIDER:KIND`, and
     /// `PROVIDER:BEGIN/END` ([`fathom_model::usdt::parse`]).
     pub usdt: Vec<String>,
+    /// The span that is active in a thread when it makes a call, as an SDK of OpenTelemetry publishes it.
+    pub otel_context: bool,
     /// Functions of libraries whose calls are recorded: classes, and `LIBRARY:FUNCTION`.
     pub library: Vec<String>,
     /// How they are recorded.
@@ -90,6 +92,7 @@ impl Default for Options {
             spans: Vec::new(),
             stacks: false,
             usdt: Vec::new(),
+            otel_context: false,
             library: Vec::new(),
             library_by: LibraryBy::Uprobe,
             functions: Vec::new(),

@@ -87,6 +87,12 @@ impl Plan {
             Target::Command { argv, .. } if !usdt.is_empty() => program::files(argv),
             _ => Vec::new(),
         };
+        if options.otel_context && (counters || options.detail == Detail::Raw) {
+            return refuse(
+                "--otel-context needs rows of calls and reads memory of the program: use it with \
+                 --detail fds or full",
+            );
+        }
         let library = Wanted::parse(&options.library).map_err(RecordError::input)?;
         if counters && !library.is_empty() {
             return refuse(
@@ -199,6 +205,7 @@ impl Plan {
                 preload,
                 usdt,
                 usdt_files,
+                contexts: options.otel_context,
                 perf_counters,
             },
         })

@@ -336,6 +336,13 @@ impl Stages {
             spans.usdt_seen = counts.usdt;
             spans.usdt_rows = counts.usdt_rows;
             spans.usdt_unpaired = counts.usdt_unpaired;
+            spans.contexts = counts.contexts;
+            spans.context_spans = counts.context_spans;
+            let unreadable = losses
+                .counters
+                .iter()
+                .map(|(_, cpu)| cpu.contexts_unreadable);
+            spans.contexts_unreadable = unreadable.sum();
         }
         meta.totals.offsets_unknown = decoder.enricher.offsets_unknown();
         let damaged = decoder.damaged();

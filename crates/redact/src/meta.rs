@@ -11,7 +11,7 @@ use crate::secrets;
 use crate::text::Redactor;
 
 /// Filters and options whose values are numbers or words of fathom.
-const PLAIN: [&str; 17] = [
+const PLAIN: [&str; 18] = [
     "--budget",
     "--counters",
     "--duration",
@@ -20,6 +20,7 @@ const PLAIN: [&str; 17] = [
     "--keep",
     "--layers",
     "--min-duration",
+    "--otel-context",
     "--pid",
     "--preserve-env",
     "--rows",

@@ -85,7 +85,7 @@ fn tree(db: &Db, span: &str) -> Result<Vec<Row>, QueryError> {
         db,
         &format!(
             "WITH RECURSIVE root AS (
-                 SELECT trace_id, span_id FROM spans WHERE span_id = {span} OR name = {span}
+                 SELECT trace_id, span_id FROM spans WHERE dur_ns IS NOT NULL AND (span_id = {span} OR name = {span})
                  ORDER BY span_id = {span} DESC, kind = 'client', dur_ns DESC, span_id LIMIT 1),
              trace AS (SELECT trace_id, span_id, parent_span_id FROM spans SEMI JOIN root USING (trace_id)),
              tree AS (
@@ -97,7 +97,7 @@ fn tree(db: &Db, span: &str) -> Result<Vec<Row>, QueryError> {
                  coalesce(service, '') AS service, coalesce(name, '') AS name,
                  coalesce(kind = 'server', false)::INTEGER AS server
              FROM (SELECT trace_id, span_id, min(depth) AS depth FROM tree GROUP BY ALL)
-             JOIN spans USING (trace_id, span_id)
+             JOIN spans USING (trace_id, span_id) WHERE dur_ns IS NOT NULL
              ORDER BY depth, ts_ns, span_id LIMIT {MAX_SPANS}",
             span = sql_string(span)
         ),

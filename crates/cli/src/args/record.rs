@@ -105,6 +105,10 @@ pub struct RecordArgs {
     /// Spans between static probes.
     #[arg(long, value_name = "LIST", value_delimiter = ',', help = help::usdt())]
     pub usdt: Vec<String>,
+    /// The span in which each call was made, as an OpenTelemetry SDK publishes it in the thread (OTEP
+    /// 4947)
+    #[arg(long)]
+    pub otel_context: bool,
     /// Calls of libraries to record.
     #[arg(long, value_name = "LIST", value_delimiter = ',', help = help::library())]
     pub library: Vec<String>,

@@ -132,6 +132,7 @@ pub fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
         spans: args.spans.clone(),
         stacks: args.stacks,
         usdt: args.usdt.clone(),
+        otel_context: args.otel_context,
         library: args.library.clone(),
         library_by: match args.library_by {
             Some(LibraryByArg::Preload) => LibraryBy::Preload,

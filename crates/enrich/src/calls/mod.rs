@@ -300,6 +300,7 @@ impl Calls {
             self.library.forget_calls(tid);
             self.spans.thread_ended(tid);
         }
+        self.spans.context_task(record);
     }
 
     pub(crate) fn pending_rows(&self) -> usize {

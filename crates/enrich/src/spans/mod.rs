@@ -7,6 +7,7 @@
 //! give no span. Where bytes are missing, a connection goes on with the next request that follows a
 //! response.
 
+mod contexts;
 mod exchange;
 mod fastcgi;
 mod flow;
@@ -29,6 +30,7 @@ use hashbrown::HashMap;
 
 use crate::strings::{Known, Strings};
 use crate::{id, signed};
+use contexts::Contexts;
 use exchange::{Exchange, Moment, Value};
 use flow::{Flow, Moved};
 use joining::{Answered, Serving};
@@ -62,6 +64,10 @@ pub struct SpanCounts {
     pub usdt_rows: u64,
     /// Times that threads came by a static probe that began a span without an end, or ended none.
     pub usdt_unpaired: u64,
+    /// Changes of the span that is active in a thread, or of its attributes.
+    pub contexts: u64,
+    /// Spans that were active in threads.
+    pub context_spans: u64,
 }
 
 /// The connections, and rows that were not taken yet.
@@ -83,6 +89,7 @@ pub(crate) struct Spans {
     /// Requests whose clients' calls may still come, by the client's file and the place in the stream.
     answered: HashMap<(i64, u64), Answered>,
     usdt: StaticProbes,
+    contexts: Contexts,
     /// Of the latest request that began before rows were taken.
     taken: u64,
     rows: SpanRows,
@@ -105,6 +112,7 @@ impl Spans {
             files: HashMap::new(),
             answered: HashMap::new(),
             usdt: StaticProbes::default(),
+            contexts: Contexts::default(),
             taken: 0,
             rows: SpanRows::default(),
             strings: Strings::default(),
@@ -230,6 +238,7 @@ impl Spans {
             self.close(handle, known);
         }
         self.usdt_lost();
+        self.settle(u64::MAX, known);
     }
 
     pub(crate) fn counts(&self) -> SpanCounts {
@@ -237,11 +246,11 @@ impl Spans {
     }
 
     pub(crate) fn pending_rows(&self) -> usize {
-        self.rows.len()
+        self.rows.len() + self.contexts.pending_rows()
     }
 
     pub(crate) fn pending_bytes(&self) -> usize {
-        self.strings.table.bytes()
+        self.strings.table.bytes() + self.contexts.pending_bytes()
     }
 
     /// The rows since the last time.
@@ -249,6 +258,11 @@ impl Spans {
         self.taken = self.made;
         let rows = std::mem::take(&mut self.rows);
         rows.into_batch(self.strings.take(StringTable::new()))
+    }
+
+    /// Rows of the contexts of threads since the last time.
+    pub(crate) fn take_contexts(&mut self) -> Batch {
+        self.contexts.take()
     }
 
     /// The thread may have another name.
@@ -427,9 +441,13 @@ fn separate(json: &mut String) {
 
 fn put(json: &mut String, name: &str, text: &str) {
     separate(json);
+    quote(json, name);
+    json.push(':');
+    quote(json, text);
+}
+
+fn quote(json: &mut String, text: &str) {
     json.push('"');
-    json.push_str(name);
-    json.push_str("\":\"");
     for c in text.chars() {
         match c {
             '"' | '\\' => json.extend(['\\', c]),

@@ -173,7 +173,7 @@ async fn make(app: &Arc<App>) -> Result<String, ApiError> {
         }
     }
     let longest = format!(
-        "SELECT to_json([trace_id, span_id])::VARCHAR AS value FROM spans \
+        "SELECT to_json([trace_id, span_id])::VARCHAR AS value FROM spans WHERE dur_ns IS NOT NULL \
          QUALIFY row_number() OVER (PARTITION BY service, name, kind ORDER BY dur_ns DESC, trace_id, span_id) <= {SPANS} \
          ORDER BY dur_ns DESC LIMIT {}",
         NAMES * SPANS

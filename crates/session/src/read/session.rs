@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use fathom_model::meta::{SessionMeta, State};
-use fathom_model::tables::{CONTAINERS, SPANS, SYSCALLS, TABLES, Table};
+use fathom_model::tables::{CONTAINERS, SPAN_CONTEXTS, SPANS, SYSCALLS, TABLES, Table};
 use rustix::fs::FileType;
 
 use crate::disk::dir::Dir;
@@ -284,7 +284,7 @@ impl Session {
             .iter()
             .map(|table| table.name)
             // Sessions that are older than these tables contain no rows of them, and lack none.
-            .filter(|name| ![SPANS.name, CONTAINERS.name].contains(name))
+            .filter(|name| ![SPANS.name, SPAN_CONTEXTS.name, CONTAINERS.name].contains(name))
             .filter(|name| matches!(folder.kind(name), Ok(None)))
             .collect();
         if missing.is_empty() {

@@ -113,6 +113,8 @@ function grouped<T>(answer: Columns, make: (first: number, inside: Inside) => T)
 
 export function namesOf(answer: Columns): Named[] {
 	const number = (column: string, i: number) => answer.f64(column)[i] || 0;
+	// Of spans whose durations are not known there are none.
+	const time = (column: string, i: number) => answer.f64(column)[i] ?? Number.NaN;
 	return grouped(answer, (i, inside) => ({
 		...inside,
 		service: answer.text("service", i),
@@ -120,10 +122,10 @@ export function namesOf(answer: Columns): Named[] {
 		kind: answer.text("kind", i) ?? "",
 		spans: number("spans", i),
 		errors: number("errors", i),
-		total: number("total_ns", i),
-		p50: number("p50_ns", i),
-		p99: number("p99_ns", i),
-		max: number("max_ns", i),
+		total: time("total_ns", i),
+		p50: time("p50_ns", i),
+		p99: time("p99_ns", i),
+		max: time("max_ns", i),
 	}));
 }
 

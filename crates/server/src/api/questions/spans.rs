@@ -42,7 +42,7 @@ SELECT names.*, c.calls, c.calls_ns, c.bytes, d.device_bytes, l.layer, l.self_ns
         rows: 10_000,
         sql: || {
             let chosen = "SELECT *, row_number() OVER (ORDER BY dur_ns DESC, trace_id, span_id) AS n FROM spans
-    WHERE ts_ns >= $from AND ts_ns < $to AND service IS NOT DISTINCT FROM $service
+    WHERE ts_ns >= $from AND ts_ns < $to AND dur_ns IS NOT NULL AND service IS NOT DISTINCT FROM $service
         AND name IS NOT DISTINCT FROM $name AND kind = $kind
     QUALIFY n <= 50 OR (trace_id = $trace AND span_id = $span)";
             let spans = "\nSELECT n, names.trace_id, names.span_id, names.ts_ns - $start AS t, names.dur_ns AS dur, names.pid,
@@ -60,7 +60,7 @@ FROM chosen AS names";
         sql: || {
             "SELECT span_id, parent_span_id, service, name, kind, ts_ns - $start AS t, dur_ns AS dur,
     status = 'error' AS failed
-FROM spans WHERE trace_id = $trace ORDER BY ts_ns, dur_ns DESC, span_id LIMIT 500"
+FROM spans WHERE trace_id = $trace AND dur_ns IS NOT NULL ORDER BY ts_ns, dur_ns DESC, span_id LIMIT 500"
                 .to_owned()
         },
     },

@@ -1,0 +1,372 @@
+//! Span contexts that threads have published (`record --otel-context`): rows of table `span_contexts`
+//! for their changes, and a row of table `spans` for each span that was active in one of them. If the
+//! program exports the span as well, importing it replaces that row.
+//!
+//! Ids, attributes, and what the process says of itself are the program's: any of it may be anything.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use fathom_model::abi::{
+    CONTEXT_NONE, CONTEXT_SPAN, CONTEXT_UNREADABLE, ContextProcessRecord, ContextRecord, TASK_EXEC,
+    TASK_EXIT, TASK_FORK, TaskRecord,
+};
+use fathom_model::batch::{Batch, NULL_I32, NULL_I64};
+use fathom_model::bytes::printable;
+use fathom_model::tables::{SpanContextRow, SpanContextRows, SpanRow};
+use fathom_model::{StrId, StringTable};
+use hashbrown::{HashMap, HashSet};
+
+use super::{Spans, put};
+use crate::strings::{Known, Strings};
+use crate::{id, signed};
+
+/// Column `source`.
+const SOURCE: &str = "context";
+/// Threads whose latest context is remembered.
+const MAX_THREADS: usize = 1 << 16;
+/// Processes of which it is remembered what they say.
+const MAX_PROCESSES: usize = 1 << 14;
+/// Spans of half of those that are remembered. One that was used since as many others is.
+const MAX_SPANS: usize = 1 << 17;
+/// Spans that wait for what their process says.
+const MAX_WAITING: usize = 1 << 14;
+/// How long they wait: the recorder looks for it from the first context on.
+const WAIT_NS: u64 = 2_000_000_000;
+/// Attributes that name a span: the route of a request, and in front of it its method.
+const ROUTES: [&str; 2] = ["http.route", "http_route"];
+const METHODS: [&str; 4] = [
+    "http.request.method",
+    "http_request_method",
+    "http.method",
+    "http_method",
+];
+
+/// Trace and span.
+type Ids = ([u8; 16], [u8; 8]);
+
+/// A span that has been seen.
+#[derive(Clone, Debug)]
+struct Seen {
+    first_ns: u64,
+    attributes: Box<[u8]>,
+}
+
+/// A row that waits.
+#[derive(Clone, Debug)]
+struct Waiting {
+    ids: Ids,
+    pid: u32,
+    at_ns: u64,
+    seen: Seen,
+}
+
+/// What a process says of itself.
+#[derive(Debug, Default)]
+struct Process {
+    service: String,
+    /// Names of attributes.
+    keys: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Contexts {
+    /// The latest context of a thread, if it is known: [`CONTEXT_NONE`] or [`CONTEXT_SPAN`].
+    threads: HashMap<u32, (u32, Ids)>,
+    processes: HashMap<u32, Arc<Process>>,
+    /// Spans that were used lately, and those before them.
+    young: HashMap<Ids, Seen>,
+    old: HashMap<Ids, Seen>,
+    waiting: VecDeque<Waiting>,
+    rows: SpanContextRows,
+    strings: Strings,
+}
+
+impl Contexts {
+    pub(super) fn pending_rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(super) fn pending_bytes(&self) -> usize {
+        self.strings.table.bytes()
+    }
+
+    pub(super) fn take(&mut self) -> Batch {
+        let rows = std::mem::take(&mut self.rows);
+        rows.into_batch(self.strings.take(StringTable::new()))
+    }
+
+    fn row(&mut self, ts_ns: u64, (pid, tid): (u32, u32), state: &'static str, ids: Option<Ids>) {
+        let strings = &mut self.strings;
+        let (trace_id, span_id) = match ids {
+            Some((trace, span)) => (
+                strings.text(hex(&trace).as_bytes()),
+                strings.text(hex(&span).as_bytes()),
+            ),
+            None => (StrId::NULL, StrId::NULL),
+        };
+        self.rows.push(SpanContextRow {
+            ts_ns: signed(ts_ns),
+            pid: id(pid),
+            tid: id(tid),
+            state: strings.word(state),
+            trace_id,
+            span_id,
+        });
+    }
+
+    /// What is remembered of a span.
+    fn seen(&mut self, ids: &Ids) -> Option<&mut Seen> {
+        if !self.young.contains_key(ids) {
+            let seen = self.old.remove(ids)?;
+            self.remember(*ids, seen);
+        }
+        self.young.get_mut(ids)
+    }
+
+    fn remember(&mut self, ids: Ids, seen: Seen) {
+        if self.young.len() >= MAX_SPANS {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(ids, seen);
+    }
+}
+
+impl Spans {
+    /// The context of a thread has changed.
+    pub(crate) fn context(&mut self, record: &ContextRecord, attributes: &[u8], known: &mut Known) {
+        self.counts.contexts += 1;
+        let ids = ids(record);
+        let kind = u32::from(record.context);
+        let contexts = &mut self.contexts;
+        let thread = (record.pid, record.tid);
+        let (state, ids) = match kind {
+            CONTEXT_SPAN => ("span", Some(ids)),
+            CONTEXT_NONE => ("none", None),
+            CONTEXT_UNREADABLE => ("unreadable", None),
+            _ => ("unknown", None),
+        };
+        // Its attributes may have changed, and not the span.
+        let now = (kind, ids.unwrap_or_default());
+        let before = match kind {
+            CONTEXT_SPAN | CONTEXT_NONE => {
+                if contexts.threads.len() >= MAX_THREADS {
+                    contexts.threads.clear();
+                }
+                contexts.threads.insert(record.tid, now)
+            }
+            _ => contexts.threads.remove(&record.tid),
+        };
+        if before != Some(now) {
+            contexts.row(record.ts_ns, thread, state, ids);
+        }
+        if let Some(ids) = ids {
+            self.active(ids, record, attributes);
+        }
+        self.settle(record.ts_ns.saturating_add(record.dur_ns), known);
+    }
+
+    /// A thread was in this span.
+    fn active(&mut self, ids: Ids, record: &ContextRecord, attributes: &[u8]) {
+        let contexts = &mut self.contexts;
+        let at_ns = record.ts_ns;
+        let seen = match contexts.seen(&ids) {
+            Some(seen) => {
+                // Calls of several threads do not come in the order in which they began.
+                let earlier = at_ns < seen.first_ns;
+                let more = !attributes.is_empty() && *seen.attributes != *attributes;
+                if !earlier && !more {
+                    return;
+                }
+                seen.first_ns = seen.first_ns.min(at_ns);
+                if more {
+                    seen.attributes = attributes.into();
+                }
+                seen.clone()
+            }
+            None => {
+                let seen = Seen {
+                    first_ns: at_ns,
+                    attributes: attributes.into(),
+                };
+                contexts.remember(ids, seen.clone());
+                self.counts.context_spans += 1;
+                seen
+            }
+        };
+        contexts.waiting.push_back(Waiting {
+            ids,
+            pid: record.pid,
+            at_ns: record.ts_ns.saturating_add(record.dur_ns),
+            seen,
+        });
+    }
+
+    /// Makes the rows of spans that have waited long enough, or whose process has said what it is.
+    pub(crate) fn settle(&mut self, now_ns: u64, known: &mut Known) {
+        while let Some(first) = self.contexts.waiting.front() {
+            let said = self.contexts.processes.contains_key(&first.pid);
+            let waited = now_ns >= first.at_ns.saturating_add(WAIT_NS);
+            if !said && !waited && self.contexts.waiting.len() <= MAX_WAITING {
+                return;
+            }
+            if let Some(waiting) = self.contexts.waiting.pop_front() {
+                self.context_row(&waiting, known);
+            }
+        }
+    }
+
+    fn context_row(&mut self, waiting: &Waiting, known: &mut Known) {
+        let Waiting {
+            ids: (trace, span),
+            pid,
+            seen,
+            ..
+        } = waiting;
+        let process = self.contexts.processes.get(pid).cloned();
+        let keys = process.as_ref().map_or(&[][..], |process| &process.keys);
+        let attributes = parse(&seen.attributes, keys);
+        let find = |names: &[&str]| {
+            let named = |name: &&str| attributes.iter().find(|(key, _)| key == name);
+            names.iter().find_map(named).map(|(_, value)| value)
+        };
+        let name = match (find(&METHODS), find(&ROUTES)) {
+            (Some(method), Some(route)) => format!("{method} {route}"),
+            (None, Some(route)) => route.clone(),
+            (_, None) => String::new(),
+        };
+        let mut json = String::from("{");
+        for (key, value) in &attributes {
+            put(&mut json, key, value);
+        }
+        json.push('}');
+        let service = match process.filter(|process| !process.service.is_empty()) {
+            Some(process) => self.strings.text(process.service.as_bytes()),
+            None => self.strings.comm(*pid, seen.first_ns, known),
+        };
+        let strings = &mut self.strings;
+        let row = SpanRow {
+            trace_id: strings.text(hex(trace).as_bytes()),
+            span_id: strings.text(hex(span).as_bytes()),
+            parent_span_id: StrId::NULL,
+            ts_ns: signed(seen.first_ns),
+            dur_ns: NULL_I64,
+            pid: id(*pid),
+            tid: NULL_I32,
+            service,
+            name: match name.as_str() {
+                "" => StrId::NULL,
+                name => strings.text(name.as_bytes()),
+            },
+            kind: strings.word("unspecified"),
+            status: strings.word("unset"),
+            status_message: StrId::NULL,
+            attributes: match attributes.is_empty() {
+                true => StrId::NULL,
+                false => strings.text(json.as_bytes()),
+            },
+            source: strings.word(SOURCE),
+        };
+        self.rows.push(row);
+    }
+
+    /// A process says what it is.
+    pub(crate) fn context_process(
+        &mut self,
+        record: &ContextProcessRecord,
+        service: &[u8],
+        keys: &[u8],
+    ) {
+        let mut keys: Vec<String> = keys.split(|byte| *byte == 0).map(printable).collect();
+        // Each is followed by NUL.
+        keys.pop();
+        let contexts = &mut self.contexts;
+        if contexts.processes.len() >= MAX_PROCESSES {
+            contexts.processes.clear();
+        }
+        let service = printable(service);
+        contexts
+            .processes
+            .insert(record.pid, Arc::new(Process { service, keys }));
+    }
+
+    /// Something happened to a thread.
+    pub(crate) fn context_task(&mut self, record: &TaskRecord) {
+        let contexts = &mut self.contexts;
+        let event = u32::from(record.event);
+        // Another thread may get its id, and this one may have had that of another.
+        if [TASK_FORK, TASK_EXIT].contains(&event) && contexts.threads.remove(&record.tid).is_some()
+        {
+            contexts.row(record.ts_ns, (record.pid, record.tid), "unknown", None);
+        }
+        if event == TASK_FORK && record.pid == record.tid {
+            // A child is as its parent until it says something else.
+            match contexts.processes.get(&record.ppid).cloned() {
+                Some(process) => contexts.processes.insert(record.pid, process),
+                None => contexts.processes.remove(&record.pid),
+            };
+        }
+        if event == TASK_EXEC {
+            contexts.processes.remove(&record.pid);
+        }
+    }
+}
+
+fn ids(record: &ContextRecord) -> Ids {
+    let mut trace = [0; 16];
+    for (to, from) in trace.chunks_exact_mut(8).zip(record.trace) {
+        to.copy_from_slice(&from.to_ne_bytes());
+    }
+    (trace, record.span.to_ne_bytes())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Names and values: a byte with the number of the name, a byte with the length of the value, and the
+/// value each. Of two with one name the last one counts.
+fn parse(mut rest: &[u8], keys: &[String]) -> Vec<(String, String)> {
+    let mut found: Vec<(String, String)> = Vec::new();
+    let mut named = HashSet::new();
+    let mut all = Vec::new();
+    while let Some(([key, length], behind)) = rest.split_first_chunk::<2>() {
+        let Some((value, behind)) = behind.split_at_checked(usize::from(*length)) else {
+            break;
+        };
+        rest = behind;
+        all.push((usize::from(*key), value));
+    }
+    for (key, value) in all.into_iter().rev() {
+        // Names that the process has not told are not known.
+        let Some(name) = keys.get(key).filter(|name| !name.is_empty()) else {
+            continue;
+        };
+        if named.insert(key) {
+            found.push((name.clone(), printable(value)));
+        }
+    }
+    found.reverse();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_read_as_far_as_they_make_sense() {
+        let keys = ["http_route", "user", ""].map(str::to_owned);
+        let pairs = |bytes: &[u8]| parse(bytes, &keys);
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let bytes = b"\x00\x02/a\x01\x03tom\x00\x02/b\x07\x01x\x02\x01y";
+        let whole = pairs(bytes);
+        assert_eq!(whole, [pair("user", "tom"), pair("http_route", "/b")]);
+        assert_eq!(pairs(b"\x00\x02/a\x01\x09tom"), [pair("http_route", "/a")]);
+        assert_eq!(pairs(b"\x00"), []);
+        assert_eq!(pairs(b"\x01\x02a\xff"), [pair("user", "a\u{fffd}")]);
+        for length in 0..bytes.len() {
+            assert!(pairs(&bytes[..length]).len() <= whole.len());
+        }
+    }
+}
