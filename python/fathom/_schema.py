@@ -358,6 +358,17 @@ TABLES: dict[str, tuple[list[tuple[str, str, str, bool]], list[str]]] = {
         ],
         ["trace_id", "span_id"],
     ),
+    "span_contexts": (
+        [
+            ("ts_ns", "BIGINT", "ts_ns", False),
+            ("pid", "INTEGER", "pid", False),
+            ("tid", "INTEGER", "tid", False),
+            ("state", "VARCHAR", "state", False),
+            ("trace_id", "VARCHAR", "trace_id", False),
+            ("span_id", "VARCHAR", "span_id", False),
+        ],
+        [],
+    ),
     "losses": (
         [
             ("stage", "VARCHAR", "stage", False),

@@ -46,7 +46,7 @@ pub use call_counters::NO_PROCESS;
 pub use command::{Command, CommandExit, Conditions};
 pub use error::{ProbeError, SpawnError};
 pub use filter::{FilterArgs, FilterError, Filters};
-pub use hooks::{FUNCTION, LAYER_VFS, LIBRARY, USDT};
+pub use hooks::{CONTEXT, FUNCTION, LAYER_VFS, LIBRARY, USDT};
 pub use in_flight::{InFlight, Operation, Whereabouts};
 pub use kernel_functions::{KernelFunction, KernelFunctionError, KernelFunctions};
 pub use layers::usual_layers;

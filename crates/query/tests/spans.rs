@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use fathom_model::batch::NULL_I32;
-use fathom_model::tables::{SpanRow, SpanRows};
+use fathom_model::tables::{SpanContextRow, SpanContextRows, SpanRow, SpanRows};
 use fathom_model::{Batch, StrId, StringTable};
 use fathom_query::output::{self, Format, Options};
 use fathom_query::{Db, Limits};
@@ -200,6 +200,126 @@ fn spans_without_a_thread() {
         .add(&sample::syscalls(1, &[Call::new("read", 150, 1).by(7, 7)]))
         .add(&spans(&alone));
     assert_eq!(rows(&files, "SELECT count(span_id) FROM span_calls"), ["0"]);
+}
+
+/// What threads of process 100 have published, from a time on.
+fn contexts(all: &[(i32, i64, &str, &str)]) -> Batch {
+    let mut strings = StringTable::new();
+    let mut rows = SpanContextRows::default();
+    for (tid, at_ns, state, span) in all {
+        let id = |strings: &mut StringTable, text: &str| match *span {
+            "" => StrId::NULL,
+            _ => strings.intern(text.as_bytes()),
+        };
+        rows.push(SpanContextRow {
+            ts_ns: START + at_ns,
+            pid: 100,
+            tid: *tid,
+            state: strings.intern(state.as_bytes()),
+            trace_id: id(&mut strings, "t"),
+            span_id: id(&mut strings, span),
+        });
+    }
+    rows.into_batch(strings)
+}
+
+/// What a thread has published is so, whatever spans were open. Before that is known, and of other
+/// threads, times tell.
+#[test]
+fn the_span_that_a_thread_has_published() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let calls = [
+        (T, 150),
+        (T, 200),
+        (T, 249),
+        (T, 250),
+        (T, 300),
+        (T, 350),
+        (T, 400),
+        (102, 260),
+        (102, 500),
+    ];
+    let call = |(tid, at_ns): &(i32, i64)| Call::new("read", *at_ns, 1).by(100, *tid);
+    let calls: Vec<Call> = calls.iter().map(call).collect();
+    files
+        .add(&sample::syscalls(1, &calls))
+        .add(&spans(&[
+            Span::new("around", 100, 900),
+            Span::new("b", 900, 950),
+            Span::new("c", 200, 300).of(102),
+        ]))
+        .add(&contexts(&[
+            (T, 200, "span", "b"),
+            (T, 250, "span", "unseen"),
+            (T, 300, "none", ""),
+            (T, 350, "unreadable", ""),
+            (T, 400, "unknown", ""),
+        ]));
+    assert_eq!(
+        rows(
+            &files,
+            "SELECT coalesce(span_id, '.'), coalesce(span_name, '.'), coalesce(attribution, '.')
+             FROM span_calls ORDER BY rid"
+        ),
+        [
+            "around,around,time",
+            "b,b,context",
+            "b,b,context",
+            "unseen,.,context",
+            ".,.,context",
+            "around,around,time",
+            "around,around,time",
+            "c,c,time",
+            ".,.,.",
+        ]
+    );
+    assert_eq!(
+        rows(&files, "SELECT name, calls FROM by_span_name ORDER BY name"),
+        ["around,3", "b,2", "c,1"]
+    );
+}
+
+/// Spans without a duration, as a context alone makes them, contain nothing by time.
+#[test]
+fn spans_whose_durations_are_not_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let mut strings = StringTable::new();
+    let mut only = SpanRows::default();
+    only.push(SpanRow {
+        trace_id: strings.intern(b"t"),
+        span_id: strings.intern(b"a"),
+        ts_ns: START + 100,
+        pid: 100,
+        kind: strings.intern(b"unspecified"),
+        status: strings.intern(b"unset"),
+        source: strings.intern(b"context"),
+        ..SpanRow::default()
+    });
+    let calls = [
+        Call::new("read", 100, 5).by(100, T),
+        Call::new("read", 150, 5).by(100, 102),
+    ];
+    files
+        .add(&sample::syscalls(1, &calls))
+        .add(&only.into_batch(strings))
+        .add(&contexts(&[(T, 100, "span", "a")]));
+    assert_eq!(
+        rows(
+            &files,
+            "SELECT coalesce(span_id, '.') FROM span_calls ORDER BY rid"
+        ),
+        ["a", "."]
+    );
+    assert_eq!(
+        rows(
+            &files,
+            "SELECT spans, total_ns, p50_ns, max_ns, calls, calls_ns FROM by_span_name"
+        ),
+        ["1,,,,1,5"]
+    );
+    assert_eq!(rows(&files, "SELECT count(*) FROM slow_spans"), ["0"]);
 }
 
 /// Each call has one row, with and without spans.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use fathom_model::meta::{Cost, Counts, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_model::units;
-use fathom_probe::{Arrived, KernelStats, LIBRARY, USDT, moment, monotonic_ns, system};
+use fathom_probe::{Arrived, CONTEXT, KernelStats, LIBRARY, USDT, moment, monotonic_ns, system};
 
 use crate::machine::Machine;
 use crate::pipeline::{self, Message};
@@ -307,7 +307,7 @@ impl<S: RecordSource> Drain<S> {
         }
         let hooks = self.source.hooks().iter().filter(|hook| !hook.attached);
         for hook in hooks.filter(|hook| {
-            [LIBRARY, USDT]
+            [LIBRARY, USDT, CONTEXT]
                 .iter()
                 .any(|name| hook.name.starts_with(name))
         }) {

@@ -352,7 +352,153 @@ fn parse(mut rest: &[u8], keys: &[String]) -> Vec<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_model::abi::CONTEXT_UNKNOWN;
+    use fathom_model::protocols::Protocols;
+
     use super::*;
+    use crate::files::{Files, Limit};
+    use crate::tasks::Tasks;
+
+    struct Program {
+        spans: Spans,
+        known: Known,
+    }
+
+    impl Program {
+        fn new() -> Self {
+            let limit = Limit {
+                files: 10,
+                bytes: 1 << 20,
+            };
+            Self {
+                spans: Spans::new(Protocols::default(), false),
+                known: Known {
+                    files: Files::new(limit),
+                    tasks: Tasks::new(10),
+                },
+            }
+        }
+
+        fn call(&mut self, (tid, ts_ns): (u32, u64), kind: u32, span: u64, attributes: &[u8]) {
+            let record = ContextRecord {
+                kind: 0,
+                context: kind as u8,
+                attributes_len: attributes.len() as u16,
+                tid,
+                ts_ns,
+                dur_ns: 5,
+                trace: [7u64.to_be(), 0],
+                span: span.to_be(),
+                pid: 100,
+                reserved: 0,
+            };
+            self.spans.context(&record, attributes, &mut self.known);
+        }
+
+        fn ends(&mut self, tid: u32, ts_ns: u64) {
+            let mut record = TaskRecord::parse(&[0; TaskRecord::SIZE]).unwrap();
+            (record.event, record.pid, record.tid) = (TASK_EXIT as u8, 100, tid);
+            record.ts_ns = ts_ns;
+            self.spans.context_task(&record);
+        }
+
+        fn says(&mut self, pid: u32, service: &str, keys: &str) {
+            let mut record = ContextProcessRecord::parse(&[0; ContextProcessRecord::SIZE]).unwrap();
+            record.pid = pid;
+            self.spans
+                .context_process(&record, service.as_bytes(), keys.as_bytes());
+        }
+
+        /// Time, thread, state, and the last digit of the span of each change.
+        fn changes(&self) -> Vec<(i64, i32, String)> {
+            let contexts = &self.spans.contexts;
+            let text = |text| match text {
+                StrId::NULL => &b""[..],
+                text => contexts.strings.table.get(text),
+            };
+            let rows = &contexts.rows;
+            (0..rows.len())
+                .map(|i| {
+                    let state = String::from_utf8_lossy(text(rows.state[i])).into_owned();
+                    let span = text(rows.span_id[i]).last().copied();
+                    let span = span.map(char::from).map(String::from).unwrap_or_default();
+                    (rows.ts_ns[i], rows.tid[i], state + &span)
+                })
+                .collect()
+        }
+
+        /// Service, name and beginning of each row of table spans.
+        fn rows(&mut self) -> Vec<(String, String, i64)> {
+            self.spans.settle(u64::MAX, &mut self.known);
+            let text = |text| {
+                let bytes = match text {
+                    StrId::NULL => b"",
+                    text => self.spans.strings.table.get(text),
+                };
+                String::from_utf8_lossy(bytes).into_owned()
+            };
+            let rows = &self.spans.rows;
+            assert!(rows.dur_ns.iter().all(|dur| *dur == NULL_I64));
+            (0..rows.len())
+                .map(|i| (text(rows.service[i]), text(rows.name[i]), rows.ts_ns[i]))
+                .collect()
+        }
+    }
+
+    #[test]
+    fn changes_of_threads() {
+        let mut program = Program::new();
+        program.call((1, 10), CONTEXT_SPAN, 1, b"");
+        program.call((2, 20), CONTEXT_SPAN, 1, b"");
+        // Other attributes are no change.
+        program.call((1, 30), CONTEXT_SPAN, 1, b"\x00\x01a");
+        program.call((1, 40), CONTEXT_NONE, 0, b"");
+        program.call((2, 50), CONTEXT_UNREADABLE, 0, b"");
+        program.call((1, 60), CONTEXT_SPAN, 2, b"");
+        program.ends(1, 70);
+        // Nothing is known of it anyway.
+        program.ends(2, 80);
+        program.call((3, 90), CONTEXT_UNKNOWN, 0, b"");
+        let change = |at, tid, what: &str| (at, tid, what.to_owned());
+        assert_eq!(
+            program.changes(),
+            [
+                change(10, 1, "span1"),
+                change(20, 2, "span1"),
+                change(40, 1, "none"),
+                change(50, 2, "unreadable"),
+                change(60, 1, "span2"),
+                change(70, 1, "unknown"),
+                change(90, 3, "unknown"),
+            ]
+        );
+        let counts = program.spans.counts();
+        assert_eq!((counts.contexts, counts.context_spans), (7, 2));
+    }
+
+    #[test]
+    fn rows_of_spans_wait_for_what_their_process_says() {
+        let mut program = Program::new();
+        program.call((1, 10), CONTEXT_SPAN, 1, b"\x00\x02/a");
+        assert_eq!(program.spans.rows.len(), 0);
+        program.says(100, "shop", "http_route\0http_method\0");
+        program.call((1, 20), CONTEXT_SPAN, 2, b"\x00\x02/b\x01\x03GET");
+        let row = |name: &str, at| ("shop".to_owned(), name.to_owned(), at);
+        assert_eq!(program.spans.rows.len(), 2);
+        // Known before, with the same attributes; earlier; with others.
+        program.call((2, 25), CONTEXT_SPAN, 2, b"\x00\x02/b\x01\x03GET");
+        program.call((3, 15), CONTEXT_SPAN, 2, b"");
+        program.call((3, 30), CONTEXT_SPAN, 1, b"\x00\x02/c");
+        assert_eq!(
+            program.rows(),
+            [
+                row("/a", 10),
+                row("GET /b", 20),
+                row("GET /b", 15),
+                row("/c", 10),
+            ]
+        );
+    }
 
     #[test]
     fn attributes_are_read_as_far_as_they_make_sense() {

@@ -90,7 +90,8 @@ impl Mapped<'_> {
     fn is_musl(&self) -> bool {
         self.maps.lines().filter_map(code).any(|(_, _, path)| {
             let name = path.rsplit('/').next().unwrap_or_default();
-            name.starts_with("ld-musl-") || name.starts_with("libc.musl-")
+            // glibc's is libc.so.6.
+            name.starts_with("ld-musl-") || name.starts_with("libc.musl-") || name == "libc.so"
         })
     }
 }

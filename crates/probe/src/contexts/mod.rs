@@ -295,7 +295,7 @@ impl Contexts {
         }
         self.found.push(path.to_owned());
         self.hooks.push(Hook {
-            name: format!("{CONTEXT}{path}"),
+            name: format!("{CONTEXT} {path}"),
             attached: true,
             note: match place.module {
                 0 => "in static thread-local storage".to_owned(),
@@ -324,7 +324,7 @@ impl Contexts {
     pub(crate) fn stop(&mut self) {
         if self.found.is_empty() {
             self.hooks.push(Hook {
-                name: CONTEXT.trim_end().to_owned(),
+                name: CONTEXT.to_owned(),
                 attached: false,
                 note:
                     "no recorded program publishes span contexts of its threads: its SDK does not, \

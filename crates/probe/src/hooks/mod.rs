@@ -151,7 +151,7 @@ pub const LIBRARY: &str = "library ";
 /// Beginning of the names of the hooks of static probes.
 pub const USDT: &str = "usdt ";
 /// Beginning of the names of the files that have the variable with span contexts.
-pub const CONTEXT: &str = "otel-context ";
+pub const CONTEXT: &str = "otel-context";
 /// Name for all hooks of functions.
 pub const LAYER_VFS: &str = "layer vfs";
 const NO_FUNCTIONS: &str = "time in VFS, and in functions of file systems and the page \
