@@ -107,6 +107,7 @@ command mariadbd              mariadb-server-core
 command mariadb               mariadb-client-core
 command sysbench              sysbench
 command mpicc                 libopenmpi-dev
+command musl-gcc              musl-tools
 command mpirun                openmpi-bin
 command pg_ctlcluster         postgresql
 command nginx                 nginx-light nginx

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use fathom_tests::environment::{fathom, must_run};
 use fathom_tests::session::{meta, query, try_query};
 use fathom_tests::workload::workload_with_context;
-use fathom_tests::{Record, Recording, Running, Scratch, need_python, need_root, skip};
+use fathom_tests::{Record, Recording, Running, Scratch, need_program, need_python, need_root, skip};
 
 use crate::kernel::release;
 
@@ -127,6 +127,7 @@ fn agrees(recording: &Recording) {
 /// Code in the program itself: local-exec.
 fn program() -> PathBuf {
     workload_with_context(
+        "cc",
         "program",
         &[
             "-DIN_PROGRAM",
@@ -136,11 +137,28 @@ fn program() -> PathBuf {
 }
 
 fn library(flags: &[&str]) -> PathBuf {
-    workload_with_context("variable", &[&["-shared", "-fPIC"], flags].concat())
+    library_by("cc", flags)
 }
 
-const DESCRIPTORS: &str = "-mtls-dialect=gnu2";
-const LEGACY: &str = "-mtls-dialect=gnu";
+fn library_by(compiler: &str, flags: &[&str]) -> PathBuf {
+    workload_with_context(
+        compiler,
+        "variable",
+        &[&["-shared", "-fPIC"], flags].concat(),
+    )
+}
+
+const X86: bool = cfg!(target_arch = "x86_64");
+const DESCRIPTORS: &str = if X86 {
+    "-mtls-dialect=gnu2"
+} else {
+    "-mtls-dialect=desc"
+};
+const LEGACY: &str = if X86 {
+    "-mtls-dialect=gnu"
+} else {
+    "-mtls-dialect=trad"
+};
 const LARGE: &str = "-DBEFORE=100000";
 
 #[test]
@@ -176,7 +194,7 @@ fn a_variable_of_a_library_that_the_program_is_linked_with() {
     ] {
         let library = library(flags);
         let linked = format!("-Wl,--no-as-needed,{}", library.display());
-        let program = workload_with_context("program", &[&linked]);
+        let program = workload_with_context("cc", "program", &[&linked]);
         let scratch = Scratch::new();
         agrees(&recorded(&scratch, None, &[&program]));
     }
@@ -186,7 +204,7 @@ fn a_variable_of_a_library_that_the_program_is_linked_with() {
 fn a_variable_of_a_library_that_the_program_opens() {
     need_root!();
     need_contexts!();
-    let program = workload_with_context("program", &["-DOPENS"]);
+    let program = workload_with_context("cc", "program", &["-DOPENS"]);
     for flags in [
         &["-ftls-model=initial-exec"][..],
         &[DESCRIPTORS],
@@ -196,6 +214,23 @@ fn a_variable_of_a_library_that_the_program_opens() {
         let scratch = Scratch::new();
         agrees(&recorded(&scratch, None, &[&program, &library(flags)]));
     }
+}
+
+/// musl has another table of the blocks of modules than glibc.
+#[test]
+fn variables_of_programs_with_musl() {
+    need_root!();
+    need_contexts!();
+    need_program!("musl-gcc");
+    let library = library_by("musl-gcc", &[LEGACY]);
+    let linked = format!("-Wl,--no-as-needed,{}", library.display());
+    let scratch = Scratch::new();
+    let program = workload_with_context("musl-gcc", "program", &[&linked]);
+    agrees(&recorded(&scratch, None, &[&program]));
+    let scratch = Scratch::new();
+    let program = workload_with_context("musl-gcc", "program", &["-DOPENS"]);
+    let library = library_by("musl-gcc", &[DESCRIPTORS]);
+    agrees(&recorded(&scratch, None, &[&program, &library]));
 }
 
 /// An exported span takes the place of what its context said of it, and keeps the calls of its id.

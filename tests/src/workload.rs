@@ -45,9 +45,9 @@ pub fn workload_with_library(name: &str, library: &Path) -> PathBuf {
 }
 
 /// Path of the compiled program or library `workloads/contexts/NAME.c`, whose variable code reaches in
-/// the way that `flags` say.
-pub fn workload_with_context(name: &str, flags: &[&str]) -> PathBuf {
-    compiled("cc", &format!("contexts/{name}"), flags)
+/// the way that `compiler` and `flags` say.
+pub fn workload_with_context(compiler: &str, name: &str, flags: &[&str]) -> PathBuf {
+    compiled(compiler, &format!("contexts/{name}"), flags)
 }
 
 fn compiled(compiler: &str, name: &str, more: &[&str]) -> PathBuf {

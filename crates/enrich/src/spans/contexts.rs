@@ -25,10 +25,13 @@ use crate::{id, signed};
 const SOURCE: &str = "context";
 /// Threads whose latest context is remembered.
 const MAX_THREADS: usize = 1 << 16;
-/// Processes of which it is remembered what they say.
+/// Processes of which it is remembered what they say, and bytes of that.
 const MAX_PROCESSES: usize = 1 << 14;
+const MAX_PROCESS_BYTES: usize = 16 << 20;
 /// Spans of half of those that are remembered. One that was used since as many others is.
 const MAX_SPANS: usize = 1 << 17;
+/// Bytes of the attributes of these.
+const MAX_ATTRIBUTES: usize = 16 << 20;
 /// Spans that wait for what their process says.
 const MAX_WAITING: usize = 1 << 14;
 /// How long they wait: the recorder looks for it from the first context on.
@@ -74,8 +77,11 @@ pub(super) struct Contexts {
     /// The latest context of a thread, if it is known: [`CONTEXT_NONE`] or [`CONTEXT_SPAN`].
     threads: HashMap<u32, (u32, Ids)>,
     processes: HashMap<u32, Arc<Process>>,
+    process_bytes: usize,
     /// Spans that were used lately, and those before them.
     young: HashMap<Ids, Seen>,
+    /// Of the attributes of these, as they came in.
+    young_bytes: usize,
     old: HashMap<Ids, Seen>,
     waiting: VecDeque<Waiting>,
     rows: SpanContextRows,
@@ -125,9 +131,11 @@ impl Contexts {
     }
 
     fn remember(&mut self, ids: Ids, seen: Seen) {
-        if self.young.len() >= MAX_SPANS {
+        if self.young.len() >= MAX_SPANS || self.young_bytes >= MAX_ATTRIBUTES {
             self.old = std::mem::take(&mut self.young);
+            self.young_bytes = 0;
         }
+        self.young_bytes += seen.attributes.len();
         self.young.insert(ids, seen);
     }
 }
@@ -182,7 +190,9 @@ impl Spans {
                 if more {
                     seen.attributes = attributes.into();
                 }
-                seen.clone()
+                let seen = seen.clone();
+                contexts.young_bytes += attributes.len();
+                seen
             }
             None => {
                 let seen = Seen {
@@ -281,9 +291,11 @@ impl Spans {
         // Each is followed by NUL.
         keys.pop();
         let contexts = &mut self.contexts;
-        if contexts.processes.len() >= MAX_PROCESSES {
+        if contexts.processes.len() >= MAX_PROCESSES || contexts.process_bytes > MAX_PROCESS_BYTES {
             contexts.processes.clear();
+            contexts.process_bytes = 0;
         }
+        contexts.process_bytes += keys.iter().map(|key| key.len() + 32).sum::<usize>();
         let service = printable(service);
         contexts
             .processes
@@ -302,7 +314,10 @@ impl Spans {
         if event == TASK_FORK && record.pid == record.tid {
             // A child is as its parent until it says something else.
             match contexts.processes.get(&record.ppid).cloned() {
-                Some(process) => contexts.processes.insert(record.pid, process),
+                Some(process) if contexts.processes.len() < MAX_PROCESSES => {
+                    contexts.processes.insert(record.pid, process)
+                }
+                Some(_) => None,
                 None => contexts.processes.remove(&record.pid),
             };
         }
