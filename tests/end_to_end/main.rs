@@ -52,6 +52,7 @@ mod mapped;
 mod mcp;
 mod mcp_faults;
 mod media;
+mod mongodb;
 mod mpi;
 mod names;
 mod openapi;

@@ -239,6 +239,10 @@ pub struct Spans {
     /// Rows of table spans, without those of spans that are known only from the contexts of threads.
     #[serde(default)]
     pub recorded: u64,
+    /// Of `recorded`, requests whose command could not be read, such as of a compressed message: their
+    /// names are those of the messages.
+    #[serde(default)]
+    pub unread: u64,
     /// Requests without a row: the recording or the connection ended before the response, or a part
     /// of it or of the request was not recorded.
     #[serde(default)]

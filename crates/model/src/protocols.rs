@@ -13,16 +13,19 @@ pub enum Protocol {
     Mysql,
     /// FastCGI 1.0, such as between a web server and PHP-FPM.
     Fastcgi,
+    /// The wire protocol of MongoDB.
+    Mongodb,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Http,
         Self::Postgresql,
         Self::Redis,
         Self::Mysql,
         Self::Fastcgi,
+        Self::Mongodb,
     ];
 
     /// The name in options and in `session.json`.
@@ -33,6 +36,7 @@ impl Protocol {
             Self::Redis => "redis",
             Self::Mysql => "mysql",
             Self::Fastcgi => "fastcgi",
+            Self::Mongodb => "mongodb",
         }
     }
 }

@@ -22,8 +22,8 @@ const PLAIN_BYTES: u32 = 256;
 /// Bytes of a call on a stream socket in which requests are found: the line and most headers of a
 /// request of HTTP.
 const SPAN_BYTES: u32 = 1024;
-/// The same where requests of FastCGI are looked for.
-const FASTCGI_BYTES: u32 = 4096;
+/// The same where requests of FastCGI or MongoDB are looked for.
+const LONGER_SPAN_BYTES: u32 = 4096;
 /// Memory of a ring that only files and tasks go through, MiB.
 const COUNTERS_RING_MIB: u32 = 4;
 
@@ -308,8 +308,11 @@ fn span_bytes(protocols: Protocols) -> u32 {
         // The end of a message is known from all messages before it. Servers of PostgreSQL send
         // 8 KiB at a time, clients receive 16 KiB; servers of Redis receive 16 KiB.
         _ if protocols.has(Protocol::Postgresql) || protocols.has(Protocol::Redis) => CONTENT_CHUNK,
-        // The address of a client is behind the other parameters.
-        _ if protocols.has(Protocol::Fastcgi) => FASTCGI_BYTES,
+        // FastCGI: the address of a client is behind the other parameters. MongoDB: filters may be
+        // long.
+        _ if protocols.has(Protocol::Fastcgi) || protocols.has(Protocol::Mongodb) => {
+            LONGER_SPAN_BYTES
+        }
         _ => SPAN_BYTES,
     }
 }

@@ -330,6 +330,7 @@ impl Stages {
         if let Some(spans) = &mut meta.spans {
             let counts = decoder.enricher.spans();
             spans.recorded = counts.recorded;
+            spans.unread = counts.unread;
             spans.unfinished = counts.unfinished;
             spans.unrecognized = counts.unrecognized;
             spans.gaps = counts.gaps;

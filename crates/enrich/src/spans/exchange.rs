@@ -43,6 +43,10 @@ pub(super) struct Request {
     pub received_from: Option<(IpAddr, u16)>,
     /// The kind of request, by which the protocol reads the response.
     pub ask: u8,
+    /// The number by which the response names it, if the protocol has any.
+    pub id: Option<i32>,
+    /// The name is that of the message: the command in it could not be read.
+    pub unread: bool,
     /// It is no request, but has its place in the order of responses.
     pub marker: bool,
 }
@@ -138,6 +142,16 @@ impl Exchanges {
     /// The request whose response comes next.
     pub(super) fn first(&mut self) -> Option<&mut Exchange> {
         self.open.front_mut()
+    }
+
+    /// Makes the request with a number the first one; false if no such request waits.
+    pub(super) fn select(&mut self, id: i32) -> bool {
+        let at = self.open.iter().position(|e| e.request.id == Some(id));
+        let Some(exchange) = at.and_then(|at| self.open.remove(at)) else {
+            return false;
+        };
+        self.open.push_front(exchange);
+        true
     }
 
     pub(super) fn waiting(&self) -> usize {

@@ -6,10 +6,11 @@ use super::StreamEnd;
 use super::exchange::{Exchanges, Moment};
 use super::fastcgi::Fastcgi;
 use super::http::Http;
+use super::mongodb::Mongodb;
 use super::mysql::Mysql;
 use super::redis::Redis;
 use super::step::{Input, MOST_BYTES, Parser, Step};
-use super::{fastcgi, http, mysql, postgresql, redis};
+use super::{fastcgi, http, mongodb, mysql, postgresql, redis};
 
 /// Calls of a connection that was there before the recording, in which a request is looked for.
 const TRIES: u32 = 16;
@@ -263,11 +264,13 @@ impl Flow {
                 .and_then(|n| seen.get(n..))
                 .unwrap_or_default();
             let passed = direction.skip == 0 && std::mem::take(&mut direction.pass);
-            if !is_request {
-                self.all.responds();
-            }
-            if let (true, State::Known(_, parser)) = (passed, &mut self.state) {
-                parser.passed(is_request, &mut self.all);
+            if let State::Known(_, parser) = &mut self.state {
+                if !is_request {
+                    parser.responds(&mut self.all);
+                }
+                if passed {
+                    parser.passed(is_request, &mut self.all);
+                }
             }
         }
         let direction = self.direction(moved.is_in);
@@ -306,7 +309,7 @@ impl Flow {
             let step = match is_request {
                 true => parser.request(input, all),
                 false => {
-                    all.responds();
+                    parser.responds(all);
                     parser.response(input, all)
                 }
             };
@@ -389,6 +392,9 @@ fn detect(bytes: &[u8]) -> Option<Found> {
     if let Some(parser) = mysql::begins(bytes) {
         return asks(Protocol::Mysql, Parser::Mysql(parser));
     }
+    if mongodb::begins(bytes) {
+        return asks(Protocol::Mongodb, Parser::Mongodb(Mongodb::default()));
+    }
     (mysql::greets(bytes) == Some(true)).then(|| Found {
         protocol: Protocol::Mysql,
         parser: Parser::Mysql(Mysql::new()),
@@ -404,5 +410,6 @@ fn begins(protocol: Protocol, bytes: &[u8]) -> bool {
         Protocol::Redis => redis::begins(bytes) == Some(true),
         Protocol::Mysql => mysql::begins(bytes).is_some(),
         Protocol::Fastcgi => fastcgi::begins(bytes) == Some(true),
+        Protocol::Mongodb => mongodb::begins(bytes),
     }
 }

@@ -149,9 +149,8 @@ impl Http {
             name: format!("{method} {path}"),
             attributes,
             origin: fields.origin,
-            received_from: None,
             ask: ASKS.iter().position(|ask| *ask == method).unwrap_or(0) as u8,
-            marker: false,
+            ..Request::default()
         });
         if !begun {
             return Step::Fail;

@@ -7,12 +7,14 @@
 //! give no span. Where bytes are missing, a connection goes on with the next request that follows a
 //! response.
 
+mod bson;
 mod contexts;
 mod exchange;
 mod fastcgi;
 mod flow;
 mod http;
 mod joining;
+mod mongodb;
 mod mysql;
 mod postgresql;
 mod redis;
@@ -54,6 +56,8 @@ pub struct SpanCounts {
     pub recorded: u64,
     /// Requests without a response.
     pub unfinished: u64,
+    /// Of `recorded`, requests whose command could not be read.
+    pub unread: u64,
     /// Connections of no protocol that is looked for.
     pub unrecognized: u64,
     /// Times at which bytes of a connection were missing or made no sense.
@@ -368,6 +372,7 @@ impl Spans {
             .responded
             .map_or(began.at_ns, |moment| moment.at_ns);
         self.counts.recorded += 1;
+        self.counts.unread += u64::from(request.unread);
         let failed = match &exchange.error {
             // As OpenTelemetry has it: what a client asks for in vain is no error of the server.
             Some((code, _)) => !(serves && code.starts_with("HTTP 4")),

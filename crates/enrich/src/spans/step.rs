@@ -3,6 +3,7 @@
 use super::exchange::Exchanges;
 use super::fastcgi::Fastcgi;
 use super::http::Http;
+use super::mongodb::Mongodb;
 use super::mysql::Mysql;
 use super::postgresql::Postgresql;
 use super::redis::Redis;
@@ -65,6 +66,7 @@ pub(super) enum Parser {
     Redis(Redis),
     Mysql(Mysql),
     Fastcgi(Fastcgi),
+    Mongodb(Mongodb),
 }
 
 macro_rules! each {
@@ -75,6 +77,7 @@ macro_rules! each {
             Parser::Redis($one) => $do,
             Parser::Mysql($one) => $do,
             Parser::Fastcgi($one) => $do,
+            Parser::Mongodb($one) => $do,
         }
     };
 }
@@ -83,6 +86,14 @@ impl Parser {
     /// Takes bytes that the client sent.
     pub(super) fn request(&mut self, input: Input<'_>, all: &mut Exchanges) -> Step {
         each!(self, one => one.request(input, all))
+    }
+
+    /// Bytes that the server sent moved.
+    pub(super) fn responds(&self, all: &mut Exchanges) {
+        match self {
+            Parser::Mongodb(one) => one.responds(all),
+            _ => all.responds(),
+        }
     }
 
     /// Takes bytes that the server sent.
@@ -95,13 +106,21 @@ impl Parser {
         match self {
             Parser::Http(http) if !is_request => http.response_passed(all),
             Parser::Redis(redis) if !is_request => redis.response_passed(all),
+            Parser::Mongodb(one) if !is_request => one.response_passed(all),
             _ => {}
         }
     }
 
     /// The first bytes of the client come after bytes of the server; false if that makes no sense.
     pub(super) fn turns(&mut self, all: &mut Exchanges) -> bool {
-        each!(self, one => one.turns(all))
+        match self {
+            Parser::Http(one) => one.turns(all),
+            Parser::Postgresql(one) => one.turns(all),
+            Parser::Redis(one) => one.turns(all),
+            Parser::Mysql(one) => one.turns(all),
+            Parser::Fastcgi(one) => one.turns(all),
+            Parser::Mongodb(_) => true,
+        }
     }
 
     /// The first bytes of the server come after bytes of the client.
@@ -119,6 +138,7 @@ impl Parser {
             Parser::Redis(redis) => drop(redis.turns(all)),
             Parser::Postgresql(postgresql) => postgresql.ends(all),
             Parser::Fastcgi(fastcgi) => drop(fastcgi.turns(all)),
+            Parser::Mongodb(_) => {}
         }
     }
 

@@ -82,6 +82,10 @@ impl Script {
         spans.collect()
     }
 
+    pub(super) fn gaps(&self) -> u64 {
+        self.flow.gaps
+    }
+
     pub(super) fn names(&mut self) -> Vec<String> {
         self.spans().into_iter().map(|span| span.0).collect()
     }
@@ -466,6 +470,8 @@ fn any_bytes_are_taken() {
         packet(0, [0x17, 5, 0, 0, 0, 0]),
         super::fastcgi::tests::request(&[("REQUEST_METHOD", "GET"), ("REQUEST_URI", "/")]),
         super::fastcgi::tests::response("Status: 404\r\n\r\nnone", 0),
+        super::mongodb::tests::find(1),
+        super::mongodb::tests::answer(1, &[("ok", super::bson::tests::Given::Int(0))]),
         b"\xff\xff\xff\xff\xff\xff\xff\xff".to_vec(),
         b"*99999999999999999999\r\n".to_vec(),
         b"$9223372036854775807\r\n".to_vec(),
