@@ -29,6 +29,9 @@
 #if HAVE_LIBRARY
 #include "library.bpf.h"
 #include "usdt.bpf.h"
+#if HAVE_CONTENT
+#include "tls.bpf.h"
+#endif
 #endif
 
 char LICENSE[] SEC("license") = "GPL";

@@ -51,6 +51,11 @@ static __noinline int beginning_of_call(struct task_state *state)
 	struct call_record *call = &state->call;
 	if (!is_stream_socket(call, desc->any_type))
 		return 0;
+	/* The bytes are encrypted, see tls.bpf.h. */
+	if (state->tls.began_ns) {
+		state->tls.file = call->file;
+		return 0;
+	}
 	struct content_source from = {
 		.bytes = call->ret,
 	};
@@ -487,6 +492,10 @@ static __always_inline int leave(struct pt_regs *regs, __u32 number, long ret)
 #if HAVE_LIBRARY
 	if (config.library)
 		library_announce(task, READ_TYPED(regs, sp), now);
+#if HAVE_CONTENT
+	if (state->tls.began_ns && tls_call_is_over(task, &state->tls, READ_TYPED(regs, sp)))
+		state->tls.began_ns = 0;
+#endif
 #endif
 	complete(task, state, regs, ret, now, false);
 	if (config.perf_counters)

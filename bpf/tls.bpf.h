@@ -56,9 +56,7 @@ static __noinline int tls_output(struct task_struct *task, struct tls_call *tls,
 	/* Bytes that cannot be read are missing from the record, not the record. */
 	bool sent = content_send(scratch, w->status ? 0 : w->at);
 	__sync_lock_test_and_set(&scratch->busy, 0);
-	if (sent)
-		COUNT(tls);
-	else
+	if (!sent)
 		layer_lost(LOST_TLS, tls->began_ns, now - tls->began_ns, pid, 0);
 	return 0;
 }

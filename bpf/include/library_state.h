@@ -70,6 +70,16 @@ static __always_inline bool returns_to_kernel(struct task_struct *task, __u64 sp
 }
 #endif
 
+/* Whether a thread has left the call of a TLS library without a return, as its stack ends at `sp`. */
+static __always_inline bool tls_call_is_over(struct task_struct *task, struct tls_call *tls, __u64 sp)
+{
+#if defined(__TARGET_ARCH_x86)
+	return sp > tls->sp || !returns_to_kernel(task, tls->sp);
+#else
+	return sp >= tls->sp;
+#endif
+}
+
 /* Sends the record of the call at the depth of `library`. `what`: its flags, and above them the
  * place of its path (NO_PATH: none). */
 enum { PATH_SHIFT = 8, NO_PATH = NO_ARG << PATH_SHIFT };

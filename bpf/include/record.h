@@ -77,6 +77,7 @@ enum limits {
 	LOST_COUNTERS = 503,
 	LOST_LIBRARY_CALL = 502,
 	LOST_USDT = 501,
+	LOST_TLS = 500,
 	/* Parts of a request to a device that its record can list. */
 	MAX_BIOS = 160,
 	/* Bytes of a stack that are sent: what the wrappers of the C library and the
@@ -389,6 +390,36 @@ enum content_status {
 	/* The beginning of bytes that a call moved on a stream socket follows (--spans). The
 	 * record is of kind RECORD_CONTENT_PART; the call comes in its own record. */
 	CONTENT_BEGINNING = 6,
+	/* The beginning of bytes that a call of a TLS library moved follows, as they are before
+	 * they are encrypted or after they were decrypted. There is no record of the call besides: ret has the
+	 * bytes that it moved, size the address of the library's object for the connection, aux enum
+	 * tls_event, and file the stream socket that it used, if it did. */
+	CONTENT_TLS = 7,
+};
+
+/* What became of a connection of a TLS library. */
+enum tls_event {
+	TLS_EVENT_RECEIVED = 1,
+	TLS_EVENT_SENT = 2,
+	/* Keys were negotiated, or a part of that; no bytes moved. */
+	TLS_EVENT_HANDSHAKE = 3,
+	/* The object is freed, or made new. */
+	TLS_EVENT_END = 4,
+};
+
+/* What a function of a TLS library does. Arguments of all: the object, and of those that move bytes the
+ * buffer and its length. */
+enum tls_function {
+	/* It returns how many bytes it moved. */
+	TLS_READ = 1,
+	TLS_WRITE = 2,
+	/* It stores that where its fourth argument says. */
+	TLS_READ_EX = 3,
+	TLS_WRITE_EX = 4,
+	/* It sends bytes of a file, and returns how many. */
+	TLS_SEND_FILE = 5,
+	TLS_HANDSHAKE = 6,
+	TLS_END = 7,
 };
 
 /* A call that moved data, with the hash of that or the data itself (--content):

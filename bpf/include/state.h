@@ -176,6 +176,17 @@ struct context_seen {
 	__u32 reserved; /* 0 */
 };
 
+/* The call of a TLS library that a thread is in, see tls.bpf.h. */
+struct tls_call {
+	__u64 began_ns; /* 0: in none */
+	__u64 sp; /* where its return address is */
+	__u64 session; /* the library's object for the connection */
+	__u64 buffer;
+	__u64 length_at; /* where it stores how many bytes it moved */
+	__u32 function; /* enum tls_function */
+	__u32 file; /* handle of the stream socket that it used, 0: of none so far */
+};
+
 /* What hangs on every recorded task. The call members are valid between entry
  * and exit of a call that is recorded, when enter_ns is not 0. */
 struct task_state {
@@ -206,6 +217,7 @@ struct task_state {
 	__u32 room; /* bytes that the program has for the struct that the call fills in */
 	struct stream_use streams[2]; /* of the descriptor, and of the second one */
 	struct context_seen context; /* --otel-context */
+	struct tls_call tls;
 };
 
 #endif

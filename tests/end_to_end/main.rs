@@ -93,6 +93,7 @@ mod suites;
 mod supply;
 mod tail;
 mod thread_states;
+mod tls;
 mod top;
 mod uring;
 mod usdt;

@@ -146,6 +146,7 @@ fn checks() -> Vec<Check> {
         content: Content::None,
         content_max: 0,
         spans: 0,
+        tls: false,
         filters: Filters::none(),
         counters: false,
         tail: false,

@@ -1,7 +1,7 @@
 //! Events to rows.
 
 use fathom_decode::{DecodeStats, Event};
-use fathom_model::abi::{LOST_USDT, RECORD_CONTENT_PART, ShedKey, ShedValue};
+use fathom_model::abi::{LOST_TLS, LOST_USDT, RECORD_CONTENT_PART, ShedKey, ShedValue};
 use fathom_model::batch::Batch;
 use fathom_model::protocols::Protocols;
 
@@ -87,6 +87,7 @@ pub struct Enricher {
     /// Records that were lost so far, and the records of static probes among them.
     lost: u64,
     usdt_lost: u64,
+    tls_lost: u64,
 }
 
 impl Enricher {
@@ -115,6 +116,7 @@ impl Enricher {
             last_at_ns: 0,
             lost: 0,
             usdt_lost: 0,
+            tls_lost: 0,
         }
     }
 
@@ -371,10 +373,17 @@ impl Enricher {
         if lost > std::mem::replace(&mut self.lost, lost) {
             self.calls.spans.lost(&mut self.known);
         }
-        let of_usdt = per_cpu.iter().filter(|(_, call, _)| *call == LOST_USDT);
-        let lost = of_usdt.map(|(_, _, value)| value.count).sum();
+        let lost_of = |what| {
+            let of = per_cpu.iter().filter(|(_, call, _)| *call == what);
+            of.map(|(_, _, value)| value.count).sum()
+        };
+        let lost = lost_of(LOST_USDT);
         if lost > std::mem::replace(&mut self.usdt_lost, lost) {
             self.calls.spans.usdt_lost();
+        }
+        let lost = lost_of(LOST_TLS);
+        if lost > std::mem::replace(&mut self.tls_lost, lost) {
+            self.calls.spans.tls_lost(&mut self.known);
         }
         let files = &mut self.known.files;
         self.losses

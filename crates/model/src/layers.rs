@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::abi::{
     LOST_BLOCK, LOST_COUNTERS, LOST_FAULT, LOST_IRQ, LOST_LIBRARY_CALL, LOST_SPAN, LOST_STACK,
-    LOST_USDT, LOST_WAIT, LOST_WRITEBACK,
+    LOST_TLS, LOST_USDT, LOST_WAIT, LOST_WRITEBACK,
 };
 use crate::tables::{
     BIOS, BLOCK, FAULTS, IRQS, PERF_COUNTERS, STACKS, Table, USER_CALLS, WAITS, WRITEBACK,
@@ -83,7 +83,7 @@ layers! {
     User "user", Recorded::Option("--stacks, --library, or --usdt"), "the program itself",
         "call stacks, calls of libraries, and static probes",
         [("stack", Some(LOST_STACK), Some(&STACKS)), ("user_call", Some(LOST_LIBRARY_CALL), Some(&USER_CALLS)),
-        ("usdt", Some(LOST_USDT), None)];
+        ("usdt", Some(LOST_USDT), None), ("tls", Some(LOST_TLS), None)];
     /// System calls, and operations of io_uring and AIO.
     Syscall "syscall", Recorded::Always, "the call itself, including all kernel work without a hook of its own",
         "calls, operations of io_uring and AIO", [];

@@ -247,10 +247,17 @@ pub struct Spans {
     /// of it or of the request was not recorded.
     #[serde(default)]
     pub unfinished: u64,
-    /// Connections that moved bytes of no protocol in `protocols`, that changed to another one, or
-    /// that were encrypted.
+    /// Connections that moved bytes of no protocol in `protocols`, or that changed to another one.
     #[serde(default)]
     pub unrecognized: u64,
+    /// Connections whose bytes on the socket were encrypted, unless calls of a TLS library were found to
+    /// use this socket. If the library gets the bytes from the program instead, requests in them are recorded,
+    /// but not on which socket they were.
+    #[serde(default)]
+    pub encrypted: u64,
+    /// Calls of TLS libraries whose bytes were searched for requests.
+    #[serde(default)]
+    pub tls_calls: u64,
     /// Times at which bytes of a connection were missing or made no sense, so that requests may be
     /// missing until the next one was recognized.
     #[serde(default)]

@@ -830,9 +830,9 @@ tables! {
         /// CPU, -1 if unknown.
         cpu: I32 set,
         /// Name of the call; page_fault for rows of table faults, writeback for rows of table
-        /// writeback; block_request, wait, interrupt, stack, user_call, perf_counters, fs_span, and usdt
-        /// for rows of tables block, waits, irqs, stacks, user_calls, and perf_counters, for slices of
-        /// file systems, and for records of static probes.
+        /// writeback; block_request, wait, interrupt, stack, user_call, perf_counters, fs_span, usdt, and
+        /// tls for rows of tables block, waits, irqs, stacks, user_calls, and perf_counters, for slices of
+        /// file systems, for records of static probes, and for calls of TLS libraries (`--spans`).
         syscall: Str(Words) set,
         /// Layer of the event: user, syscall, pagecache, block, sched, irq, or fs; cpu for
         /// perf_counters, slices for rows of table slices that could not be written because the

@@ -25,6 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         content: Content::None,
         content_max: 0,
         spans: 0,
+        tls: false,
         filters: Filters::none(),
         counters: false,
         tail: false,

@@ -35,6 +35,7 @@ mod stacks;
 mod stats;
 pub mod system;
 mod terminal;
+mod tls;
 mod unfinished;
 mod uprobes;
 mod usdt;

@@ -344,6 +344,9 @@ fn wanted(options: &ProbeOptions) -> Vec<Feature> {
     if !options.usdt.is_empty() {
         wanted.push(Feature::Usdt);
     }
+    if options.tls {
+        wanted.push(Feature::Tls);
+    }
     wanted
 }
 

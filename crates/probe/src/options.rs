@@ -35,6 +35,8 @@ pub struct ProbeOptions {
     /// Bytes that are taken of what each call moves on a stream socket, up to
     /// [`fathom_model::abi::CONTENT_CHUNK`].
     pub spans: u32,
+    /// Take them from TLS libraries, too, where connections are encrypted.
+    pub tls: bool,
     /// Which tasks and files, and what calls must come to.
     pub filters: Filters,
     /// Count calls in the kernel instead of recording each; with
@@ -52,7 +54,7 @@ pub struct ProbeOptions {
     pub preload: Preload,
     /// Kinds of spans that static probes of programs begin and end.
     pub usdt: Vec<SpanKind>,
-    /// Programs and libraries to find them in before anything is recorded; others are found soon
+    /// Programs and libraries to find them and TLS libraries in before anything is recorded; others are found soon
     /// after a recorded process has mapped them.
     pub usdt_files: Vec<PathBuf>,
     /// The span contexts that threads publish.

@@ -28,6 +28,7 @@ use crate::perf_counters::PerfCounters;
 use crate::rings::{Crossed, LiveTasks, SlotRings, Stats, WideRings};
 use crate::stacks::Stacks;
 use crate::stats::{KernelStats, Losses};
+use crate::tls::TlsLibraries;
 use crate::unfinished::unfinished;
 use crate::usdt::StaticProbes;
 use crate::wanted_functions::Wanted;
@@ -99,7 +100,9 @@ impl Probe {
             false => Vec::new(),
         };
         let multi = hooks.has("library_enter_multi");
-        let looks = !library.is_empty() || !usdt.is_empty();
+        let tls = options.tls && hooks.serve(Feature::Tls);
+        let looks = !library.is_empty() || !usdt.is_empty() || tls;
+        let tls = tls.then(|| TlsLibraries::new(hooks.has("tls_enter_multi")));
         let usdt = StaticProbes::new(usdt, hooks.has("usdt_probe_multi"));
         // The libraries of a process that runs already are among its mappings.
         let of_system = options.filters.pids().is_empty() && !options.all_tasks;
@@ -123,7 +126,7 @@ impl Probe {
             function_names: options.functions.names(crate::monotonic_ns()),
             counted: CallCounters::default(),
             stacks: options.stacks.then(Stacks::new),
-            libraries: looks.then(|| Libraries::new(library, usdt, of_system, multi)),
+            libraries: looks.then(|| Libraries::new(library, (usdt, tls), of_system, multi)),
             contexts: options.contexts.then(Contexts::default),
             programs: options.usdt_files.clone(),
             preload: options.preload.clone(),

@@ -184,6 +184,7 @@ fn others_as_given(options: &Options, target: &Target, plan: &Plan) -> Vec<Strin
         (!options.layers.is_empty()).then(|| format!("--layers {}", plan.layers.names())),
         (!counters.is_empty()).then(|| format!("--counters {}", counters.names())),
         (!options.spans.is_empty()).then(|| format!("--spans {}", options.spans.join(","))),
+        given(!options.tls, "--no-tls"),
         given(options.stacks, "--stacks"),
         (!options.library.is_empty()).then(|| format!("--library {}", options.library.join(","))),
         (!options.usdt.is_empty()).then(|| format!("--usdt {}", options.usdt.join(","))),

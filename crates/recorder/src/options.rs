@@ -38,6 +38,8 @@ pub struct Options {
     pub content_max: Option<u32>,
     /// Protocols whose requests are recorded as spans.
     pub spans: Vec<String>,
+    /// Of encrypted connections, too.
+    pub tls: bool,
     /// Record from where in its program each call was made.
     pub stacks: bool,
     /// Spans between static probes of programs: providers, `PROVIDER:KIND`, and
@@ -90,6 +92,7 @@ impl Default for Options {
             content: Content::None,
             content_max: None,
             spans: Vec::new(),
+            tls: true,
             stacks: false,
             usdt: Vec::new(),
             otel_context: false,

@@ -83,8 +83,10 @@ impl Plan {
                 "--detail counters records no single calls: it cannot be combined with --usdt",
             );
         }
+        let spans = spans(options)?;
+        let tls = options.tls && !spans.is_empty();
         let usdt_files = match target {
-            Target::Command { argv, .. } if !usdt.is_empty() => program::files(argv),
+            Target::Command { argv, .. } if !usdt.is_empty() || tls => program::files(argv),
             _ => Vec::new(),
         };
         if options.otel_context && (counters || options.detail == Detail::Raw) {
@@ -125,7 +127,6 @@ impl Plan {
                  --counters",
             );
         }
-        let spans = spans(options)?;
         let mut selection = Selection::parse(&options.syscalls).map_err(RecordError::input)?;
         if !spans.is_empty() {
             selection = selection.with_streams();
@@ -196,6 +197,7 @@ impl Plan {
                 content: options.content,
                 content_max,
                 spans: span_bytes(spans),
+                tls,
                 filters,
                 counters,
                 tail,

@@ -334,6 +334,8 @@ impl Stages {
             spans.unfinished = counts.unfinished;
             spans.unrecognized = counts.unrecognized;
             spans.gaps = counts.gaps;
+            spans.encrypted = counts.encrypted;
+            spans.tls_calls = counts.tls;
             spans.usdt_seen = counts.usdt;
             spans.usdt_rows = counts.usdt_rows;
             spans.usdt_unpaired = counts.usdt_unpaired;

@@ -21,6 +21,7 @@ const PLAIN: [&str; 18] = [
     "--layers",
     "--min-duration",
     "--otel-context",
+    "--no-tls",
     "--pid",
     "--preserve-env",
     "--rows",

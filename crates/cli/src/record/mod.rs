@@ -130,6 +130,7 @@ pub fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
         },
         content_max: args.content_max,
         spans: args.spans.clone(),
+        tls: !args.no_tls,
         stacks: args.stacks,
         usdt: args.usdt.clone(),
         otel_context: args.otel_context,

@@ -22,8 +22,8 @@ mod plan;
 mod structs;
 
 use fathom_model::abi::{
-    CALL_NO_CONTENT, CALL_PENDING, CONTENT_BEGINNING, DataCallRecord, FileRecord, TASK_EXEC,
-    TASK_EXIT, TASK_FORK, TaskRecord,
+    CALL_NO_CONTENT, CALL_PENDING, CONTENT_BEGINNING, CONTENT_TLS, DataCallRecord, FileRecord,
+    TASK_EXEC, TASK_EXIT, TASK_FORK, TaskRecord,
 };
 use fathom_model::batch::{Batch, NULL_I64, Null};
 use fathom_model::kind::Kind as Purpose;
@@ -214,6 +214,11 @@ impl Calls {
         bytes: &[u8],
         known: &mut Known,
     ) {
+        if record.status == CONTENT_TLS {
+            let ends = |handle| self.flows.end(handle);
+            self.spans.tls(record, bytes, &ends, known);
+            return;
+        }
         if record.status != CONTENT_BEGINNING {
             self.contents.part(record, bytes);
             return;

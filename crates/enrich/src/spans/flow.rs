@@ -15,6 +15,21 @@ use super::{fastcgi, http, mongodb, mysql, postgresql, redis};
 /// Calls of a connection that was there before the recording, in which a request is looked for.
 const TRIES: u32 = 16;
 
+/// How a connection without requests was counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counted {
+    Unrecognized,
+    Encrypted,
+}
+
+/// The protocol in an encrypted connection.
+#[derive(Debug)]
+pub(super) struct Inside {
+    protocol: Protocol,
+    parser: Parser,
+    serves: bool,
+}
+
 /// Bytes that a call moved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moved<'a> {
@@ -63,9 +78,16 @@ pub(super) struct Flow {
     pub all: Exchanges,
     /// The end of the connection, as the kernel described it.
     pub end: Option<StreamEnd>,
-    /// Connections that were given up, times that bytes were missing.
+    /// Connections that were given up, connections that are encrypted, times that bytes were missing.
     pub unrecognized: u64,
+    pub encrypted: u64,
     pub gaps: u64,
+    /// Bytes that a TLS library has received and sent, of a connection that was seen from its beginning.
+    pub plain: Option<[u64; 2]>,
+    /// It was counted among one of these.
+    pub counted: Option<Counted>,
+    /// The protocol of the bytes that are encrypted from here on.
+    inside: Option<Inside>,
     state: State,
     tries: u32,
     /// Requests are received, not sent.
@@ -128,11 +150,40 @@ impl Flow {
     pub(super) fn ends(&mut self) {
         match &mut self.state {
             State::Known(_, parser) if !self.lost => parser.ends(&mut self.all),
-            State::New if self.last_in.is_some() => self.unrecognized += 1,
+            State::New if self.last_in.is_some() => {
+                self.unrecognized += 1;
+                self.counted = Some(Counted::Unrecognized);
+            }
             _ => {}
         }
         self.all.give_up();
         self.state = State::Ignored;
+    }
+
+    /// What follows on the socket is encrypted by a library that gives the bytes before: nothing more is
+    /// looked for here. Returns the protocol that they are of, if it is known.
+    pub(super) fn give_over(&mut self) -> Option<Inside> {
+        self.state = State::Ignored;
+        self.all.give_up();
+        self.clear();
+        self.inside.take()
+    }
+
+    /// Its bytes are those of a protocol that was found before they were encrypted.
+    pub(super) fn take_over(&mut self, inside: Inside) {
+        if let State::New = self.state {
+            self.serves = inside.serves;
+            self.state = State::Known(inside.protocol, inside.parser);
+        }
+    }
+
+    /// Records of this connection may be missing.
+    pub(super) fn missed(&mut self) {
+        self.plain = None;
+        if matches!(self.state, State::Known(..)) && !self.lost {
+            self.lose();
+        }
+        (self.received.next, self.sent.next) = (None, None);
     }
 
     /// Records were lost, maybe of this connection.
@@ -146,7 +197,24 @@ impl Flow {
     /// Nothing more is looked for.
     pub(super) fn ignore(&mut self) {
         self.unrecognized += 1;
+        self.counted = Some(Counted::Unrecognized);
         self.state = State::Ignored;
+        self.all.give_up();
+        self.clear();
+    }
+
+    /// Its bytes are encrypted from here on.
+    fn encrypts(&mut self) {
+        self.encrypted += 1;
+        self.counted = Some(Counted::Encrypted);
+        let state = std::mem::replace(&mut self.state, State::Ignored);
+        if let State::Known(protocol, parser) = state {
+            self.inside = Some(Inside {
+                protocol,
+                parser,
+                serves: self.serves,
+            });
+        }
         self.all.give_up();
         self.clear();
     }
@@ -223,6 +291,7 @@ impl Flow {
                 let unseen = moved.total.saturating_sub(moved.seen.len() as u64);
                 self.run(moved.is_in, unseen);
             }
+            None if is_tls(&direction.buffer) => self.encrypts(),
             None if wait => {}
             None if self.tries < TRIES => {
                 self.tries += 1;
@@ -324,6 +393,7 @@ impl Flow {
                 }
                 Step::Fail => break End::Lost,
                 Step::Leave => break End::Left,
+                Step::Encrypts => break End::Encrypted,
             };
             // A parser that takes nothing has gone on to another part, as a rule.
             idle = if taken == 0 { idle + 1 } else { 0 };
@@ -350,6 +420,7 @@ impl Flow {
             End::Dealt => {}
             End::Lost => self.lose(),
             End::Left => self.ignore(),
+            End::Encrypted => self.encrypts(),
         }
     }
 }
@@ -358,6 +429,19 @@ enum End {
     Dealt,
     Lost,
     Left,
+    Encrypted,
+}
+
+/// Whether a record of TLS begins with these bytes.
+fn is_tls(bytes: &[u8]) -> bool {
+    /// Change of ciphers, alert, handshake, and data.
+    const KINDS: std::ops::RangeInclusive<u8> = 20..=23;
+    const MOST: u16 = (1 << 14) + 2048;
+    let [kind, 3, minor, high, low, ..] = bytes else {
+        return false;
+    };
+    let length = u16::from_be_bytes([*high, *low]);
+    KINDS.contains(kind) && *minor <= 4 && (1..=MOST).contains(&length)
 }
 
 /// A protocol that was recognized.

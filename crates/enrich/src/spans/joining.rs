@@ -9,9 +9,9 @@ use std::net::IpAddr;
 
 use fathom_model::ids::spread;
 
-use super::Spans;
 use super::exchange::{Exchange, Moment, Origin, Request};
 use super::flow::Flow;
+use super::{Connection, Spans};
 
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) struct Serving {
     pub span: u64,
     trace: u128,
     /// The connection by which it came.
-    handle: u32,
+    connection: Connection,
     /// It has caused other requests.
     pub leads: bool,
 }
@@ -70,8 +70,8 @@ pub(super) fn new_trace(span: u64) -> u128 {
 
 impl Spans {
     /// Gives the new requests of a connection their places.
-    pub(super) fn begin(&mut self, handle: u32) {
-        let Some(flow) = self.flows.get_mut(&handle) else {
+    pub(super) fn begin(&mut self, connection: Connection) {
+        let Some(flow) = self.flows.get_mut(&connection) else {
             return;
         };
         let (serves, end) = (flow.serves(), flow.end);
@@ -100,7 +100,7 @@ impl Spans {
                     .or_else(|| request.origin()),
             };
             let (trace, parent) = cause.unwrap_or_else(|| (new_trace(request.span), 0));
-            let flow = self.flows.get_mut(&handle);
+            let flow = self.flows.get_mut(&connection);
             let exchange = flow.and_then(|f| f.all.open().find(|e| e.span == request.span));
             if let Some(exchange) = exchange {
                 (exchange.trace, exchange.parent) = (trace, parent);
@@ -109,7 +109,7 @@ impl Spans {
                 self.serving.entry(request.tid).or_default().push(Serving {
                     span: request.span,
                     trace,
-                    handle,
+                    connection,
                     leads: false,
                 });
             } else {
@@ -125,7 +125,7 @@ impl Spans {
         received_from: Option<(IpAddr, u16)>,
     ) -> Option<Place> {
         let flows = &self.flows;
-        let remote = |handle: u32| flows.get(&handle)?.end?.remote;
+        let remote = |connection| flows.get(&connection)?.end?.remote;
         let serving = self.serving.get_mut(&tid)?;
         let one = match serving.as_mut_slice() {
             [one] => one,
@@ -133,7 +133,7 @@ impl Spans {
                 let from = received_from?;
                 let mut same = several
                     .iter_mut()
-                    .filter(|one| remote(one.handle) == Some(from));
+                    .filter(|one| remote(one.connection) == Some(from));
                 match (same.next(), same.next()) {
                     (Some(one), None) => one,
                     _ => return None,
@@ -146,8 +146,8 @@ impl Spans {
 
     /// The connection of the other end.
     fn other_end(&mut self, end: Option<StreamEnd>) -> Option<&mut Flow> {
-        let handle = self.files.get(&end?.peer?)?;
-        self.flows.get_mut(handle)
+        let connection = self.files.get(&end?.peer?)?;
+        self.flows.get_mut(connection)
     }
 
     /// The request of the client at the other end of a connection.
@@ -315,13 +315,16 @@ mod tests {
         fn moves(&mut self, tid: u32, handle: u32, is_in: bool, bytes: &[u8]) -> &mut Self {
             self.at_ns += 10;
             let flows = &mut self.spans.flows;
-            let flow = flows.entry(handle).or_insert_with(|| Flow::new(1, false));
+            let connection = Connection::from(handle);
+            let flow = flows
+                .entry(connection)
+                .or_insert_with(|| Flow::new(1, false));
             flow.end = Some(StreamEnd {
                 file_id: handle.into(),
                 peer: Some(i64::from(handle ^ 1)),
                 remote: Some(("127.0.0.1".parse().unwrap(), 1000 + handle as u16)),
             });
-            self.spans.files.insert(handle.into(), handle);
+            self.spans.files.insert(handle.into(), connection);
             let place = self.places.entry((handle, is_in)).or_default();
             let moved = Moved {
                 is_in,
@@ -337,7 +340,7 @@ mod tests {
                 tid,
             };
             self.spans
-                .moved(handle, &moved, now, &|_| None, &mut self.known);
+                .moved(connection, &moved, now, None, &mut self.known);
             self
         }
 

@@ -21,6 +21,7 @@ mod redis;
 mod step;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod usdt;
 
 use fathom_model::abi::DataCallRecord;
@@ -37,6 +38,7 @@ use exchange::{Exchange, Moment, Value};
 use flow::{Flow, Moved};
 use joining::{Answered, Serving};
 pub(crate) use joining::{Ends, StreamEnd};
+use tls::Tls;
 use usdt::StaticProbes;
 
 /// Connections that are remembered. Beyond that the half is forgotten that was not used for longest.
@@ -45,6 +47,9 @@ const MAX_FLOWS: usize = 1 << 15;
 const MAX_BYTES: usize = 128 << 20;
 /// Threads whose latest call is remembered.
 const MAX_THREADS: usize = 1 << 14;
+
+/// A connection.
+pub(crate) type Connection = u64;
 
 /// Column `source`.
 const SOURCE: &str = "recorded";
@@ -60,6 +65,10 @@ pub struct SpanCounts {
     pub unread: u64,
     /// Connections of no protocol that is looked for.
     pub unrecognized: u64,
+    /// Connections that are encrypted, and of which no library gave the bytes.
+    pub encrypted: u64,
+    /// Calls of TLS libraries that moved bytes.
+    pub tls: u64,
     /// Times at which bytes of a connection were missing or made no sense.
     pub gaps: u64,
     /// Times that threads came by static probes.
@@ -79,7 +88,9 @@ pub struct SpanCounts {
 pub(crate) struct Spans {
     protocols: Protocols,
     plain: bool,
-    flows: HashMap<u32, Flow>,
+    /// By the handles of their sockets; behind them those of TLS libraries.
+    flows: HashMap<Connection, Flow>,
+    tls: Tls,
     /// Inodes of sockets by their handles.
     sockets: HashMap<u32, u64>,
     /// Memory of the flows.
@@ -88,8 +99,8 @@ pub(crate) struct Spans {
     seen: HashMap<u32, u64>,
     /// By thread: the requests that it has received and not answered.
     serving: HashMap<u32, Vec<Serving>>,
-    /// By file: the handle of its connection.
-    files: HashMap<i64, u32>,
+    /// By file: its connection.
+    files: HashMap<i64, Connection>,
     /// Requests whose clients' calls may still come, by the client's file and the place in the stream.
     answered: HashMap<(i64, u64), Answered>,
     usdt: StaticProbes,
@@ -109,6 +120,7 @@ impl Spans {
             protocols,
             plain,
             flows: HashMap::new(),
+            tls: Tls::default(),
             sockets: HashMap::new(),
             bytes: 0,
             seen: HashMap::new(),
@@ -136,12 +148,16 @@ impl Spans {
         if self.protocols.is_empty() {
             return;
         }
+        let connection = Connection::from(handle);
         if self
             .flows
-            .get(&handle)
+            .get(&connection)
             .is_some_and(|flow| flow.ino != ino || !is_socket)
         {
-            self.close(handle, known);
+            self.close(connection, known);
+        }
+        if self.sockets.get(&handle) != Some(&ino) {
+            self.tls_socket_ends(handle, known);
         }
         if !is_socket {
             self.sockets.remove(&handle);
@@ -167,6 +183,10 @@ impl Spans {
             self.seen.clear();
         }
         self.seen.insert(call.tid, call.ts_ns);
+        // What it moves is encrypted, or says that the encryption ends.
+        if self.tls.has_socket(call.file) {
+            return;
+        }
         let moved = Moved {
             is_in,
             seen: bytes,
@@ -178,14 +198,12 @@ impl Spans {
             pid: call.pid,
             tid: call.tid,
         };
-        if !self.flows.contains_key(&call.file) {
-            if self.flows.len() >= MAX_FLOWS {
-                self.forget(known);
-            }
+        let connection = Connection::from(call.file);
+        if !self.flows.contains_key(&connection) {
             let ino = self.sockets.get(&call.file).copied().unwrap_or(0);
-            self.flows.insert(call.file, Flow::new(ino, self.plain));
+            self.open(connection, ino, known);
         }
-        self.moved(call.file, &moved, now, streams, known);
+        self.moved(connection, &moved, now, streams(call.file), known);
     }
 
     /// Takes a call that moved bytes, whose first bytes may have come before. `offset`: in the
@@ -203,7 +221,8 @@ impl Spans {
             self.seen.remove(&tid);
             return;
         }
-        let (Ok(total), true) = (u64::try_from(bytes), self.flows.contains_key(&handle)) else {
+        let connection = Connection::from(handle);
+        let (Ok(total), true) = (u64::try_from(bytes), self.flows.contains_key(&connection)) else {
             return;
         };
         if total == 0 {
@@ -216,30 +235,46 @@ impl Spans {
             offset: u64::try_from(offset).ok(),
         };
         let at_ns = ended_ns;
-        self.moved(handle, &moved, Moment { at_ns, pid, tid }, streams, known);
+        let now = Moment { at_ns, pid, tid };
+        self.moved(connection, &moved, now, streams(handle), known);
+    }
+
+    /// A connection that was not known.
+    fn open(&mut self, connection: Connection, ino: u64, known: &mut Known) {
+        if self.flows.len() >= MAX_FLOWS {
+            self.forget(known);
+        }
+        self.flows.insert(connection, Flow::new(ino, self.plain));
     }
 
     /// A process has closed a descriptor. Another one may have the connection, too.
     pub(crate) fn closed(&mut self, handle: u32, pid: u32, known: &mut Known) {
-        if self.flows.get(&handle).is_some_and(|flow| flow.pid == pid) {
-            self.close(handle, known);
+        self.closed_by(handle.into(), pid, known);
+        if let Some(connection) = self.tls.of_socket(handle) {
+            self.closed_by(connection, pid, known);
+        }
+    }
+
+    fn closed_by(&mut self, connection: Connection, pid: u32, known: &mut Known) {
+        if (self.flows.get(&connection)).is_some_and(|flow| flow.pid == pid) {
+            self.close(connection, known);
         }
     }
 
     /// Records were lost.
     pub(crate) fn lost(&mut self, known: &mut Known) {
-        let handles: Vec<u32> = self.flows.keys().copied().collect();
-        for handle in handles {
-            self.with(handle, known, |flow| flow.doubt());
+        let all: Vec<Connection> = self.flows.keys().copied().collect();
+        for connection in all {
+            self.with(connection, known, |flow| flow.doubt());
         }
     }
 
     /// The recording is over.
     pub(crate) fn finish(&mut self, known: &mut Known) {
-        let mut handles: Vec<u32> = self.flows.keys().copied().collect();
-        handles.sort_unstable();
-        for handle in handles {
-            self.close(handle, known);
+        let mut all: Vec<Connection> = self.flows.keys().copied().collect();
+        all.sort_unstable();
+        for connection in all {
+            self.close(connection, known);
         }
         self.usdt_lost();
         self.settle(u64::MAX, known);
@@ -276,23 +311,22 @@ impl Spans {
 
     fn moved(
         &mut self,
-        handle: u32,
+        connection: Connection,
         moved: &Moved<'_>,
         now: Moment,
-        streams: Ends<'_>,
+        end: Option<StreamEnd>,
         known: &mut Known,
     ) {
         let protocols = self.protocols;
-        if let Some(flow) = self.flows.get_mut(&handle) {
-            let end = streams(handle);
-            if let Some(end) = end.filter(|end| Some(*end) != flow.end) {
-                flow.end = Some(end);
-                self.files.insert(end.file_id, handle);
-            }
+        if let Some(flow) = self.flows.get_mut(&connection)
+            && let Some(end) = end.filter(|end| Some(*end) != flow.end)
+        {
+            flow.end = Some(end);
+            self.files.insert(end.file_id, connection);
         }
-        self.with(handle, known, |flow| flow.moved(moved, now, protocols));
+        self.with(connection, known, |flow| flow.moved(moved, now, protocols));
         if self.bytes > MAX_BYTES {
-            self.with(handle, known, Flow::ignore);
+            self.with(connection, known, Flow::ignore);
         }
     }
 
@@ -303,18 +337,18 @@ impl Spans {
         let (_, limit, _) = used.select_nth_unstable(middle);
         let limit = *limit;
         let old = self.flows.iter().filter(|(_, flow)| flow.last_ns <= limit);
-        let old: Vec<u32> = old.map(|(handle, _)| *handle).collect();
-        for handle in old {
-            self.close(handle, known);
+        let old: Vec<Connection> = old.map(|(connection, _)| *connection).collect();
+        for connection in old {
+            self.close(connection, known);
         }
     }
 
-    fn close(&mut self, handle: u32, known: &mut Known) {
-        self.with(handle, known, Flow::ends);
-        if let Some(flow) = self.flows.remove(&handle) {
+    fn close(&mut self, connection: Connection, known: &mut Known) {
+        self.with(connection, known, Flow::ends);
+        if let Some(flow) = self.flows.remove(&connection) {
             self.bytes = self.bytes.saturating_sub(flow.bytes());
             if let Some(StreamEnd { file_id, .. }) = flow.end
-                && self.files.get(&file_id) == Some(&handle)
+                && self.files.get(&file_id) == Some(&connection)
             {
                 self.files.remove(&file_id);
             }
@@ -322,19 +356,20 @@ impl Spans {
     }
 
     /// Changes a flow, and takes what comes of it.
-    fn with(&mut self, handle: u32, known: &mut Known, change: impl FnOnce(&mut Flow)) {
-        let Some(flow) = self.flows.get_mut(&handle) else {
+    fn with(&mut self, connection: Connection, known: &mut Known, change: impl FnOnce(&mut Flow)) {
+        let Some(flow) = self.flows.get_mut(&connection) else {
             return;
         };
         let before = flow.bytes();
         change(flow);
         self.bytes = (self.bytes + flow.bytes()).saturating_sub(before);
         self.counts.unrecognized += std::mem::take(&mut flow.unrecognized);
+        self.counts.encrypted += std::mem::take(&mut flow.encrypted);
         self.counts.gaps += std::mem::take(&mut flow.gaps);
         if flow.all.fresh() {
-            self.begin(handle);
+            self.begin(connection);
         }
-        let Some(flow) = self.flows.get_mut(&handle) else {
+        let Some(flow) = self.flows.get_mut(&connection) else {
             return;
         };
         let (serves, end) = (flow.serves(), flow.end);

@@ -53,6 +53,8 @@ const CLOSE: u8 = 25;
 pub(super) struct Mysql {
     /// The client has logged in, as far as it sends commands.
     greets: bool,
+    /// It has asked for encryption before.
+    encrypted: bool,
     attributes: bool,
     statements: HashMap<u32, String>,
     /// The statement that is being prepared.
@@ -122,10 +124,12 @@ impl Mysql {
         let body = bytes.get(HEADER..).unwrap_or_default();
         if self.greets {
             let flags = u32_at(body, 0).unwrap_or(0);
-            if number != 1
-                || flags & (ENCRYPT | COMPRESS) != 0 && (flags & COMPRESS != 0 || length <= 36)
-            {
+            if number != 1 + u8::from(self.encrypted) || flags & COMPRESS != 0 {
                 return Step::Leave;
+            }
+            if flags & ENCRYPT != 0 && length <= 36 {
+                self.encrypted = true;
+                return Step::Encrypts;
             }
             self.attributes = flags & QUERY_ATTRIBUTES != 0;
             self.greets = false;

@@ -197,7 +197,8 @@ impl Postgresql {
             self.asked = false;
             return match kind {
                 b'N' => Step::Take(1),
-                b'S' | b'G' => Step::Leave,
+                b'S' => Step::Encrypts,
+                b'G' => Step::Leave,
                 _ => Step::Fail,
             };
         }

@@ -26,6 +26,8 @@ pub(super) enum Step {
     Fail,
     /// From here on the connection is none of this protocol.
     Leave,
+    /// From here on the connection is encrypted; the bytes in it are those of this protocol.
+    Encrypts,
 }
 
 /// Bytes of one direction that are not dealt with.

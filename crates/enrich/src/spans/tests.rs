@@ -405,7 +405,7 @@ fn other_bytes_are_none() {
         .send([9; 3000])
         .receive("\x17\x03\x03GET / HTTP/1.1\r\n\r\n");
     assert!(script.names().is_empty());
-    assert_eq!(script.flow.unrecognized, 1);
+    assert_eq!((script.flow.unrecognized, script.flow.encrypted), (0, 1));
     for bytes in [
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         "220 mail ready\r\n",

@@ -34,6 +34,9 @@ pub(crate) const NO_LIBRARY: &str = "calls of libraries are not recorded";
 /// The consequence of a missing program for static probes.
 pub(crate) const NO_USDT: &str = "spans of static probes are not recorded";
 
+/// The consequence of the missing hooks of TLS libraries.
+pub(crate) const NO_TLS: &str = "requests on encrypted connections are not recorded";
+
 /// The consequence of the missing hook of counters.
 pub(crate) const NO_COUNTERS: &str = "perf counters are not recorded: counts of other tasks while a request \
                            is off the CPU could not be separated from its own";
@@ -73,6 +76,8 @@ pub(crate) enum Feature {
     Library,
     /// Static probes of programs.
     Usdt,
+    /// Connections that libraries encrypt.
+    Tls,
     Counters,
 }
 
@@ -89,14 +94,19 @@ impl Feature {
             Layer::Block | Layer::Device => &[Feature::Block],
             Layer::Sched => &[Feature::Sched],
             Layer::Irq => &[Feature::Irq],
-            Layer::User => &[Feature::Stacks, Feature::Library, Feature::Usdt],
+            Layer::User => &[
+                Feature::Stacks,
+                Feature::Library,
+                Feature::Usdt,
+                Feature::Tls,
+            ],
             Layer::Cpu => &[Feature::Counters],
         }
     }
 
     /// Optional features. If the kernel refuses one, fathom loads the programs again without it.
     /// With each: its name and the data that is missing without it.
-    pub(crate) const OPTIONAL: [(Feature, &str, &str); 14] = [
+    pub(crate) const OPTIONAL: [(Feature, &str, &str); 15] = [
         (
             Feature::Faults,
             "page faults",
@@ -140,6 +150,7 @@ impl Feature {
         (Feature::Stacks, "stacks", NO_STACKS),
         (Feature::Library, "library", NO_LIBRARY),
         (Feature::Usdt, "usdt", NO_USDT),
+        (Feature::Tls, "tls", NO_TLS),
         (Feature::Counters, "counters", NO_COUNTERS),
     ];
 }
@@ -152,6 +163,8 @@ pub const LIBRARY: &str = "library ";
 pub const USDT: &str = "usdt ";
 /// Beginning of the names of the files that have the variable with span contexts.
 pub const CONTEXT: &str = "otel-context";
+/// Beginning of the names of the hooks of TLS libraries.
+pub const TLS: &str = "tls ";
 /// Name for all hooks of functions.
 pub const LAYER_VFS: &str = "layer vfs";
 const NO_FUNCTIONS: &str = "time in VFS, and in functions of file systems and the page \

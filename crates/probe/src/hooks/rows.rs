@@ -1,7 +1,7 @@
 //! All attach points, in the order of attaching: what is missing without each, and what it needs
 //! from the kernel.
 
-use super::{Feature, NO_COUNTERS, NO_FUNCTION, NO_LIBRARY, NO_STACKS, NO_USDT};
+use super::{Feature, NO_COUNTERS, NO_FUNCTION, NO_LIBRARY, NO_STACKS, NO_TLS, NO_USDT};
 
 const NO_LOCKS: &str = "waits for locks of the kernel have the reason other";
 
@@ -44,7 +44,7 @@ pub(super) enum At {
         /// Its number.
         config: u32,
     },
-    /// Places in files of programs, to which crate::library and crate::usdt attach. `multi`: many
+    /// Places in files of programs, to which crate::library, crate::usdt, and crate::tls attach. `multi`: many
     /// at once, which kernels can since 6.6.
     Places { multi: bool },
 }
@@ -499,4 +499,6 @@ pub(super) const ROWS: &[Row] = &[
         "library_return_single"
     ),
     places!(Usdt, NO_USDT, "usdt_probe_multi", "usdt_probe_single"),
+    places!(Tls, NO_TLS, "tls_enter_multi", "tls_enter_single"),
+    places!(Tls, NO_TLS, "tls_return_multi", "tls_return_single"),
 ];

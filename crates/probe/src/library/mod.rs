@@ -1,5 +1,6 @@
 //! Calls of functions of libraries (`bpf/library.bpf.h`): finds the libraries, and attaches the
-//! programs to their functions. Static probes are looked for in the same files ([`crate::usdt`]).
+//! programs to their functions. Static probes and the functions of TLS libraries are looked for in the
+//! same files ([`crate::usdt`], [`crate::tls`]).
 //!
 //! A probe belongs to a file, so it serves every process that has the file mapped. For a command
 //! the libraries in the system's directories are prepared before it starts: no call is missed.
@@ -7,7 +8,7 @@
 
 mod places;
 pub(crate) mod preload;
-mod symbols;
+pub(crate) mod symbols;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
@@ -30,6 +31,7 @@ use crate::framing::{append_framed, framed};
 use crate::hooks::LIBRARY;
 use crate::mappings::code;
 use crate::maps::map;
+use crate::tls::{self, TlsLibraries};
 use crate::uprobes::{Place, attach};
 use crate::usdt::StaticProbes;
 use crate::wanted_functions::{LibraryError, Wanted, WantedFunction};
@@ -52,6 +54,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Libraries {
     wanted: Wanted,
     usdt: StaticProbes,
+    tls: Option<TlsLibraries>,
     /// Whether the libraries of the system are prepared.
     of_system: bool,
     /// Whether the kernel attaches to many functions at once.
@@ -76,10 +79,16 @@ pub(crate) struct Libraries {
 
 impl Libraries {
     /// `of_system`: the libraries in the system's directories may be used from the beginning.
-    pub(crate) fn new(wanted: Wanted, usdt: StaticProbes, of_system: bool, multi: bool) -> Self {
+    pub(crate) fn new(
+        wanted: Wanted,
+        (usdt, tls): (StaticProbes, Option<TlsLibraries>),
+        of_system: bool,
+        multi: bool,
+    ) -> Self {
         Self {
             wanted,
             usdt,
+            tls,
             of_system,
             multi,
             links: Vec::new(),
@@ -121,13 +130,15 @@ impl Libraries {
                 return Err(LibraryError::Missing { path, function }.into());
             }
         }
-        let of_system = if self.of_system {
-            places::libraries()
-        } else {
-            Vec::new()
+        let of_system = match self.of_system || self.tls.is_some() {
+            true => places::libraries(),
+            false => Vec::new(),
         };
         for path in of_system {
-            if self.wanted.of_library(&path).next().is_some()
+            let is_wanted = self.of_system && self.wanted.of_library(&path).next().is_some();
+            // All of their programs have these libraries in common.
+            let is_tls = self.tls.is_some() && tls::is_library(&path);
+            if (is_wanted || is_tls)
                 && let Ok(file) = File::open(&path)
             {
                 self.examine(&file, &path, object)?;
@@ -226,6 +237,9 @@ impl Libraries {
             return Ok(Vec::new());
         }
         self.usdt.examine(file, path, object)?;
+        if let Some(tls) = &mut self.tls {
+            tls.examine(file, path, object)?;
+        }
         if self.wanted.is_empty() {
             return Ok(Vec::new());
         }
@@ -354,6 +368,7 @@ impl Libraries {
     pub(crate) fn take_hooks(&mut self) -> Vec<Hook> {
         let mut hooks = std::mem::take(&mut self.hooks);
         hooks.extend(self.usdt.take_hooks());
+        hooks.extend(self.tls.iter_mut().flat_map(TlsLibraries::take_hooks));
         hooks
     }
 
@@ -361,6 +376,9 @@ impl Libraries {
     pub(crate) fn stop(&mut self) {
         self.links.clear();
         self.usdt.stop();
+        if let Some(tls) = &mut self.tls {
+            tls.stop();
+        }
         let asked: BTreeSet<&String> = self.wanted.0.iter().map(|w| &w.asked).collect();
         for asked in asked
             .into_iter()

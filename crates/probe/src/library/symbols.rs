@@ -18,7 +18,7 @@ const WITHOUT_EFFECT: [&[u8]; 0] = [];
 
 /// The bytes in `file` at which the functions of these names begin. A file that is no program and
 /// no library, or one of 32 bits, has none.
-pub(super) fn places(file: &File, names: &[&str]) -> HashMap<String, Vec<u64>> {
+pub(crate) fn places(file: &File, names: &[&str]) -> HashMap<String, Vec<u64>> {
     // The file may be anything: a panic in its reader must not be ours.
     let found = catch_unwind(AssertUnwindSafe(|| read(file, names)));
     found.ok().flatten().unwrap_or_default()
