@@ -17,6 +17,23 @@ struct {
 	__type(value, struct function_desc);
 } functions SEC(".maps");
 
+/* How often functions are called, for the budget of user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, MAX_FUNCTIONS);
+	__type(key, __u32);
+	__type(value, struct library_tally);
+} library_tallies SEC(".maps");
+
+/* Calls of functions beyond that budget, by process, as far as there is room. User space deletes
+ * the processes that are over. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct library_count_key);
+	__type(value, __u64);
+} library_counts SEC(".maps");
+
 #if defined(__TARGET_ARCH_x86)
 /* Where the stack pointer is at the return: the return address has gone. */
 enum { RETURNS_ABOVE = 8 };
@@ -76,6 +93,27 @@ static __noinline int note_frame_file(struct library_frame *frame)
 	return 0;
 }
 
+/* A call of a function whose calls are counted: its return is of no interest. */
+static __noinline int library_count(struct task_struct *task, __u32 number)
+{
+	struct library_count_key key = { .pid = READ_TYPED(task, tgid), .function = number };
+	COUNT(library_counted);
+	__u64 *count = bpf_map_lookup_elem(&library_counts, &key);
+	if (!count) {
+		__u64 none = 0;
+		bpf_map_update_elem(&library_counts, &key, &none, BPF_NOEXIST);
+		count = bpf_map_lookup_elem(&library_counts, &key);
+	}
+	if (count) {
+		__sync_fetch_and_add(count, 1);
+		return 0;
+	}
+	struct library_tally *tally = bpf_map_lookup_elem(&library_tallies, &number);
+	if (tally)
+		__sync_fetch_and_add(&tally->unsplit, 1);
+	return 0;
+}
+
 static __always_inline int library_begins(struct pt_regs *regs, __u64 cookie)
 {
 	struct task_struct *task = current_task();
@@ -83,11 +121,15 @@ static __always_inline int library_begins(struct pt_regs *regs, __u64 cookie)
 		return 0;
 	__u32 number = cookie & (MAX_FUNCTIONS - 1);
 	struct function_desc *desc = bpf_map_lookup_elem(&functions, &number);
+	if (desc && desc->counted)
+		return library_count(task, number);
 	struct library_state *library = library_state_make(task);
-	if (!desc || !library) {
+	struct library_tally *tally = bpf_map_lookup_elem(&library_tallies, &number);
+	if (!desc || !library || !tally) {
 		COUNT(library_unseen);
 		return 0;
 	}
+	__sync_fetch_and_add(&tally->calls, 1);
 	__u64 sp = regs->sp;
 	drop_abandoned(task, library, sp, bpf_ktime_get_ns());
 	__u32 depth = library->depth;
@@ -112,6 +154,18 @@ static __always_inline int library_begins(struct pt_regs *regs, __u64 cookie)
 	library->depth = depth + 1;
 	frame->began_ns = bpf_ktime_get_ns();
 	return 0;
+}
+
+/* Whether the call of `number` that returns to `sp` has a frame. One that was counted has none, but
+ * may have been jumped to at the end of one that has, from the same place. */
+static __always_inline bool has_frame(struct library_state *library, __u32 number, __u64 sp)
+{
+	for (__u32 i = 0; i < MAX_LIBRARY_DEPTH; i++) {
+		struct library_frame *frame = &library->frames[i];
+		if (i < library->depth && frame->sp == sp && frame->function == number)
+			return true;
+	}
+	return false;
 }
 
 /* Drops the calls that the one that returns now was made from, or that were abandoned; the frame
@@ -142,7 +196,8 @@ static __always_inline int library_ends(struct pt_regs *regs, __u64 cookie)
 	__u32 number = cookie & (MAX_FUNCTIONS - 1);
 	struct function_desc *desc = bpf_map_lookup_elem(&functions, &number);
 	__u64 sp = regs->sp - RETURNS_ABOVE;
-	if (!library || !desc || !library_returns(task, library, number, sp, now))
+	if (!library || !desc || (desc->counted && !has_frame(library, number, sp)) ||
+	    !library_returns(task, library, number, sp, now))
 		return 0;
 	struct library_frame *frame = &library->frames[library->depth & (MAX_LIBRARY_DEPTH - 1)];
 	__s64 ret = function_result(regs);

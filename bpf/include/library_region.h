@@ -22,6 +22,11 @@ enum region_limits {
 	RING_LOSS_AT = 128,
 	REGION_RINGS = 4,
 	DEFINITIONS_AT = 65536,
+	/* One byte for each definition, which the recorder writes. 1: its calls are counted only. */
+	COUNTED_AT = 393216,
+	/* Those counts: COUNT_SHARDS times one for each definition; a thread counts in one of them. */
+	COUNTS_AT = 524288,
+	COUNT_SHARDS = 16,
 	MAX_DEFINITIONS = 1024,
 	THREADS_AT = 1048576,
 	MAX_REGION_THREADS = 16384,

@@ -136,6 +136,7 @@ enum record_kind {
 	RECORD_USDT_PLACE = 24,
 	RECORD_CONTEXT = 25,
 	RECORD_CONTEXT_PROCESS = 26,
+	RECORD_LIBRARY_COUNT = 27,
 	SLOT_LAP = 128,
 };
 
@@ -655,7 +656,31 @@ struct function_desc {
 	__u8 fd; /* place of its descriptor, as above */
 	__u8 path; /* place of its path, NO_ARG: none */
 	__u8 fileno_at; /* where a FILE has its descriptor */
-	__u32 reserved; /* 0 */
+	__u32 counted; /* 1: its calls are counted and have no records (--library-budget) */
+};
+
+/* Calls of a function that have no records, because it was called more often than
+ * --library-budget allows: written by user space. */
+struct library_count_record {
+	__u8 kind; /* RECORD_LIBRARY_COUNT */
+	__u8 begins; /* 1: its calls are counted from the end of this time on; `count` had records */
+	__u16 function; /* number of the function, see struct function_record */
+	__u32 pid; /* process; NO_PROCESS: not known */
+	__u64 ts_ns; /* since when */
+	__u64 dur_ns; /* from then until when */
+	__u64 count; /* calls that began in this time */
+};
+
+/* A process that calls a function whose calls are counted. */
+struct library_count_key {
+	__u32 pid; /* thread group */
+	__u32 function; /* number of the function */
+};
+
+/* Calls of a function on a CPU since the recording began. */
+struct library_tally {
+	__u64 calls; /* with a record */
+	__u64 unsplit; /* counted, for whose process map `library_counts` had no room */
 };
 
 /* A thread has come by a static probe (--usdt). Its text follows. */
@@ -811,7 +836,8 @@ struct cpu_stats {
 	__u64 usdt; /* records of static probes put into the wide ring */
 	__u64 contexts; /* records of span contexts put into the wide ring */
 	__u64 contexts_unreadable; /* calls whose span context could not be read */
-	__u64 reserved[2]; /* 0 */
+	__u64 library_counted; /* calls of libraries that were counted instead */
+	__u64 reserved[1]; /* 0 */
 };
 
 #endif

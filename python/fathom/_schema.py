@@ -221,6 +221,18 @@ TABLES: dict[str, tuple[list[tuple[str, str, str, bool]], list[str]]] = {
         ],
         [],
     ),
+    "user_call_counters": (
+        [
+            ("ts_ns", "BIGINT", "ts_ns", False),
+            ("ended_at_ns", "BIGINT", "ended_at_ns", False),
+            ("pid", "INTEGER", "pid", False),
+            ("class", "VARCHAR", "class", False),
+            ("function", "VARCHAR", "function", False),
+            ("library", "VARCHAR", "library", False),
+            ("count", "BIGINT", "count", False),
+        ],
+        [],
+    ),
     "stacks": (
         [
             ("rid", "BIGINT", "rid", False),

@@ -44,6 +44,7 @@ mod kernel;
 mod large;
 mod layers;
 mod library;
+mod library_budget;
 mod library_preload;
 mod live;
 mod losses;

@@ -157,6 +157,7 @@ fn checks() -> Vec<Check> {
         usdt: Vec::new(),
         usdt_files: Vec::new(),
         contexts: false,
+        library_budget: None,
         perf_counters: PerfCounters::default(),
     };
     match Probe::load(&options).and_then(|mut probe| probe.attach().map(|()| probe)) {

@@ -4,8 +4,9 @@ use fathom_model::abi::{
     BioRecord, BlockRecord, CacheFacts, CallRecord, ContainerRecord, ContextProcessRecord,
     ContextRecord, CountersRecord, DataCallRecord, FaultRecord, FileRecord, FrameRecord,
     FunctionNameRecord, FunctionRecord, IrqRecord, LIBRARY_CALL_ABANDONED, LIBRARY_CALL_BEGUN,
-    LIBRARY_CALL_NONE, LibraryCallRecord, MountRecord, RECORD_DATA_CALL, SpanRecord, StackRecord,
-    TaskRecord, UsdtPlaceRecord, UsdtRecord, WaitRecord, WideCallRecord, WritebackRecord,
+    LIBRARY_CALL_NONE, LibraryCallRecord, LibraryCountRecord, MountRecord, RECORD_DATA_CALL,
+    SpanRecord, StackRecord, TaskRecord, UsdtPlaceRecord, UsdtRecord, WaitRecord, WideCallRecord,
+    WritebackRecord,
 };
 use fathom_model::raw::Ring;
 use thiserror::Error;
@@ -120,6 +121,8 @@ pub enum Event<'a> {
         class: &'a [u8],
         name: &'a [u8],
     },
+    /// Calls of a function that have no records.
+    LibraryCount(LibraryCountRecord),
     /// A thread has come by a static probe.
     Usdt {
         /// The fixed part.
@@ -211,6 +214,7 @@ impl Event<'_> {
             Event::Counters(r) => r.request_ns.saturating_add(r.dur_ns),
             Event::LibraryCall { record, .. } => record.ts_ns.saturating_add(record.dur_ns),
             Event::Function { record, .. } => record.ts_ns,
+            Event::LibraryCount(r) => r.ts_ns.saturating_add(r.dur_ns),
             Event::Usdt { record, .. } => record.ts_ns,
             Event::UsdtPlace { record, .. } => record.ts_ns,
             Event::Context { record, .. } => record.ts_ns.saturating_add(record.dur_ns),

@@ -3,14 +3,15 @@
 use fathom_model::abi::{
     BioRecord, BlockRecord, CacheFacts, CachedCallRecord, CallRecord, ContainerRecord,
     ContextProcessRecord, ContextRecord, CountersRecord, DataCallRecord, FaultRecord, FileRecord,
-    FrameRecord, FunctionNameRecord, FunctionRecord, IrqRecord, LibraryCallRecord, MountRecord,
-    NO_SIZE, NO_SIZE32, OperationRecord, RECORD_BLOCK, RECORD_CACHED_CALL, RECORD_CALL,
-    RECORD_CONTAINER, RECORD_CONTENT_PART, RECORD_CONTEXT, RECORD_CONTEXT_PROCESS, RECORD_COUNTERS,
-    RECORD_DATA_CALL, RECORD_FAULT, RECORD_FILE, RECORD_FRAME, RECORD_FUNCTION,
-    RECORD_FUNCTION_NAME, RECORD_IRQ, RECORD_LIBRARY_CALL, RECORD_MOUNT, RECORD_OPERATION,
-    RECORD_SPAN, RECORD_STACK, RECORD_TASK, RECORD_USDT, RECORD_USDT_PLACE, RECORD_WAIT,
-    RECORD_WIDE_CALL, RECORD_WRITEBACK, SEGMENTS_SHIFT, SLOT_BYTES, SpanRecord, StackRecord,
-    TaskRecord, UsdtPlaceRecord, UsdtRecord, WaitRecord, WideCallRecord, WritebackRecord,
+    FrameRecord, FunctionNameRecord, FunctionRecord, IrqRecord, LibraryCallRecord,
+    LibraryCountRecord, MountRecord, NO_SIZE, NO_SIZE32, OperationRecord, RECORD_BLOCK,
+    RECORD_CACHED_CALL, RECORD_CALL, RECORD_CONTAINER, RECORD_CONTENT_PART, RECORD_CONTEXT,
+    RECORD_CONTEXT_PROCESS, RECORD_COUNTERS, RECORD_DATA_CALL, RECORD_FAULT, RECORD_FILE,
+    RECORD_FRAME, RECORD_FUNCTION, RECORD_FUNCTION_NAME, RECORD_IRQ, RECORD_LIBRARY_CALL,
+    RECORD_LIBRARY_COUNT, RECORD_MOUNT, RECORD_OPERATION, RECORD_SPAN, RECORD_STACK, RECORD_TASK,
+    RECORD_USDT, RECORD_USDT_PLACE, RECORD_WAIT, RECORD_WIDE_CALL, RECORD_WRITEBACK,
+    SEGMENTS_SHIFT, SLOT_BYTES, SpanRecord, StackRecord, TaskRecord, UsdtPlaceRecord, UsdtRecord,
+    WaitRecord, WideCallRecord, WritebackRecord,
 };
 use fathom_model::raw::Ring;
 use fathom_model::syscalls::SYSCALLS;
@@ -222,6 +223,9 @@ pub fn decode(ring: Ring, bytes: &[u8]) -> Result<Event<'_>, DecodeError> {
                 name: rest.take(record.name_len)?,
             })
         }
+        (RECORD_LIBRARY_COUNT, Ring::Wide) => LibraryCountRecord::parse(bytes)
+            .map(Event::LibraryCount)
+            .ok_or_else(|| short(LibraryCountRecord::SIZE, bytes)),
         (RECORD_USDT, Ring::Wide) => {
             let record = UsdtRecord::parse(bytes).ok_or_else(|| short(UsdtRecord::SIZE, bytes))?;
             let mut rest = Rest {

@@ -72,6 +72,7 @@ fn tag(event: &Event<'_>) -> u32 {
         Event::Frame { record, .. } => record.stack,
         Event::LibraryCall { record, .. } => record.tid,
         Event::Function { record, .. } => u32::from(record.function),
+        Event::LibraryCount(r) => r.pid,
         Event::Usdt { record, .. } => record.tid,
         Event::UsdtPlace { record, .. } => u32::from(record.place),
         Event::Context { record, .. } => record.tid,

@@ -3,6 +3,7 @@
 use fathom_decode::{DecodeStats, Event};
 use fathom_model::abi::{LOST_TLS, LOST_USDT, RECORD_CONTENT_PART, ShedKey, ShedValue};
 use fathom_model::batch::Batch;
+use fathom_model::meta::CountedFunction;
 use fathom_model::protocols::Protocols;
 
 use crate::calls::Calls;
@@ -252,6 +253,7 @@ impl Enricher {
                 class,
                 name,
             } => self.calls.library.function(record, [library, class, name]),
+            Event::LibraryCount(record) => self.calls.library.count(record),
             Event::Usdt { record, text } => self.calls.spans.usdt(record, text, known),
             Event::UsdtPlace {
                 record,
@@ -298,6 +300,11 @@ impl Enricher {
         self.calls.content_counts()
     }
 
+    /// Functions of libraries whose calls are counted instead of recorded, so far.
+    pub fn counted_functions(&self) -> &[CountedFunction] {
+        self.calls.library.counted_functions()
+    }
+
     /// Requests that were found in what calls moved on sockets so far.
     pub fn spans(&self) -> SpanCounts {
         self.calls.spans.counts()
@@ -331,6 +338,7 @@ impl Enricher {
             processes.into_batch(process_strings),
             self.calls.take_flows(),
             self.calls.library.take(),
+            self.calls.library.take_counts(),
             self.calls.spans.take(),
             self.calls.spans.take_contexts(),
             self.calls.take(),

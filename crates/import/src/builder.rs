@@ -548,6 +548,7 @@ pub(crate) fn meta(format: Format, files: &[PathBuf]) -> SessionMeta {
         cost: Cost::default(),
         content: None,
         spans: None,
+        library_budget: None,
         perf_counters: Vec::new(),
         own_tables: Default::default(),
         history: Default::default(),

@@ -69,6 +69,10 @@ pub struct SessionMeta {
     /// Counts of recorded spans (`--spans`); null if none were recorded.
     #[serde(default)]
     pub spans: Option<Spans>,
+    /// The limit of rows of library calls (`--library-budget`), and the functions beyond it; null if
+    /// no library calls were recorded, or without limit.
+    #[serde(default)]
+    pub library_budget: Option<LibraryBudget>,
     /// Counters of perf that were asked for (`--counters`), and what became of each.
     #[serde(default)]
     pub perf_counters: Vec<PerfCounter>,
@@ -289,6 +293,33 @@ pub struct Spans {
     pub contexts_unreadable: u64,
 }
 
+/// Which functions of libraries were called too often for a row per call (`--library-budget`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LibraryBudget {
+    /// Calls of one function in a second, by all processes, that have rows at most.
+    pub calls_per_second: u64,
+    /// The functions that were called more often, in order of time.
+    #[serde(default)]
+    pub counted: Vec<CountedFunction>,
+}
+
+/// A function whose further calls are in table `user_call_counters` and have no rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountedFunction {
+    /// Class of the function, as `--library` takes it.
+    pub class: String,
+    /// Its name.
+    pub function: String,
+    /// Path of the library, or of the program that contains the function.
+    pub library: String,
+    /// Calls that begin later are counted, CLOCK_MONOTONIC nanoseconds.
+    pub at_ns: i64,
+    /// Why: so many calls
+    pub calls: u64,
+    /// in this time before.
+    pub in_ns: u64,
+}
+
 /// Options of a recording.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Options {
@@ -468,6 +499,9 @@ pub struct LayerCounts {
     /// Rows of table `user_calls`.
     #[serde(default)]
     pub user_calls: u64,
+    /// Library calls in table `user_call_counters`.
+    #[serde(default)]
+    pub user_calls_counted: u64,
     /// Library calls without a row, because they nested more than 8 deep.
     #[serde(default)]
     pub user_calls_unseen: u64,
@@ -495,6 +529,7 @@ impl LayerCounts {
         self.fs += cpu.spans;
         self.counters += cpu.counters;
         self.user_calls += cpu.library_calls;
+        self.user_calls_counted += cpu.library_counted;
         self.user_calls_unseen += cpu.library_unseen;
         self.lost += cpu.layers_lost;
     }

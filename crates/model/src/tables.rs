@@ -533,6 +533,27 @@ tables! {
         depth: I32 set,
     }
 
+    /// Library calls without a row of their own, because their function was called more often than
+    /// `--library-budget` allows: one row per second, process and function. These counts, the rows of
+    /// table user_calls and the lost calls (table losses) add up to all calls.
+    USER_CALL_COUNTERS user_call_counters UserCallCounterRows UserCallCounterRow key [] {
+        /// Start of the second, CLOCK_MONOTONIC nanoseconds: fathom read the counters then and at
+        /// ended_at_ns.
+        ts_ns: I64 set,
+        /// End of the second, CLOCK_MONOTONIC nanoseconds.
+        ended_at_ns: I64 set,
+        /// Process, -1 if the kernel had no room to record it.
+        pid: I32 set,
+        /// Class of the function, as in table user_calls.
+        class: Str(Words) set,
+        /// Name of the function.
+        function: Str(Symbol) set,
+        /// Path of the library, as in table user_calls.
+        library: Str(Path) set,
+        /// Calls that began. Their times, results, bytes and system calls are not recorded.
+        count: I64 set,
+    }
+
     /// The call stack of each call, recorded with `--stacks`: one row per call.
     STACKS stacks StackRows StackRow key [] {
         /// The request; null if the record of the call was lost.

@@ -36,6 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         usdt: Vec::new(),
         usdt_files: Vec::new(),
         contexts: false,
+        library_budget: None,
         perf_counters: Default::default(),
     })?;
     probe.attach()?;

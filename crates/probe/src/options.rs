@@ -50,6 +50,9 @@ pub struct ProbeOptions {
     pub functions: KernelFunctions,
     /// Functions of libraries whose calls are recorded by uprobes.
     pub library: Wanted,
+    /// Calls of one of these functions in a second, by uprobes or by preload, above which its further
+    /// calls are counted only; `None`: all are recorded.
+    pub library_budget: Option<u64>,
     /// The same of commands, by an object that is preloaded.
     pub preload: Preload,
     /// Kinds of spans that static probes of programs begin and end.

@@ -61,6 +61,7 @@ pub struct Probe {
     /// Programs whose static probes are found before anything is recorded.
     programs: Vec<PathBuf>,
     preload: Preload,
+    library_budget: Option<u64>,
     preloaded: Option<Preloaded>,
     perf_counters: Vec<PerfCounter>,
     /// The counters that the machine has.
@@ -126,10 +127,18 @@ impl Probe {
             function_names: options.functions.names(crate::monotonic_ns()),
             counted: CallCounters::default(),
             stacks: options.stacks.then(Stacks::new),
-            libraries: looks.then(|| Libraries::new(library, (usdt, tls), of_system, multi)),
+            libraries: looks.then(|| {
+                Libraries::new(
+                    library,
+                    (usdt, tls),
+                    (of_system, multi),
+                    options.library_budget,
+                )
+            }),
             contexts: options.contexts.then(Contexts::default),
             programs: options.usdt_files.clone(),
             preload: options.preload.clone(),
+            library_budget: options.library_budget,
             preloaded: None,
             perf_counters,
             counters: room.perf_counters,
@@ -218,7 +227,7 @@ impl Probe {
         if self.preload.is_empty() {
             return Ok(None);
         }
-        let preloaded = Preloaded::new(self.preload.clone(), uid, self.cpus)?;
+        let preloaded = Preloaded::new(self.preload.clone(), self.library_budget, uid, self.cpus)?;
         let files = preloaded.files();
         self.preloaded = Some(preloaded);
         Ok(Some(files))
@@ -359,6 +368,7 @@ impl Probe {
             if !self.stopped {
                 libraries.look(&mut self.object);
             }
+            libraries.count(&self.object, self.stopped);
             out.extend(libraries.take_records());
         }
         if let Some(contexts) = &mut self.contexts {

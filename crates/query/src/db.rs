@@ -548,6 +548,7 @@ pub(crate) fn empty() -> Result<Db, QueryError> {
         cost: Default::default(),
         content: None,
         spans: None,
+        library_budget: None,
         source: None,
         perf_counters: Vec::new(),
         own_tables: Default::default(),

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use fathom_model::escape;
 use fathom_model::meta::{Cost, Counts, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_model::units;
@@ -42,6 +43,8 @@ pub(crate) struct Drain<S> {
     tailing: Option<Tailing>,
     stalls: Option<Stalls>,
     machine: Option<Machine>,
+    /// Names of functions of libraries whose calls are counted.
+    counted_functions: Vec<String>,
     /// Losses of which table `losses` has the details.
     stored_losses: u64,
     /// Times at which something was in the rings, and the last one.
@@ -72,6 +75,7 @@ impl<S: RecordSource> Drain<S> {
             tailing,
             stalls,
             machine,
+            counted_functions: Vec::new(),
             stored_losses: 0,
             drains: 0,
             last_record: started,
@@ -187,6 +191,7 @@ impl<S: RecordSource> Drain<S> {
         for finding in self.rules.iter().flat_map(Rules::news) {
             observer.found(&finding);
         }
+        self.report_counted(observer);
         let counters = self.source.counters();
         let written = self.pipeline.written();
         let waiting = self.pipeline.in_files();
@@ -204,6 +209,22 @@ impl<S: RecordSource> Drain<S> {
             lost: counters.lost,
             ..totals
         });
+    }
+
+    /// Reports functions of libraries that are counted from now on.
+    fn report_counted(&mut self, observer: &mut dyn Observer) {
+        for function in self.pipeline.new_counted() {
+            let file = function.library.rsplit('/').next().unwrap_or_default();
+            observer.note(&format!(
+                "{} of {} was called {} times in {}: its further calls are counted and have no rows \
+                 (--library-budget)",
+                escape::text(&function.function),
+                escape::text(file),
+                units::count(i64::try_from(function.calls).unwrap_or(i64::MAX)),
+                units::duration(i64::try_from(function.in_ns).unwrap_or(i64::MAX)),
+            ));
+            self.counted_functions.push(function.function);
+        }
     }
 
     /// Stores what a recorder that is killed could not store any more.
@@ -266,6 +287,7 @@ impl<S: RecordSource> Drain<S> {
         let counters = self.source.counters();
         let losses = self.source.losses()?;
         let duration = self.started.elapsed();
+        self.report_counted(observer);
         let totals = self.totals(&counters);
         let probe_ns_per_call = counters.ns_per_call();
         if let (Some(tail), Some(tailing)) = (&mut self.meta.options.tail, self.tailing.take()) {
@@ -298,6 +320,13 @@ impl<S: RecordSource> Drain<S> {
         }
         for text in missing(&counters) {
             observer.warning(&text);
+        }
+        if counters.layers.user_calls_counted > 0 {
+            observer.warning(&format!(
+                "{} library calls have no row, they were counted: {} (--library-budget)",
+                units::count(i64::try_from(counters.layers.user_calls_counted).unwrap_or(i64::MAX)),
+                names(&self.counted_functions),
+            ));
         }
         for hook in self.source.hooks().iter().filter(|hook| hook.skipped > 0) {
             observer.warning(&format!(
@@ -343,6 +372,16 @@ impl<S: RecordSource> Drain<S> {
             ..Totals::default()
         }
     }
+}
+
+/// Up to 8 names of functions, and how many others there are.
+fn names(functions: &[String]) -> String {
+    let known = functions.iter().take(8);
+    let mut names: Vec<String> = known.map(|name| escape::text(name).into_owned()).collect();
+    if let Some(more) = functions.len().checked_sub(8).filter(|more| *more > 0) {
+        names.push(format!("and {more} others"));
+    }
+    names.join(", ")
 }
 
 /// Data missing from the recording other than its losses.

@@ -67,7 +67,9 @@ pub use fathom_probe::{Arrived, Content, FilterArgs, Signals};
 pub use host::describe as describe_host;
 pub use meta::filters_as_given;
 pub use observer::{Control, Found, Observer, Progress, Stall, Summary};
-pub use options::{Detail, KeepLimit, LibraryBy, Options, Rows, SAMPLE, SaveWhen, Target};
+pub use options::{
+    Detail, KeepLimit, LIBRARY_CALLS_PER_SECOND, LibraryBy, Options, Rows, SAMPLE, SaveWhen, Target,
+};
 pub use pipeline::MEMORY_BYTES;
 pub use recorder::{Ended, Recorder, Recording};
 pub use replay::replay;

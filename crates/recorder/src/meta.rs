@@ -82,6 +82,13 @@ pub(crate) fn describe(options: &Options, target: &Target, plan: &Plan) -> Sessi
                 ..meta::Spans::default()
             },
         ),
+        library_budget: (!options.library.is_empty())
+            .then_some(options.library_budget)
+            .flatten()
+            .map(|calls_per_second| meta::LibraryBudget {
+                calls_per_second,
+                counted: Vec::new(),
+            }),
         source: None,
         perf_counters: Vec::new(),
         own_tables: Default::default(),
@@ -155,6 +162,16 @@ fn chosen_tasks(filters: &[String]) -> String {
     words.join(" ")
 }
 
+/// `--library-budget`, if it is not the usual one.
+fn library_budget(options: &Options) -> Option<String> {
+    match options.library_budget {
+        _ if options.library.is_empty() => None,
+        Some(crate::LIBRARY_CALLS_PER_SECOND) => None,
+        Some(calls) => Some(format!("--library-budget {calls}")),
+        None => Some("--library-budget off".to_owned()),
+    }
+}
+
 /// Further options as on the command line.
 fn others_as_given(options: &Options, target: &Target, plan: &Plan) -> Vec<String> {
     let given = |given: bool, word: &str| given.then(|| word.to_string());
@@ -193,6 +210,7 @@ fn others_as_given(options: &Options, target: &Target, plan: &Plan) -> Vec<Strin
             options.library_by == LibraryBy::Preload,
             "--library-by preload",
         ),
+        library_budget(options),
         (!options.functions.is_empty())
             .then(|| format!("--function {}", options.functions.join(","))),
         (options.rows != Rows::All).then(|| "--rows tail".to_string()),

@@ -14,7 +14,7 @@ use fathom_decode::capture::{self, CaptureError};
 use fathom_enrich::MAX_FILE_BYTES;
 use fathom_model::Batch;
 use fathom_model::abi::{ShedKey, ShedValue};
-use fathom_model::meta::{Save, SessionMeta, Totals};
+use fathom_model::meta::{CountedFunction, Save, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_probe::{Losses, moment, system};
 use fathom_session::{
@@ -72,6 +72,8 @@ struct News {
     saves: Vec<Save>,
     /// The latest copy that was reported.
     reported: Option<i64>,
+    /// Functions of libraries whose calls are counted, which were not reported.
+    counted: Vec<CountedFunction>,
 }
 
 /// Messages to the thread.
@@ -279,6 +281,7 @@ impl Work {
         let written = self.stages.written();
         let mut news = lock(&self.shared);
         news.written = written;
+        news.counted.extend(self.stages.new_counted());
         if let Some(because) = self.stages.wants_save() {
             news.wanted = Some(because);
         }
@@ -373,6 +376,11 @@ impl Running {
     /// Copies that were made, or could not be, since the last time.
     pub(crate) fn new_saves(&self) -> Vec<Save> {
         lock(&self.shared).not_reported()
+    }
+
+    /// Functions of libraries whose calls are counted, since the last time.
+    pub(crate) fn new_counted(&self) -> Vec<CountedFunction> {
+        std::mem::take(&mut lock(&self.shared).counted)
     }
 
     /// Memory to drain into.

@@ -112,6 +112,9 @@ impl Plan {
                  into programs that run already: name a command, or use --library-by uprobe",
             );
         }
+        if options.library_budget == Some(0) {
+            return refuse("--library-budget: at least one call per second, or off");
+        }
         let functions = KernelFunctions::parse(&options.functions).map_err(RecordError::input)?;
         if counters && !functions.is_empty() {
             return refuse(
@@ -204,6 +207,7 @@ impl Plan {
                 stacks: options.stacks,
                 functions,
                 library,
+                library_budget: options.library_budget,
                 preload,
                 usdt,
                 usdt_files,

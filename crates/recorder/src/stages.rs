@@ -8,7 +8,7 @@ use fathom_enrich::{EnrichOptions, Enricher};
 use fathom_model::Batch;
 use fathom_model::abi::{ShedKey, ShedValue};
 use fathom_model::layers;
-use fathom_model::meta::{Save, SessionMeta, Totals};
+use fathom_model::meta::{CountedFunction, Save, SessionMeta, Totals};
 use fathom_model::protocols::Protocols;
 use fathom_model::raw::RawChunk;
 use fathom_probe::{Losses, system};
@@ -133,6 +133,8 @@ pub(crate) struct Stages {
     sink: Sink,
     started_at_ns: u64,
     last_batch: Instant,
+    /// Functions whose calls are counted that were reported.
+    reported: usize,
 }
 
 /// Where rows go.
@@ -193,6 +195,7 @@ impl Stages {
             },
             started_at_ns: meta.clock.start_monotonic_ns as u64,
             last_batch: Instant::now(),
+            reported: 0,
         }
     }
 
@@ -218,6 +221,14 @@ impl Stages {
 
     fn hand_over(&mut self) -> Result<(), RecordError> {
         self.sink.take(&mut self.decoder.enricher)
+    }
+
+    /// Functions of libraries whose calls are counted, since the last time.
+    pub(crate) fn new_counted(&mut self) -> Vec<CountedFunction> {
+        let counted = self.decoder.enricher.counted_functions();
+        let new = counted.get(self.reported..).unwrap_or_default().to_vec();
+        self.reported = counted.len();
+        new
     }
 
     /// A buffer of a chunk that has been decoded.
@@ -346,6 +357,9 @@ impl Stages {
                 .iter()
                 .map(|(_, cpu)| cpu.contexts_unreadable);
             spans.contexts_unreadable = unreadable.sum();
+        }
+        if let Some(budget) = &mut meta.library_budget {
+            budget.counted = decoder.enricher.counted_functions().to_vec();
         }
         meta.totals.offsets_unknown = decoder.enricher.offsets_unknown();
         let damaged = decoder.damaged();

@@ -1,8 +1,8 @@
 //! `session.json`. Every struct is taken apart, so that a member that is added has to be judged here.
 
 use fathom_model::meta::{
-    Clock, History, Hook, Host, ImportSource, Keep, Options, PerfCounter, RecordedLayer, Save,
-    SessionMeta,
+    Clock, CountedFunction, History, Hook, Host, ImportSource, Keep, LibraryBudget, Options,
+    PerfCounter, RecordedLayer, Save, SessionMeta,
 };
 use fathom_model::tables::Holds;
 
@@ -19,6 +19,7 @@ const PLAIN: [&str; 18] = [
     "--function",
     "--keep",
     "--layers",
+    "--library-budget",
     "--min-duration",
     "--otel-context",
     "--no-tls",
@@ -70,6 +71,7 @@ impl Redactor {
             cost,
             content,
             spans,
+            library_budget,
             perf_counters,
             source,
             // Their columns are the user's: no rule says what they hold.
@@ -114,6 +116,7 @@ impl Redactor {
             cost,
             content,
             spans,
+            library_budget: library_budget.map(|budget| self.library_budget(budget)),
             perf_counters: perf_counters.into_iter().map(|c| self.counter(c)).collect(),
             source: source.map(|source| self.source(source)),
             own_tables: Default::default(),
@@ -147,6 +150,35 @@ impl Redactor {
             filters: given(filters),
             other: given(other),
             tail,
+        }
+    }
+
+    fn library_budget(&self, budget: LibraryBudget) -> LibraryBudget {
+        let LibraryBudget {
+            calls_per_second,
+            counted,
+        } = budget;
+        let counted = counted.into_iter().map(|counted| {
+            let CountedFunction {
+                class,
+                function,
+                library,
+                at_ns,
+                calls,
+                in_ns,
+            } = counted;
+            CountedFunction {
+                class,
+                function: self.text(Holds::Symbol, &function).unwrap_or_default(),
+                library: self.text(Holds::Path, &library).unwrap_or_default(),
+                at_ns,
+                calls,
+                in_ns,
+            }
+        });
+        LibraryBudget {
+            calls_per_second,
+            counted: counted.collect(),
         }
     }
 

@@ -295,6 +295,27 @@ fn tail_problem(tail: &meta::Tail, loss: &Loss) -> Option<String> {
     ))
 }
 
+/// Functions of libraries with calls that have no row.
+fn counted_functions(budget: &meta::LibraryBudget) -> Option<String> {
+    const NAMED: usize = 4;
+    if budget.counted.is_empty() {
+        return None;
+    }
+    let counted = budget.counted.iter();
+    let mut names: Vec<&str> = counted.map(|f| f.function.as_str()).take(NAMED).collect();
+    let more = format!("{} others", budget.counted.len().saturating_sub(NAMED));
+    if budget.counted.len() > NAMED {
+        names.push(&more);
+    }
+    Some(format!(
+        "calls of {} were counted once they were more than {} in a second: they have no row, so their \
+         times, bytes and system calls are unknown, and findings about library calls rest on the \
+         calls before",
+        names.join(", "),
+        units::count(i64::try_from(budget.calls_per_second).unwrap_or(i64::MAX)),
+    ))
+}
+
 fn problems(
     source: &ReportInput<'_>,
     session: &SessionSummary,
@@ -318,6 +339,13 @@ fn problems(
                 .into(),
         );
     }
+    problems.extend(
+        source
+            .meta
+            .library_budget
+            .as_ref()
+            .and_then(counted_functions),
+    );
     if let Some(keep) = &source.meta.history.keep {
         let since = keep.complete_from_ns.map(|from| {
             let at = from.saturating_sub(source.meta.clock.start_monotonic_ns);

@@ -10,7 +10,8 @@ use crate::error::ReportError;
 use crate::section::Layout::{Left, Right};
 use crate::section::{Section, TOP};
 
-/// The calls of a function. Sums of bytes are null if the function reports none.
+/// The calls of a function. Sums of bytes are null if the function reports none. Of a function with
+/// counted calls everything but their number is null.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct LibraryFunction {
@@ -20,24 +21,27 @@ pub struct LibraryFunction {
     pub function: String,
     /// Path of the library.
     pub library: String,
-    /// Its calls.
+    /// Its calls, with a row or counted.
     pub calls: i64,
+    /// Of which have no row, because the function was called more often than `--library-budget`
+    /// allows.
+    pub counted: i64,
     /// Of which failed.
-    pub failed: i64,
+    pub failed: Option<i64>,
     /// Sum of the durations.
-    pub total_ns: i64,
+    pub total_ns: Option<i64>,
     /// 99th percentile of the durations; null if no call returned.
     pub p99_ns: Option<i64>,
     /// Bytes moved.
     pub bytes: Option<i64>,
     /// Calls that made system calls themselves.
-    pub reached: i64,
+    pub reached: Option<i64>,
     /// These system calls.
-    pub syscalls: i64,
+    pub syscalls: Option<i64>,
     /// Sum of their durations.
-    pub syscall_ns: i64,
+    pub syscall_ns: Option<i64>,
     /// Bytes that they moved.
-    pub syscall_bytes: i64,
+    pub syscall_bytes: Option<i64>,
 }
 
 /// The functions with the most time.
@@ -47,7 +51,7 @@ pub(crate) fn functions(db: &Db) -> Result<Vec<LibraryFunction>, ReportError> {
         &format!("FROM by_user_call LIMIT {TOP}"),
         |row| {
             read_row!(row => LibraryFunction {
-                class function library calls failed total_ns p99_ns bytes reached syscalls
+                class function library calls counted failed total_ns p99_ns bytes reached syscalls
                 syscall_ns syscall_bytes
             })
         },
@@ -56,22 +60,27 @@ pub(crate) fn functions(db: &Db) -> Result<Vec<LibraryFunction>, ReportError> {
 
 /// The table of the report; without rows when no calls were recorded.
 pub(crate) fn section(functions: &[LibraryFunction]) -> Section {
+    let known = |value: Option<i64>, format: fn(i64) -> String| value.map_or("-".into(), format);
     let row = |f: &LibraryFunction| {
         vec![
             f.function.clone(),
             f.class.clone(),
             count(f.calls),
-            duration(f.total_ns),
-            f.p99_ns.map_or_else(|| "-".into(), duration),
-            f.bytes.map_or_else(|| "-".into(), bytes),
-            count(f.syscalls),
-            duration(f.syscall_ns),
-            bytes(f.syscall_bytes),
+            known(f.total_ns, duration),
+            known(f.p99_ns, duration),
+            known(f.bytes, bytes),
+            known(f.syscalls, count),
+            known(f.syscall_ns, duration),
+            known(f.syscall_bytes, bytes),
         ]
+    };
+    let note = match functions.iter().any(|f| f.counted > 0) {
+        true => "with the system calls that they made; -: unknown, as calls were counted",
+        false => "with the system calls that they made",
     };
     Section {
         title: "Library calls",
-        note: "with the system calls that they made".into(),
+        note: note.into(),
         columns: vec![
             ("function", Left),
             ("class", Left),

@@ -48,6 +48,7 @@ pub fn meta() -> SessionMeta {
         cost: Cost::default(),
         content: None,
         spans: None,
+        library_budget: None,
         source: None,
         perf_counters: Vec::new(),
         own_tables: Default::default(),

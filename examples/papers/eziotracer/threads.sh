@@ -21,8 +21,8 @@ fi
 
 # What the tracer on the user's side of the paper records: the function write of the C library.
 # Of system calls only one that fio never makes.
-user=(--library libc.so.6:write --syscalls syncfs --layers syscall)
-both=(--library libc.so.6:write)
+user=(--library libc.so.6:write --library-budget off --syscalls syncfs --layers syscall)
+both=(--library libc.so.6:write --library-budget off)
 # The same by a library that is preloaded, which is how the paper's tracer does it.
 preload=("${user[@]}" --library-by preload)
 

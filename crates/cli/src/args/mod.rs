@@ -58,7 +58,7 @@ pub use host::Host;
 pub use keep::{KeepOptions, RepairArgs, RowsArg, SnapshotArgs};
 #[cfg(feature = "analysis")]
 pub use mcp::McpArgs;
-pub use record::{ContentArg, DetailArg, HashInArg, LibraryByArg, RecordArgs};
+pub use record::{ContentArg, DetailArg, HashInArg, LibraryBudgetArg, LibraryByArg, RecordArgs};
 pub use redact::RedactArgs;
 #[cfg(any(feature = "analysis", feature = "ship"))]
 pub use redact::RedactOptions;

@@ -55,6 +55,15 @@ pub enum LibraryByArg {
     Preload,
 }
 
+/// Rows of library calls at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LibraryBudgetArg {
+    /// Of one function in a second.
+    Calls(u64),
+    /// All.
+    Off,
+}
+
 /// Options of `record`.
 #[derive(Debug, Args)]
 #[command(
@@ -119,6 +128,10 @@ pub struct RecordArgs {
     /// How to record calls of --library [default: uprobe]
     #[arg(long, value_enum, requires = "library")]
     pub library_by: Option<LibraryByArg>,
+    /// Calls of one function of --library in a second, by all processes, above which its further
+    /// calls are counted instead of getting a row each; off: all get a row [default: 100000]
+    #[arg(long, value_name = "CALLS", requires = "library", value_parser = library_budget)]
+    pub library_budget: Option<LibraryBudgetArg>,
     /// Functions of the kernel whose time is a part of each call: NAME (of layer fs) or NAME:LAYER,
     /// up to 8
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -179,6 +192,14 @@ pub struct RecordArgs {
     /// Which tasks, files, and calls. Last, because its heading applies to every option after it.
     #[command(flatten)]
     pub filter: FilterOptions,
+}
+
+fn library_budget(text: &str) -> Result<LibraryBudgetArg, String> {
+    match text.parse() {
+        _ if text == "off" => Ok(LibraryBudgetArg::Off),
+        Ok(calls) if calls > 0 => Ok(LibraryBudgetArg::Calls(calls)),
+        _ => Err("not a number of calls per second above 0, and not off".to_string()),
+    }
 }
 
 fn content_bytes(text: &str) -> Result<u32, String> {

@@ -8,11 +8,13 @@ mod terminal;
 
 use anyhow::anyhow;
 use fathom_recorder::{
-    Content, Detail, LibraryBy, Options, RecordError, Recorder, Rows, SAMPLE, SaveWhen, Signals,
-    Target,
+    Content, Detail, LIBRARY_CALLS_PER_SECOND, LibraryBy, Options, RecordError, Recorder, Rows,
+    SAMPLE, SaveWhen, Signals, Target,
 };
 
-use crate::args::{ContentArg, DetailArg, HashInArg, LibraryByArg, RecordArgs, RowsArg};
+use crate::args::{
+    ContentArg, DetailArg, HashInArg, LibraryBudgetArg, LibraryByArg, RecordArgs, RowsArg,
+};
 use crate::exit::Failure;
 pub use terminal::Terminal;
 
@@ -138,6 +140,11 @@ pub fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
         library_by: match args.library_by {
             Some(LibraryByArg::Preload) => LibraryBy::Preload,
             Some(LibraryByArg::Uprobe) | None => LibraryBy::Uprobe,
+        },
+        library_budget: match args.library_budget {
+            Some(LibraryBudgetArg::Calls(calls)) => Some(calls),
+            Some(LibraryBudgetArg::Off) => None,
+            None => Some(LIBRARY_CALLS_PER_SECOND),
         },
         functions: args.function.clone(),
         perf_counters: args.counters.clone(),

@@ -4,17 +4,18 @@
 //! call that it made, or the record before its first system call. Its thread and the time at which
 //! it began identify it.
 
-use fathom_model::StrId;
+use fathom_model::{StrId, StringTable};
 use std::sync::LazyLock;
 
 use fathom_model::abi::{
     FunctionRecord, LIBRARY_CALL_ABANDONED, LIBRARY_CALL_BEGUN, LIBRARY_CALL_NONE,
-    LIBRARY_CALL_PENDING, LibraryCallRecord, MAX_FUNCTIONS,
+    LIBRARY_CALL_PENDING, LibraryCallRecord, LibraryCountRecord, MAX_FUNCTIONS,
 };
 use fathom_model::batch::{Batch, NULL_I64, Null};
 use fathom_model::bytes::escape_invalid_utf8;
 use fathom_model::library::{Function, Returns, Role};
-use fathom_model::tables::{UserCallRow, UserCallRows};
+use fathom_model::meta::CountedFunction;
+use fathom_model::tables::{UserCallCounterRow, UserCallCounterRows, UserCallRow, UserCallRows};
 use hashbrown::{HashMap, HashSet};
 
 use super::descriptors::Descriptors;
@@ -36,6 +37,9 @@ pub(crate) struct LibraryCalls {
     words: HashMap<u16, [StrId; 3]>,
     rows: UserCallRows,
     strings: Strings,
+    counts: UserCallCounterRows,
+    count_strings: StringTable,
+    counted: Vec<CountedFunction>,
     /// By thread: the calls in progress that were heard of, outermost first.
     open: HashMap<u32, Vec<Open>>,
     made: i64,
@@ -162,6 +166,48 @@ impl LibraryCalls {
         self.rows.push(row);
     }
 
+    /// Calls that were counted, or the beginning of that.
+    pub(crate) fn count(&mut self, record: &LibraryCountRecord) {
+        let Some(Some(function)) = self.functions.get(usize::from(record.function)) else {
+            return;
+        };
+        let ended_at_ns = signed(record.ts_ns.saturating_add(record.dur_ns));
+        if record.begins != 0 {
+            if self.counted.len() < MAX_FUNCTIONS as usize {
+                self.counted.push(CountedFunction {
+                    class: function.class.clone(),
+                    function: function.name.clone(),
+                    library: function.library.clone(),
+                    at_ns: ended_at_ns,
+                    calls: record.count,
+                    in_ns: record.dur_ns,
+                });
+            }
+            return;
+        }
+        let mut word = |word: &str| self.count_strings.intern(word.as_bytes());
+        self.counts.push(UserCallCounterRow {
+            ts_ns: signed(record.ts_ns),
+            ended_at_ns,
+            pid: id(record.pid),
+            class: word(&function.class),
+            function: word(&function.name),
+            library: word(&function.library),
+            count: signed(record.count),
+        });
+    }
+
+    /// The functions whose calls are counted.
+    pub(crate) fn counted_functions(&self) -> &[CountedFunction] {
+        &self.counted
+    }
+
+    /// The counts since the last time.
+    pub(crate) fn take_counts(&mut self) -> Batch {
+        let rows = std::mem::take(&mut self.counts);
+        rows.into_batch(std::mem::take(&mut self.count_strings))
+    }
+
     /// Remembers the file of a call that begins: the call may close it.
     fn note_file(&mut self, record: &LibraryCallRecord) {
         if record.fd < 0 || !self.by_descriptor.contains(&record.function) {
@@ -197,7 +243,7 @@ impl LibraryCalls {
     }
 
     pub(crate) fn pending_rows(&self) -> usize {
-        self.rows.len()
+        self.rows.len() + self.counts.len()
     }
 
     pub(crate) fn pending_bytes(&self) -> usize {

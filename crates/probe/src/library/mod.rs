@@ -6,6 +6,8 @@
 //! the libraries in the system's directories are prepared before it starts: no call is missed.
 //! Other files are found among the mappings of the recorded processes, soon after they were mapped.
 
+mod budget;
+mod counts;
 mod places;
 pub(crate) mod preload;
 pub(crate) mod symbols;
@@ -67,6 +69,7 @@ pub(crate) struct Libraries {
     /// Processes, and when to look at them again.
     processes: HashMap<u32, (Instant, Duration)>,
     functions: u16,
+    counts: counts::Counts,
     /// Elements of the list whose functions were found.
     found: HashSet<String>,
     /// When what can be found before anything is recorded was found.
@@ -79,11 +82,12 @@ pub(crate) struct Libraries {
 
 impl Libraries {
     /// `of_system`: the libraries in the system's directories may be used from the beginning.
+    /// `budget`: calls of a function in a second that are recorded at most.
     pub(crate) fn new(
         wanted: Wanted,
         (usdt, tls): (StaticProbes, Option<TlsLibraries>),
-        of_system: bool,
-        multi: bool,
+        (of_system, multi): (bool, bool),
+        budget: Option<u64>,
     ) -> Self {
         Self {
             wanted,
@@ -96,6 +100,7 @@ impl Libraries {
             mappings: HashSet::new(),
             processes: HashMap::new(),
             functions: 0,
+            counts: counts::Counts::new(budget),
             found: HashSet::new(),
             prepared: None,
             records: Vec::new(),
@@ -353,6 +358,16 @@ impl Libraries {
         format!("{functions} function{plural}{since}")
     }
 
+    /// Compares the calls of functions with the budget, and takes what was counted. `is_over`: no
+    /// program runs any more.
+    pub(crate) fn count(&mut self, object: &Object, is_over: bool) {
+        let counts = &mut self.counts;
+        if let Err(error) = counts.look(object, self.functions, is_over, &mut self.records) {
+            let why = format!("their counts cannot be read: {error}");
+            self.hooks.push(refused(format!("{LIBRARY}(all)"), &why));
+        }
+    }
+
     /// Records of functions since the last time.
     pub(crate) fn take_records(&mut self) -> Option<RawChunk> {
         let mut bytes = std::mem::take(&mut self.records);
@@ -415,7 +430,7 @@ fn desc(function: &Function, path: &Path) -> FunctionDesc {
         fd: either(Role::Fd, Returns::Fd),
         path: place(Role::Path),
         fileno_at: if musl { FILENO_AT_IN_MUSL } else { FILENO_AT },
-        reserved: 0,
+        counted: 0,
     }
 }
 

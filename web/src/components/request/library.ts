@@ -83,31 +83,34 @@ export interface FunctionSums {
 	name: string;
 	library: string;
 	calls: number;
-	failed: number;
-	time: number;
-	p50: number;
-	p99: number;
-	max: number;
+	/** Calls among these without a row: with such calls every figure but their number is null. */
+	counted: number;
+	failed: number | null;
+	time: number | null;
+	p50: number | null;
+	p99: number | null;
+	max: number | null;
 	/** Bytes requested; null if the function takes no number of bytes. */
 	size: number | null;
 	/** The system calls that they made themselves. */
-	syscalls: number;
-	syscallTime: number;
-	syscallBytes: number;
+	syscalls: number | null;
+	syscallTime: number | null;
+	syscallBytes: number | null;
 }
 
 export function functionsOf(answer: Columns): FunctionSums[] {
-	const number = (column: string, i: number) => answer.f64(column)[i] || 0;
+	const number = (column: string, i: number) => known(answer.f64(column)[i]);
 	return Array.from({ length: answer.rows }, (_, i) => ({
 		name: answer.text("function", i) ?? "",
 		library: answer.text("library", i) ?? "",
-		calls: number("calls", i),
+		calls: number("calls", i) ?? 0,
+		counted: number("counted", i) ?? 0,
 		failed: number("failed", i),
 		time: number("total_ns", i),
 		p50: number("p50_ns", i),
 		p99: number("p99_ns", i),
 		max: number("max_ns", i),
-		size: known(answer.f64("size")[i]),
+		size: number("size", i),
 		syscalls: number("syscalls", i),
 		syscallTime: number("syscall_ns", i),
 		syscallBytes: number("syscall_bytes", i),

@@ -2,12 +2,27 @@ import { useMemo } from "react";
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
 import { FunctionName } from "../../components/request/LibraryCall";
-import { functionSql, functionsOf } from "../../components/request/library";
+import { type FunctionSums, functionSql, functionsOf } from "../../components/request/library";
 import { colorOf } from "../../lib/color";
 import { bytes, count, duration, exact, exactDuration, percent } from "../../lib/format";
 import { archive } from "../../state/server";
 import { useColumns, WHOLE } from "../../state/session";
 import { useTheme } from "../../state/theme";
+
+const UNKNOWN = "Unknown: some of its calls were counted and have no row (--library-budget)";
+
+function callsTitle(f: FunctionSums): string {
+	if (f.counted > 0) return `${exact(f.calls)}, ${exact(f.counted)} of them counted, without a row (--library-budget)`;
+	return `${exact(f.calls)}, ${exact(f.failed ?? 0)} of them failed`;
+}
+
+function Time({ of, more = "" }: { of: number | null; more?: string }) {
+	return (
+		<td className="number" title={of === null ? UNKNOWN : exactDuration(of) + more}>
+			{of === null ? "" : duration(of)}
+		</td>
+	);
+}
 
 /** The functions of libraries whose calls were recorded, with the system calls that they made. */
 export function Functions() {
@@ -16,7 +31,7 @@ export function Functions() {
 	const functions = useMemo(() => (answer.data ? functionsOf(answer.data) : []), [answer.data]);
 	// A session that was exported as a page has no answer to this.
 	if (archive && answer.error) return null;
-	const most = functions.reduce((a, f) => Math.max(a, f.time), 1);
+	const most = functions.reduce((a, f) => Math.max(a, f.time ?? 0), 1);
 	return (
 		<Panel
 			title="Library calls"
@@ -52,7 +67,7 @@ export function Functions() {
 											<span
 												className="bar"
 												style={{
-													width: `calc(${(f.time / most) * 100}% - 10px)`,
+													width: `calc(${((f.time ?? 0) / most) * 100}% - 10px)`,
 													background: colorOf("layer", "user", theme),
 												}}
 											/>
@@ -63,33 +78,27 @@ export function Functions() {
 												<FunctionName name={f.name} library={f.library} />
 											</Link>
 										</td>
-										<td className="number" title={`${exact(f.calls)}, ${exact(f.failed)} of them failed`}>
+										<td className="number" title={callsTitle(f)}>
 											{count(f.calls)}
 										</td>
-										<td className="number" title={exactDuration(f.p50)}>
-											{duration(f.p50)}
-										</td>
-										<td className="number" title={`${exactDuration(f.p99)}; the longest ${exactDuration(f.max)}`}>
-											{duration(f.p99)}
-										</td>
-										<td className="number" title={exactDuration(f.time)}>
-											{duration(f.time)}
-										</td>
-										<td className="number" title={exactDuration(f.syscallTime)}>
-											{f.syscalls > 0 && f.time > 0 ? (
+										<Time of={f.p50} />
+										<Time of={f.p99} more={f.max === null ? "" : `; the longest ${exactDuration(f.max)}`} />
+										<Time of={f.time} />
+										<td className="number" title={f.syscallTime === null ? UNKNOWN : exactDuration(f.syscallTime)}>
+											{f.syscalls && f.time ? (
 												<>
-													{duration(f.syscallTime)}{" "}
-													<span className="faint">{percent(Math.min(1, f.syscallTime / f.time))}</span>
+													{duration(f.syscallTime ?? 0)}{" "}
+													<span className="faint">{percent(Math.min(1, (f.syscallTime ?? 0) / f.time))}</span>
 												</>
 											) : (
 												""
 											)}
 										</td>
-										<td className="number" title={exact(f.syscalls)}>
-											{f.syscalls > 0 ? count(f.syscalls) : ""}
+										<td className="number" title={f.syscalls === null ? UNKNOWN : exact(f.syscalls)}>
+											{f.syscalls ? count(f.syscalls) : ""}
 										</td>
 										<td className="number">{f.size === null ? "" : bytes(f.size)}</td>
-										<td className="number">{f.syscallBytes > 0 ? bytes(f.syscallBytes) : ""}</td>
+										<td className="number">{f.syscallBytes ? bytes(f.syscallBytes) : ""}</td>
 									</tr>
 								))}
 							</tbody>

@@ -27,6 +27,7 @@ use fathom_model::meta::Hook;
 use fathom_model::raw::{RawChunk, Ring};
 use fathom_preload::Stub;
 
+use super::budget::{Budget, SECOND_NS, write_count};
 use super::{record, refused};
 use crate::Detail;
 use crate::framing::append_framed;
@@ -78,6 +79,10 @@ struct Process {
     region: Region,
     /// Of its functions: the numbers in the recording; none if they are not recorded.
     functions: Vec<Option<u16>>,
+    /// Calls of them that were only counted, as they were read last; `None`: they are recorded.
+    counted: Vec<Option<u64>>,
+    /// When they were read.
+    counted_ns: u64,
     /// When calls began that the records said to be in progress, by thread and depth.
     announced: HashMap<(u32, u8), u64>,
     /// The same of the last ones that ended.
@@ -96,6 +101,7 @@ pub(crate) struct Preloaded {
     /// Functions in libraries that were found, by number of the name and path.
     numbers: HashMap<(u32, Vec<u8>), Option<u16>>,
     functions: u16,
+    budget: Budget,
     /// Elements of the list whose functions were found.
     found: BTreeSet<String>,
     /// Functions of each library.
@@ -106,14 +112,17 @@ pub(crate) struct Preloaded {
     cpus: u32,
     /// Calls with a record; of processes that are over: those without.
     written: u64,
+    counted: u64,
     unseen: u64,
     lost: HashMap<u32, ShedValue>,
 }
 
 impl Preloaded {
-    /// `uid`: the user of the command, if that is another one.
+    /// `calls_per_second`: of one function, recorded at most. `uid`: the user of the command, if that
+    /// is another one.
     pub(crate) fn new(
         preload: Preload,
+        calls_per_second: Option<u64>,
         uid: Option<u32>,
         cpus: usize,
     ) -> Result<Self, PreloadError> {
@@ -126,12 +135,14 @@ impl Preloaded {
             processes: BTreeMap::new(),
             numbers: HashMap::new(),
             functions: 0,
+            budget: Budget::new(calls_per_second, crate::monotonic_ns()),
             found: BTreeSet::new(),
             libraries: BTreeMap::new(),
             records: Vec::new(),
             calls: BTreeMap::new(),
             cpus: cpus as u32,
             written: 0,
+            counted: 0,
             unseen: 0,
             lost: HashMap::new(),
         })
@@ -208,6 +219,7 @@ impl Preloaded {
         for pid in ending {
             self.tasks.forget(pid);
         }
+        self.look_at_budget(is_over);
         if !self.records.is_empty() {
             out.push(chunk(0, std::mem::take(&mut self.records)));
         }
@@ -231,10 +243,12 @@ impl Preloaded {
             if let Some(region) = region.filter(|region| self.tasks.has(region.pid)) {
                 self.tasks.loaded(region.pid, region.registered_ns);
                 let process = Process {
-                    region,
                     functions: Vec::new(),
+                    counted: Vec::new(),
+                    counted_ns: region.registered_ns,
                     announced: HashMap::new(),
                     ended: HashMap::new(),
+                    region,
                 };
                 self.processes.insert(place, process);
             }
@@ -251,6 +265,7 @@ impl Preloaded {
             let number = self.number(stub, path, process.region.registered_ns);
             process.functions.push(number);
         }
+        self.take_counts(process, is_over, now_ns);
         let mut left = Vec::new();
         for call in in_progress {
             let (place, began_ns) = ((call.tid, call.depth), call.frame.began_ns);
@@ -333,7 +348,68 @@ impl Preloaded {
         };
         append_framed(bytes, &[&record.to_bytes()[..], &call.path].concat());
         self.written += 1;
+        self.budget.add(function, 1);
         true
+    }
+
+    /// From now on the processes only count calls of functions that exceed the budget.
+    fn look_at_budget(&mut self, is_over: bool) {
+        let exceeded = self.budget.look(crate::monotonic_ns());
+        if is_over || exceeded.is_empty() {
+            return;
+        }
+        let mut processes = std::mem::take(&mut self.processes);
+        for process in processes.values_mut() {
+            self.count_only(process);
+        }
+        self.processes = processes;
+        let now_ns = crate::monotonic_ns();
+        for exceeded in exceeded {
+            exceeded.write(now_ns, &mut self.records);
+        }
+    }
+
+    /// Asks a process to count the functions that exceed the budget.
+    fn count_only(&self, process: &mut Process) {
+        process.counted.resize(process.functions.len(), None);
+        let functions = process.functions.iter().zip(&mut process.counted);
+        for (definition, (function, counted)) in (0..).zip(functions) {
+            let is_counted = function.is_some_and(|function| self.budget.is_counted(function));
+            if is_counted && counted.is_none() {
+                *counted = Some(0);
+                process.region.count_only(&self.files, definition);
+            }
+        }
+    }
+
+    /// Takes the calls that a process has only counted: once a second, and when it is over.
+    fn take_counts(&mut self, process: &mut Process, is_over: bool, now_ns: u64) {
+        self.count_only(process);
+        let due = is_over || now_ns.saturating_sub(process.counted_ns) >= SECOND_NS;
+        if !due || process.counted.iter().all(Option::is_none) {
+            return;
+        }
+        let read = process.region.counts(&self.files, process.counted.len());
+        let time = (process.counted_ns, now_ns);
+        process.counted_ns = now_ns;
+        let functions = process.functions.iter().zip(&mut process.counted).zip(read);
+        for ((function, counted), now) in functions {
+            // A process may write anything there: what is less than before is nothing.
+            let (Some(function), Some(before)) = (function, counted) else {
+                continue;
+            };
+            let count = now.saturating_sub(std::mem::replace(before, now));
+            if count > 0 {
+                write_count(
+                    *function,
+                    process.region.pid,
+                    time,
+                    count,
+                    &mut self.records,
+                );
+                self.counted = self.counted.saturating_add(count);
+            }
+        }
     }
 
     /// Writes the record of a call that has not returned.
@@ -441,6 +517,7 @@ impl Preloaded {
             .values()
             .map(|p| p.region.unseen(&self.files));
         stats.library_calls += self.written;
+        stats.library_counted += self.counted;
         stats.library_unseen += unseen.fold(self.unseen, u64::saturating_add);
         stats.layers_lost += self.losses().values().map(|value| value.count).sum::<u64>();
     }

@@ -2,11 +2,12 @@
 //! may write anything there, at any time: every number is checked before it is used.
 
 use fathom_model::abi::{
-    DEFINITIONS_AT, LIBRARY_CALL_ABANDONED, MAX_DEFINITIONS, MAX_LIBRARY_DEPTH, MAX_REGION_THREADS,
-    POOL_HEADER_BYTES, PROCESS_BYTES, REGION_FRAMES_AT, REGION_RINGS, REGION_SLOT_BYTES,
-    REGION_THREAD_BYTES, RING_HEAD_BYTES, RING_HEADS_AT, RING_LOSS_AT, RING_SLOTS, RING_TAIL_AT,
-    RINGS_AT, RegionDefinition, RegionFrame, RegionLoss, RegionPool, RegionProcess, RegionSlot,
-    RegionThread, SLOT_CALL, SLOT_PATH, SLOT_PATH_BYTES, ShedValue, THREADS_AT,
+    COUNT_SHARDS, COUNTED_AT, COUNTS_AT, DEFINITIONS_AT, LIBRARY_CALL_ABANDONED, MAX_DEFINITIONS,
+    MAX_LIBRARY_DEPTH, MAX_REGION_THREADS, POOL_HEADER_BYTES, PROCESS_BYTES, REGION_FRAMES_AT,
+    REGION_RINGS, REGION_SLOT_BYTES, REGION_THREAD_BYTES, RING_HEAD_BYTES, RING_HEADS_AT,
+    RING_LOSS_AT, RING_SLOTS, RING_TAIL_AT, RINGS_AT, RegionDefinition, RegionFrame, RegionLoss,
+    RegionPool, RegionProcess, RegionSlot, RegionThread, SLOT_CALL, SLOT_PATH, SLOT_PATH_BYTES,
+    ShedValue, THREADS_AT,
 };
 
 use super::files::PreloadFiles;
@@ -74,6 +75,29 @@ impl Region {
             Some((definition.stub, path.to_vec()))
         };
         new.map_while(read).collect()
+    }
+
+    /// Asks the process to count the calls of a function only.
+    pub(super) fn count_only(&self, files: &PreloadFiles, definition: u32) {
+        if definition < MAX_DEFINITIONS {
+            files.write(self.at + u64::from(COUNTED_AT + definition), &[1]);
+        }
+    }
+
+    /// The calls of the first `functions` functions that were only counted.
+    pub(super) fn counts(&self, files: &PreloadFiles, functions: usize) -> Vec<u64> {
+        let mut sums = vec![0u64; functions.min(MAX_DEFINITIONS as usize)];
+        let mut bytes = vec![0; 8 * sums.len()];
+        for shard in 0..COUNT_SHARDS {
+            let at = self.at + u64::from(COUNTS_AT) + u64::from(shard * MAX_DEFINITIONS) * 8;
+            if files.read(at, &mut bytes).is_none() {
+                continue;
+            }
+            for (sum, count) in sums.iter_mut().zip(bytes.as_chunks::<8>().0) {
+                *sum = sum.saturating_add(u64::from_ne_bytes(*count));
+            }
+        }
+        sums
     }
 
     /// Calls that were not recorded.

@@ -10,7 +10,9 @@ pub(super) const QUESTIONS: &[Question] = &[
         about: "the functions whose calls were recorded, the 500 with the most time in the whole recording",
         takes: &[],
         rows: 500,
-        sql: || "SELECT * FROM by_user_call ORDER BY total_ns DESC, function, library".to_owned(),
+        sql: || {
+            "SELECT * FROM by_user_call ORDER BY total_ns DESC NULLS FIRST, calls DESC, function, library".to_owned()
+        },
     },
     Question {
         name: "library-call",
