@@ -115,6 +115,8 @@ command ab                    apache2-utils
 command curl                  curl
 command babeltrace2           babeltrace2
 python  bt2                   python3-bt2
+command otf2-print            otf2-tools
+python  otf2                  python3-otf2
 command ssh                   openssh-client
 command sshd                  openssh-server
 command prometheus            prometheus
