@@ -330,6 +330,31 @@ fn ioscope_shards() {
     }
 }
 
+/// WiredTiger is built from source, which takes minutes: on demand only.
+#[test]
+fn ioscope_wiredtiger() {
+    need_root!();
+    need_program!("swig", "c++");
+    if std::env::var_os("FATHOM_EXAMPLE_WIREDTIGER").is_none() {
+        skip("FATHOM_EXAMPLE_WIREDTIGER is not set: WiredTiger would be built");
+        return;
+    }
+    let sections = script("papers/ioscope/wiredtiger.sh");
+    let rows = table(&sections["Scans of a collection"], "scan");
+    assert_eq!(rows.len(), 4, "{rows:?}");
+    for row in &rows {
+        let continued = fraction(row, "percent_continued");
+        assert_eq!(continued < 5.0, row["scan"] == "by-id", "{row:?}");
+        // Each block that WiredTiger lists, at its place.
+        assert_eq!(row["read_once"], row["leaf_blocks"], "{row:?}");
+        let more = number(row, "bytes_read") - number(row, "bytes_by_wiredtiger");
+        assert!((0..65536).contains(&more), "{row:?}");
+        if row["scan"] != "by-id" {
+            assert_eq!(row["findings"], "0", "{row:?}");
+        }
+    }
+}
+
 /// Cassandra comes from Maven's central repository: on demand only.
 #[test]
 fn ioscope_cassandra() {
