@@ -11,7 +11,7 @@ use crate::secrets;
 use crate::text::Redactor;
 
 /// Filters and options whose values are numbers or words of fathom.
-const PLAIN: [&str; 18] = [
+const PLAIN: [&str; 20] = [
     "--budget",
     "--counters",
     "--duration",

@@ -363,8 +363,11 @@ impl Libraries {
     pub(crate) fn count(&mut self, object: &Object, is_over: bool) {
         let counts = &mut self.counts;
         if let Err(error) = counts.look(object, self.functions, is_over, &mut self.records) {
-            let why = format!("their counts cannot be read: {error}");
-            self.hooks.push(refused(format!("{LIBRARY}(all)"), &why));
+            // At every look, if the kernel refuses one: said once.
+            if !std::mem::replace(&mut self.counts_refused, true) {
+                let why = format!("their counts cannot be read: {error}");
+                self.hooks.push(refused(format!("{LIBRARY}(all)"), &why));
+            }
         }
     }
 
