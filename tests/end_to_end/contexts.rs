@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use fathom_tests::environment::{fathom, must_run};
 use fathom_tests::session::{meta, query, try_query};
 use fathom_tests::workload::workload_with_context;
-use fathom_tests::{Record, Recording, Running, Scratch, need_program, need_python, need_root, skip};
+use fathom_tests::{
+    Record, Recording, Running, Scratch, need_program, need_python, need_root, skip,
+};
 
 use crate::kernel::release;
 
