@@ -147,7 +147,7 @@ pub enum Event<'a> {
         /// Attributes of the span, as the program has them.
         attributes: &'a [u8],
     },
-    /// What a process says of itself.
+    /// The service of a process, and the names of its attributes.
     ContextProcess {
         /// The fixed part.
         record: ContextProcessRecord,

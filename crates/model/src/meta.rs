@@ -240,7 +240,7 @@ pub struct Content {
 pub struct Spans {
     /// Protocols that were looked for.
     pub protocols: Vec<String>,
-    /// Rows of table spans, without those of spans that are known only from the contexts of threads.
+    /// Rows of table spans, without spans that are known only from the contexts of threads.
     #[serde(default)]
     pub recorded: u64,
     /// Of `recorded`, requests whose command could not be read, such as of a compressed message: their

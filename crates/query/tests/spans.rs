@@ -202,7 +202,7 @@ fn spans_without_a_thread() {
     assert_eq!(rows(&files, "SELECT count(span_id) FROM span_calls"), ["0"]);
 }
 
-/// What threads of process 100 have published, from a time on.
+/// The contexts that threads of process 100 have published, from a time on.
 fn contexts(all: &[(i32, i64, &str, &str)]) -> Batch {
     let mut strings = StringTable::new();
     let mut rows = SpanContextRows::default();
@@ -223,7 +223,7 @@ fn contexts(all: &[(i32, i64, &str, &str)]) -> Batch {
     rows.into_batch(strings)
 }
 
-/// What a thread has published is so, whatever spans were open. Before that is known, and of other
+/// A published context counts, whatever spans were open. Before that is known, and of other
 /// threads, times tell.
 #[test]
 fn the_span_that_a_thread_has_published() {

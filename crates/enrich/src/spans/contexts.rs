@@ -28,9 +28,9 @@ const MAX_THREADS: usize = 1 << 16;
 /// Processes of which it is remembered what they say, and bytes of that.
 const MAX_PROCESSES: usize = 1 << 14;
 const MAX_PROCESS_BYTES: usize = 16 << 20;
-/// Spans of half of those that are remembered. One that was used since as many others is.
+/// Half of the spans that are remembered. A span is forgotten when as many others were used after it.
 const MAX_SPANS: usize = 1 << 17;
-/// Bytes of the attributes of these.
+/// Bytes of the attributes of half of the spans.
 const MAX_ATTRIBUTES: usize = 16 << 20;
 /// Spans that wait for what their process says.
 const MAX_WAITING: usize = 1 << 14;
@@ -64,7 +64,7 @@ struct Waiting {
     seen: Seen,
 }
 
-/// What a process says of itself.
+/// The service of a process, and the names of its attributes.
 #[derive(Debug, Default)]
 struct Process {
     service: String,
@@ -80,7 +80,7 @@ pub(super) struct Contexts {
     process_bytes: usize,
     /// Spans that were used lately, and those before them.
     young: HashMap<Ids, Seen>,
-    /// Of the attributes of these, as they came in.
+    /// Bytes of the attributes of `young`.
     young_bytes: usize,
     old: HashMap<Ids, Seen>,
     waiting: VecDeque<Waiting>,
@@ -121,7 +121,7 @@ impl Contexts {
         });
     }
 
-    /// What is remembered of a span.
+    /// The span, if it is remembered.
     fn seen(&mut self, ids: &Ids) -> Option<&mut Seen> {
         if !self.young.contains_key(ids) {
             let seen = self.old.remove(ids)?;
@@ -306,7 +306,7 @@ impl Spans {
     pub(crate) fn context_task(&mut self, record: &TaskRecord) {
         let contexts = &mut self.contexts;
         let event = u32::from(record.event);
-        // Another thread may get its id, and this one may have had that of another.
+        // Another thread may get its id, and this one may have had the id of another.
         if [TASK_FORK, TASK_EXIT].contains(&event) && contexts.threads.remove(&record.tid).is_some()
         {
             contexts.row(record.ts_ns, (record.pid, record.tid), "unknown", None);
@@ -353,7 +353,7 @@ fn parse(mut rest: &[u8], keys: &[String]) -> Vec<(String, String)> {
         all.push((usize::from(*key), value));
     }
     for (key, value) in all.into_iter().rev() {
-        // Names that the process has not told are not known.
+        // A number without a name in the process is not known.
         let Some(name) = keys.get(key).filter(|name| !name.is_empty()) else {
             continue;
         };

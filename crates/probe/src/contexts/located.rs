@@ -8,12 +8,12 @@ use fathom_model::abi::ContextPlace;
 use super::variable::{Access, Slot, Variable};
 use crate::mappings::code;
 
-/// Modules that a process can have loaded. What seems to be more is no number of one.
+/// Modules that a process can have loaded; a larger number is no module.
 const MAX_MODULES: u64 = 1 << 16;
-/// Distance from the thread pointer, bytes. What seems to be more is an address.
+/// Distance from the thread pointer, bytes; a larger one is an address.
 const MAX_DISTANCE: i64 = 1 << 30;
 
-/// What the mappings of a process say.
+/// The mappings of a process.
 pub(super) struct Mapped<'a> {
     pub maps: &'a str,
     /// Its memory.

@@ -91,7 +91,7 @@ pub(crate) struct Contexts {
     found: Vec<String>,
 }
 
-/// What a look at a process found.
+/// The result of a look at a process.
 enum Found {
     /// It has ended.
     Gone,
@@ -336,7 +336,7 @@ impl Contexts {
     }
 }
 
-/// The records of tasks among those of a ring.
+/// The records of tasks in the bytes of a ring.
 fn tasks(mut rest: &[u8]) -> impl Iterator<Item = TaskRecord> {
     std::iter::from_fn(move || {
         loop {

@@ -1,4 +1,4 @@
-//! What a process says of itself as a whole (OTEP 4719, the process context): the name of its service,
+//! Attributes of a process as a whole (OTEP 4719, the process context): the name of its service,
 //! and the names of the attributes of span contexts. A mapping with a name has a header, and that the
 //! address of a message of protobuf. All of it is the program's: lengths are limited, and what makes no
 //! sense is nothing.
@@ -45,7 +45,7 @@ pub(super) fn addresses(maps: &str) -> impl Iterator<Item = u64> {
     })
 }
 
-/// What is published at `address` of the memory of a process, with the time of its publication, by
+/// The message that is published at `address` of the memory of a process, with the time of its publication, by
 /// which a reader knows that it has changed. `None`: nothing, or it is changing.
 pub(super) fn published(memory: &File, address: u64, known_ns: u64) -> Option<(u64, Published)> {
     let (published_ns, bytes, payload) = header(memory, address)?;

@@ -70,6 +70,8 @@ pub(crate) struct Libraries {
     processes: HashMap<u32, (Instant, Duration)>,
     functions: u16,
     counts: counts::Counts,
+    /// Whether it was said that they cannot be read.
+    counts_refused: bool,
     /// Elements of the list whose functions were found.
     found: HashSet<String>,
     /// When what can be found before anything is recorded was found.
@@ -101,6 +103,7 @@ impl Libraries {
             processes: HashMap::new(),
             functions: 0,
             counts: counts::Counts::new(budget),
+            counts_refused: false,
             found: HashSet::new(),
             prepared: None,
             records: Vec::new(),
