@@ -11,7 +11,7 @@ use crate::kernel::release;
 const PROCESSES: i64 = 2;
 const THREADS: i64 = 3;
 const ROUNDS: i64 = 100;
-const BATCH: i64 = 100;
+const BATCH: i64 = 40;
 const READS: i64 = PROCESSES * THREADS * ROUNDS * BATCH;
 /// More than the calls of every other function.
 const BUDGET: i64 = 1000;

@@ -43,13 +43,13 @@ fn traces_have_the_rows_of_their_sessions() {
         return;
     }
     let scratch = Scratch::new();
-    let budget = workload("budget");
+    let (budget, streams) = (workload("budget"), workload("library"));
     let library = ["--library", "stdio", "--library-budget"];
     let record = |name, options: &[&str]| Record::named(&scratch, name).options(options);
     let with = |limit| [&library[..], &[limit]].concat();
     let sessions = [
         record("counted", &with("1000")).command([budget.as_os_str(), scratch.work().as_os_str()]),
-        record("whole", &with("off")).command([budget.as_os_str(), scratch.work().as_os_str()]),
+        record("whole", &with("off")).command([streams.as_os_str(), scratch.work().as_os_str()]),
         record("hostile", &[]).command([
             "/usr/bin/python3".as_ref(),
             "-c".as_ref(),

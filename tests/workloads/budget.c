@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 3, ROUNDS = 100, BATCH = 100, PAUSE_US = 10000 };
+enum { THREADS = 3, ROUNDS = 100, BATCH = 40, PAUSE_US = 10000 };
 
 static const char *path;
 
