@@ -243,8 +243,8 @@ pub struct Spans {
     /// Rows of table spans, without spans that are known only from the contexts of threads.
     #[serde(default)]
     pub recorded: u64,
-    /// Of `recorded`, requests whose command could not be read, such as of a compressed message: their
-    /// names are those of the messages.
+    /// Of `recorded`, requests whose command could not be read, such as of a compressed message: they have
+    /// the names of the messages.
     #[serde(default)]
     pub unread: u64,
     /// Requests without a row: the recording or the connection ended before the response, or a part

@@ -12,6 +12,7 @@ mod error;
 mod features;
 mod filter;
 mod framing;
+mod function_places;
 mod hooks;
 mod in_flight;
 mod kernel_functions;

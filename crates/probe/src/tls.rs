@@ -12,8 +12,8 @@ use fathom_model::meta::Hook;
 use libbpf_rs::{Link, Object};
 
 use crate::error::ProbeError;
+use crate::function_places;
 use crate::hooks::{NO_TLS, TLS};
-use crate::library::symbols;
 use crate::uprobes::{self, Place};
 
 /// The functions of OpenSSL, of the libraries that have its interface, and of GnuTLS.
@@ -73,7 +73,7 @@ impl TlsLibraries {
         object: &mut Object,
     ) -> Result<(), ProbeError> {
         let names = FUNCTIONS.map(|(name, _)| name);
-        let found = symbols::places(file, &names);
+        let found = function_places::places(file, &names);
         let mut places: Vec<Place> = Vec::new();
         for (name, function) in FUNCTIONS {
             for at in found.get(name).into_iter().flatten() {

@@ -45,7 +45,7 @@ pub(super) struct Request {
     pub ask: u8,
     /// The number by which the response names it, if the protocol has any.
     pub id: Option<i32>,
-    /// The name is that of the message: the command in it could not be read.
+    /// The request has the name of its message: the command in it could not be read.
     pub unread: bool,
     /// It is no request, but has its place in the order of responses.
     pub marker: bool,

@@ -84,7 +84,7 @@ pub(super) struct Flow {
     pub gaps: u64,
     /// Bytes that a TLS library has received and sent, of a connection that was seen from its beginning.
     pub plain: Option<[u64; 2]>,
-    /// It was counted among one of these.
+    /// How it was counted.
     pub counted: Option<Counted>,
     /// The protocol of the bytes that are encrypted from here on.
     inside: Option<Inside>,
@@ -160,7 +160,7 @@ impl Flow {
         self.state = State::Ignored;
     }
 
-    /// What follows on the socket is encrypted by a library that gives the bytes before: nothing more is
+    /// A library encrypts the bytes that follow, and gives them before it does: nothing more is
     /// looked for here. Returns the protocol that they are of, if it is known.
     pub(super) fn give_over(&mut self) -> Option<Inside> {
         self.state = State::Ignored;
@@ -169,7 +169,7 @@ impl Flow {
         self.inside.take()
     }
 
-    /// Its bytes are those of a protocol that was found before they were encrypted.
+    /// Its protocol was found before the bytes were encrypted.
     pub(super) fn take_over(&mut self, inside: Inside) {
         if let State::New = self.state {
             self.serves = inside.serves;

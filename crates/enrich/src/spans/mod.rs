@@ -88,7 +88,7 @@ pub struct SpanCounts {
 pub(crate) struct Spans {
     protocols: Protocols,
     plain: bool,
-    /// By the handles of their sockets; behind them those of TLS libraries.
+    /// By the handles of their sockets; behind them the connections of TLS libraries.
     flows: HashMap<Connection, Flow>,
     tls: Tls,
     /// Inodes of sockets by their handles.
@@ -183,7 +183,7 @@ impl Spans {
             self.seen.clear();
         }
         self.seen.insert(call.tid, call.ts_ns);
-        // What it moves is encrypted, or says that the encryption ends.
+        // The bytes are encrypted, or say that the encryption ends.
         if self.tls.has_socket(call.file) {
             return;
         }

@@ -26,7 +26,7 @@ pub(super) enum Step {
     Fail,
     /// From here on the connection is none of this protocol.
     Leave,
-    /// From here on the connection is encrypted; the bytes in it are those of this protocol.
+    /// From here on the connection is encrypted, and goes on with this protocol.
     Encrypts,
 }
 

@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn requests_on_a_socket() {
         let mut server = Server::new();
-        // What moved before the library was found to use the socket, and at the end.
+        // Bytes from before the library was found to use the socket, and from the end.
         server.socket(true, SECRET);
         server
             .tls(OBJECT, SOCKET, TLS_EVENT_HANDSHAKE, b"")
@@ -314,7 +314,7 @@ mod tests {
     fn requests_through_memory() {
         let mut server = Server::new();
         for _ in 0..3 {
-            // The address of an object that was freed is that of the next one.
+            // The next object gets the address of an object that was freed.
             server
                 .tls(OBJECT, 0, TLS_EVENT_HANDSHAKE, b"")
                 .tls(OBJECT, 0, TLS_EVENT_RECEIVED, GET)
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!((rows, counts.unfinished, counts.unrecognized), (3, 0, 0));
     }
 
-    /// A response must not become that of another request.
+    /// A response must not answer another request.
     #[test]
     fn lost_records_cost_their_requests_only() {
         let mut server = Server::new();

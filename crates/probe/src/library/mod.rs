@@ -10,7 +10,6 @@ mod budget;
 mod counts;
 mod places;
 pub(crate) mod preload;
-pub(crate) mod symbols;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
@@ -30,6 +29,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
 use crate::error::ProbeError;
 use crate::framing::{append_framed, framed};
+use crate::function_places;
 use crate::hooks::LIBRARY;
 use crate::mappings::code;
 use crate::maps::map;
@@ -258,7 +258,7 @@ impl Libraries {
             false => of_library,
         };
         let names: Vec<&str> = wanted.iter().map(|w| w.function.name.as_str()).collect();
-        let found = symbols::places(file, &names);
+        let found = function_places::places(file, &names);
         let mut at: Vec<(u64, Function)> = Vec::new();
         let mut missing = Vec::new();
         for WantedFunction {
