@@ -368,7 +368,7 @@ pub fn width() -> usize {
         .unwrap_or(DEFAULT_WIDTH)
 }
 
-/// Lines of the terminal, if it tells.
+/// Lines of the terminal; `None` if their number is not known.
 fn height() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     Some(usize::from(size.ws_row)).filter(|height| *height > 0)

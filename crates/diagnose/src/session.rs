@@ -111,7 +111,7 @@ pub(crate) fn prepare(engine: &mut Engine, meta: &SessionMeta) {
         engine.lacks(Input::Content, "recorded without --content hash");
     }
     for (input, layer, _, hook) in INPUTS {
-        // A log has no hooks: it tells of a layer as a whole, or not.
+        // A log has no hooks: it contains a layer as a whole, or not.
         if meta.source.is_some() {
             let of_layer = meta.layers.iter().find(|l| l.name == layer);
             match of_layer {

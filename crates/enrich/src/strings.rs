@@ -23,7 +23,7 @@ pub(crate) struct Known {
     pub tasks: Tasks,
 }
 
-/// Who knows the names of threads.
+/// The names of threads.
 pub(crate) trait ThreadNames {
     /// The name of a thread at a time; null if it is not known.
     fn thread_name(&mut self, tid: u32, at_ns: u64, strings: &mut Strings) -> StrId;

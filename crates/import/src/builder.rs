@@ -63,7 +63,7 @@ pub(crate) struct Call {
 pub(crate) struct BlockRequest {
     /// The call that caused it.
     pub rid: Option<i64>,
-    /// Who submitted it.
+    /// The process and the thread that submitted it.
     pub pid: Option<i32>,
     pub tid: Option<i32>,
     pub comm: Option<Vec<u8>>,

@@ -80,7 +80,7 @@ pub struct Options {
 }
 
 /// [`Options::library_budget`] when nothing else is said: a recorded call by preload costs 0.1 µs, so
-/// that a function takes 1 % of a processor at most, and a function's rows some megabytes a second.
+/// that a function takes 1 % of a processor at most, and a function's rows some megabytes per second.
 pub const LIBRARY_CALLS_PER_SECOND: u64 = 100_000;
 
 impl Default for Options {

@@ -18,7 +18,7 @@ use crate::findings::diagnosis_in_passing;
 /// Characters of a day in a time.
 const DAY: usize = 10;
 
-/// What sessions are summed up by.
+/// A property by which sessions are summed up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FleetKey {
     /// The recorded command, or the target in words.
@@ -62,7 +62,7 @@ impl FleetKey {
         }
     }
 
-    /// Whether it divides a session. Sessions can be summed up by one of these.
+    /// Whether it divides a session. Sessions can be summed up by one such key.
     pub fn is_detail(self) -> bool {
         !matches!(self, FleetKey::Command | FleetKey::Day | FleetKey::Host)
     }
@@ -122,7 +122,7 @@ pub struct FleetGroup {
 /// Values of a group, in the order of [`FleetKey::ALL`].
 type Values = [Option<String>; 7];
 
-/// What a session adds to the groups.
+/// The share of a session in the groups.
 #[derive(Clone, Debug)]
 pub struct FleetShares {
     command: String,
@@ -135,7 +135,7 @@ pub struct FleetShares {
     shares: Option<Vec<Share>>,
 }
 
-/// What a session adds to one group.
+/// The share of a session in one group.
 #[derive(Clone, Debug)]
 struct Share {
     /// Finding, tenant, volume, or device.
@@ -200,7 +200,7 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// What divides the sessions.
+    /// The key that divides sessions, if there is one.
     pub fn detail(&self) -> Option<FleetKey> {
         self.by.iter().copied().find(|by| by.is_detail())
     }

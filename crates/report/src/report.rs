@@ -122,7 +122,11 @@ impl SessionSummary {
         let memory = i64::try_from(self.memory_bytes).unwrap_or(i64::MAX);
         let facts = [
             (!self.host.is_empty()).then(|| self.host.clone()),
-            (!kernel.is_empty()).then(|| format!("Linux {kernel} {}", self.arch).trim_end().to_owned()),
+            (!kernel.is_empty()).then(|| {
+                format!("Linux {kernel} {}", self.arch)
+                    .trim_end()
+                    .to_owned()
+            }),
             (self.cpus > 0).then(|| format!("{} CPUs", self.cpus)),
             (memory > 0).then(|| bytes(memory)),
             (!self.distribution.is_empty()).then(|| self.distribution.clone()),

@@ -320,7 +320,7 @@ fn a_report_fits_the_screen_that_it_is_on() {
         assert!(lines(&plain) < before, "{height}: {plain}");
         assert_eq!(screen.lines().count(), plain.lines().count());
         before = lines(&plain);
-        // What nothing may push off.
+        // Parts that no other part may push off.
         for part in [
             "Why",
             "seen 1,027",

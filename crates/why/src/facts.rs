@@ -299,8 +299,7 @@ fn selected(scope: &Scope) -> String {
     )
 }
 
-/// A file of unknown type, as in a trace of LTTng, that lies where file systems of the kernel's own
-/// do not.
+/// A file of unknown type, as in a trace of LTTng, outside of the kernel's own file systems.
 const UNKNOWN_OF_STORAGE: &str = "path LIKE '/%' AND NOT path SIMILAR TO '/(dev|proc|sys)(/.*)?'";
 
 /// The requests of a group, as a condition on `selected`.

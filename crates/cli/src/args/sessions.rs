@@ -48,7 +48,7 @@ pub enum SessionsBy {
 }
 
 impl SessionsBy {
-    /// What it stands for.
+    /// The property in the library.
     pub fn key(self) -> FleetKey {
         match self {
             Self::Command => FleetKey::Command,

@@ -93,13 +93,13 @@ impl InterruptKind {
 /// An interrupt.
 #[derive(Clone, Copy, Debug)]
 pub struct Interrupt {
-    /// What it is.
+    /// Its kind.
     pub kind: InterruptKind,
     /// Name of the device, padded with NUL.
     pub name: [u8; 16],
 }
 
-/// Who woke a thread.
+/// The source of a wake-up.
 #[derive(Clone, Copy, Debug)]
 pub enum Waker {
     /// A thread, and its name, padded with NUL.
@@ -158,8 +158,8 @@ impl TracedWait {
                 (row, number_of(file_type))
             }
         };
-        // What sleeps so until a device is ready sleeps in io_schedule(); the kernel's own flag is not in
-        // the trace. Outside of calls it may be a page of a file or of swap.
+        // Threads that sleep so until a device is ready sleep in io_schedule(); the kernel's own flag is
+        // not in the trace. Outside of calls it may be a page of a file or of swap.
         let io = self.by_completion
             && self.state == ThreadState::Uninterruptible
             && !matches!(self.place, Place::Program);
@@ -224,7 +224,7 @@ pub struct TracedBlock {
     pub completed_at_ns: u64,
 }
 
-/// What was seen below a call until it ended.
+/// The events below a call until it ended.
 #[derive(Debug, Default)]
 pub struct TracedParts(Parts);
 

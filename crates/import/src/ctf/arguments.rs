@@ -48,7 +48,7 @@ fn kind_of_name(path: &[u8]) -> &'static str {
     "unknown"
 }
 
-/// Type of the file that a call is about, as far as the trace tells.
+/// Type of the file that a call is about, as far as the trace has it.
 pub(super) fn file_type(
     traced: &TracedCall,
     fields: &Value,

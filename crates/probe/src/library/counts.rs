@@ -14,7 +14,7 @@ use crate::monotonic_ns;
 /// How often calls are compared with the budget.
 const LOOK_NS: u64 = 100_000_000;
 
-/// What was read of the maps.
+/// The contents of the maps.
 #[derive(Debug)]
 pub(super) struct Counts {
     budget: Budget,
@@ -98,7 +98,7 @@ impl Counts {
         Ok(())
     }
 
-    /// What the processes have called since the last time.
+    /// The calls of the processes since the last time.
     fn read(
         &mut self,
         object: &Object,

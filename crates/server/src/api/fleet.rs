@@ -19,7 +19,7 @@ use crate::lock::lock;
 /// Groups that are answered unless others are asked for.
 const TOP: usize = 200;
 
-/// What the sessions are summed up by.
+/// The keys of the sums.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -37,11 +37,11 @@ pub(crate) struct FleetParams {
 pub(crate) struct FleetAnswer {
     /// By day, then those with most time first.
     pub groups: Vec<FleetGroup>,
-    /// What is left out, and what counts twice.
+    /// Sessions that are left out, and those that count twice.
     pub notes: Vec<String>,
 }
 
-/// What closed sessions add to sums, by session and by what divides it.
+/// The shares of sessions in sums, by session and by the key that divides it.
 #[derive(Default)]
 pub(crate) struct Shares(Mutex<HashMap<(String, Option<&'static str>), Known>>);
 
@@ -76,7 +76,7 @@ pub(crate) async fn fleet(
 }
 
 impl Shares {
-    /// What a session adds; or why it cannot be read.
+    /// The share of a session; or why it cannot be read.
     fn of(
         &self,
         library: &Library,

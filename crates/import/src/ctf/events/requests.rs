@@ -10,7 +10,7 @@ use crate::error::ImportError;
 /// Requests that wait for their completion at most; the oldest ones are then stored without.
 const MAX_REQUESTS: usize = 1 << 20;
 
-/// Who submitted a request to a device, and in which call.
+/// The thread that submitted a request to a device, and its call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Submitter {
     pub tid: i32,
@@ -32,7 +32,7 @@ impl Events {
         }
         let device = self.device(dev);
         let issues = &*read.name == "block_rq_issue";
-        // Whoever submits a request inserts it; any thread may issue it.
+        // The thread that submits a request inserts it; any thread may issue it.
         let submitter = match issues {
             true => None,
             false => self.caller(read).map(|tid| Submitter {
@@ -59,7 +59,7 @@ impl Events {
             request.tid = Some(submitter.tid);
             request.pid = thread.and_then(|info| info.pid);
             request.comm = thread.and_then(|info| info.comm.clone());
-            // What is written may have been another call's doing.
+            // Another call may have changed the data that is written.
             request.rid = submitter.rid.filter(|_| request.op == "read");
             *by = Some(submitter);
         }

@@ -34,7 +34,7 @@ struct Processor {
     handlers: Vec<Handler>,
 }
 
-/// What the events of the scheduler have told.
+/// The state of threads and processors, from the events of the scheduler.
 #[derive(Debug, Default)]
 pub(super) struct Scheduler {
     processors: HashMap<i32, Processor>,
@@ -108,7 +108,7 @@ impl Scheduler {
                 off.by_completion = processor.handlers.iter().any(|handler| handler.completed);
                 Some((ns, Waker::Interrupt(handler.interrupt)))
             }
-            // An idle processor wakes nobody outside of interrupts that the trace has.
+            // An idle processor wakes no thread outside of interrupts that the trace has.
             (None, None | Some(0)) => return,
             (None, Some(waker)) => {
                 let thread = u32::try_from(waker).unwrap_or(0);
@@ -197,8 +197,8 @@ fn thread_state(state: i64) -> Option<ThreadState> {
     const UNINTERRUPTIBLE: i64 = 2;
     const STOPPED: i64 = 4 | 8;
     const ENDED: i64 = 0x10 | 0x20 | 0x40;
-    // Bits above say that it was preempted: 0x100, and before Linux 4.14 one from 0x400 to 0x1000 beside
-    // its state. From 4.2 on 0x402 was a state, of idle workers.
+    // Bits above say that it was preempted: 0x100, and before Linux 4.14 one from 0x400 to 0x1000 in
+    // addition to its state. From 4.2 on 0x402 was a state, of idle workers.
     let preempted = state >= 0x800 || state >= 0x100 && state & 0xff == 1;
     Some(match state & 0xff {
         _ if preempted => ThreadState::Preempted,

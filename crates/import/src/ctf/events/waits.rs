@@ -1,4 +1,4 @@
-//! What threads wait for, and which interrupts take their time.
+//! The waits of threads, and the interrupts that take their time.
 
 use fathom_enrich::{Interrupt, InterruptKind, Place, TracedWait};
 use fathom_model::lttng;

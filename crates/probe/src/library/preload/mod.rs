@@ -382,7 +382,7 @@ impl Preloaded {
         }
     }
 
-    /// Takes the calls that a process has only counted: once a second, and when it is over.
+    /// Takes the calls that a process has only counted: once per second, and when it is over.
     fn take_counts(&mut self, process: &mut Process, is_over: bool, now_ns: u64) {
         self.count_only(process);
         let due = is_over || now_ns.saturating_sub(process.counted_ns) >= SECOND_NS;
