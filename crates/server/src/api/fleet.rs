@@ -37,7 +37,7 @@ pub(crate) struct FleetParams {
 pub(crate) struct FleetAnswer {
     /// By day, then those with most time first.
     pub groups: Vec<FleetGroup>,
-    /// Sessions that are left out, and those that count twice.
+    /// Notes on sessions that are left out or count twice.
     pub notes: Vec<String>,
 }
 
