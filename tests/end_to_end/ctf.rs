@@ -421,7 +421,7 @@ fn waits_of_traced_threads_have_reasons() {
     let trace = written(&scratch, "scheduler");
     let session = scratch.session("imported");
     import(&[&trace], &session);
-    let start = 1_700_000_000_001_000_000;
+    let start = 1_700_000_000_001_000_000_i64;
 
     let lines = |columns: &str, from: &str| {
         let columns: Vec<String> = columns

@@ -106,10 +106,8 @@ mod tests {
 
     #[test]
     fn names_of_others_are_escaped() {
-        let group = FleetGroup {
-            host: Some("a\u{1b}[2J\nb".to_owned()),
-            ..FleetGroup::default()
-        };
+        let mut group = FleetGroup::default();
+        group.host = Some("a\u{1b}[2J\nb".to_owned());
         let text = table(&[group], &[FleetKey::Host]);
         assert_eq!(text.lines().count(), 2);
         assert!(!text.contains('\u{1b}'), "{text}");

@@ -402,6 +402,44 @@ export type PurposeLine = {
 export type Worst = { severity: "low" | "medium" | "high", title: string, rule: string,
 };
 
+export type FleetGroup = {
+  /** With command: the recorded command, or the target in words. */
+  command: string | null,
+  /** With day: the day on which the recordings started, UTC. */
+  day: string | null,
+  /** With host: name of the host. */
+  host: string | null,
+  /** With finding: id of the rule. */
+  finding: string | null,
+  /** With tenant: NAMESPACE/POD, otherwise the unit of systemd, otherwise the cgroup; null if unknown. */
+  tenant: string | null,
+  /** With volume: PLUGIN/NAME of the volume of Kubernetes. */
+  volume: string | null,
+  /** With device: name of the block device. */
+  device: string | null,
+  /** Sessions. */
+  sessions: number,
+  /** Hosts of these sessions. */
+  hosts: number,
+  /** Calls; with device, requests. Null with finding. */
+  calls: number | null,
+  /** Bytes that they moved; null with finding. */
+  bytes: number | null,
+  /** Their total duration, nanoseconds; with finding, its cost. */
+  time_ns: number,
+  /** Findings of these sessions; with tenant, volume, or device null. */
+  findings: number | null,
+  /** The session with most of the time. */
+  session: string,
+};
+
+export type FleetAnswer = {
+  /** By day, then those with most time first. */
+  groups: Array<FleetGroup>,
+  /** Notes on sessions that are left out or count twice. */
+  notes: Array<string>,
+};
+
 export type Glance = {
   /** Width of the buckets, nanoseconds, and the beginning of the first one. */
   bucket_ns: number, from: number,
@@ -714,13 +752,3 @@ export type ShareRequest = {
   /** Questions that it answers, the most important first. */
   questions: Array<Question>,
 };
-
-/**
- * Sums of the sessions that have the same values.
- */
-export type FleetGroup = { command: string | null, day: string | null, host: string | null, finding: string | null, tenant: string | null, volume: string | null, device: string | null, sessions: number, hosts: number, calls: number | null, bytes: number | null, time_ns: number, findings: number | null, session: string, };
-
-/**
- * Sums of sessions.
- */
-export type FleetAnswer = { groups: Array<FleetGroup>, notes: Array<string>, };

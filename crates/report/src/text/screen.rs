@@ -302,8 +302,12 @@ impl Page<'_> {
         let longest = commands.iter().map(|(c, _)| c.chars().count()).max();
         let longest = longest.unwrap_or(0);
         for (command, purpose) in commands {
-            let purpose = self.style.dim(&format!("  # {purpose}"));
-            let line = format!("{command:longest$}{purpose}");
+            let purpose = format!("  # {purpose}");
+            // A command is longer than the screen is wide rather than broken; its purpose is left out.
+            let line = match longest + purpose.chars().count() <= self.width {
+                true => format!("{command:longest$}{}", self.style.dim(&purpose)),
+                false => command,
+            };
             self.line(&line);
         }
     }
