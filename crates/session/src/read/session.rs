@@ -6,7 +6,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use fathom_model::meta::{SessionMeta, State};
-use fathom_model::tables::{CONTAINERS, SPAN_CONTEXTS, SPANS, SYSCALLS, TABLES, Table};
+use fathom_model::tables::{
+    CONTAINERS, SPAN_CONTEXTS, SPANS, SYSCALLS, TABLES, Table, USER_CALL_COUNTERS,
+};
 use rustix::fs::FileType;
 
 use crate::disk::dir::Dir;
@@ -19,6 +21,8 @@ use crate::read::set;
 
 /// How often a folder is read again whose parts are being merged.
 const RESCANS: u32 = 8;
+/// Tables that sessions of earlier versions do not have: they contain no rows of them, and lack none.
+const ADDED: [&Table; 4] = [&SPANS, &SPAN_CONTEXTS, &CONTAINERS, &USER_CALL_COUNTERS];
 
 /// A session that is being recorded, was recorded, or whose recorder was
 /// killed.
@@ -283,8 +287,7 @@ impl Session {
         let missing: Vec<&str> = TABLES
             .iter()
             .map(|table| table.name)
-            // Sessions that are older than these tables contain no rows of them, and lack none.
-            .filter(|name| ![SPANS.name, SPAN_CONTEXTS.name, CONTAINERS.name].contains(name))
+            .filter(|name| ADDED.iter().all(|added| added.name != *name))
             .filter(|name| matches!(folder.kind(name), Ok(None)))
             .collect();
         if missing.is_empty() {

@@ -42,14 +42,15 @@ export function Sums({ by, again, narrow }: { by: Key; again: string; narrow: (v
 }
 
 function NotesOf({ notes }: { notes: readonly string[] }) {
+	if (notes.length === 0) return null;
 	return (
-		<>
+		<div className="sums-notes quiet">
 			{notes.map((note) => (
-				<p className="quiet" key={note}>
+				<div key={note}>
 					<Text of={note} />
-				</p>
+				</div>
 			))}
-		</>
+		</div>
 	);
 }
 
@@ -67,7 +68,7 @@ function Groups({ by, groups, days, narrow }: GroupsProps) {
 		<table className="figures sums">
 			<thead>
 				<tr>
-					<th>{TITLES[by]}</th>
+					<th className="of-key">{TITLES[by]}</th>
 					{overTime ? (
 						<th className="of-spark" title="Time on each day, UTC; each line has its own scale">
 							{days && days.days.length > 0 ? `${days.days[0]} to ${days.days.at(-1)}` : "By day"}
