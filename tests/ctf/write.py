@@ -32,7 +32,7 @@ class Events(bt2._UserMessageIterator):
             message = self._create_event_message(kinds[name], packets[cpu], START + ns)
             context = message.event.common_context_field
             context["tid"], context["pid"] = tid, 10 if tid < 20 else 20
-            context["procname"] = "worker"
+            context["procname"] = "worker" if WRITTEN is CALLS else f"t{tid}"
             for field, value in fields.items():
                 message.event.payload_field[field] = value
             yield message

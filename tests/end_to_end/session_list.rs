@@ -176,7 +176,7 @@ fn sessions_of_hosts_are_summed_up() {
 
     // Every call is of a tenant, and every session of a day.
     let all = sum(None, "SELECT count(*) AS n FROM syscalls");
-    for keys in ["tenant", "day", "day,tenant,host"] {
+    for keys in ["tenant", "day", "day,tenant,host", "command"] {
         let calls = by(keys)
             .iter()
             .map(|group| number(group, "calls"))

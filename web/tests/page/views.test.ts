@@ -392,6 +392,23 @@ onStage(
 				await tab.page.getByRole("searchbox").fill("slow");
 				await expect.poll(() => tab.page.locator("tr.link").count()).toBe(1);
 			});
+			it("sums them up, and leads to the sessions of a command", async () => {
+				await open(tab, server, { view: "sessions" });
+				const all = await tab.page.locator("tr.link").count();
+				await tab.page.getByLabel("Sum by").selectOption("command");
+				await expect.poll(() => tab.page.url()).toContain("by=command");
+				const rows = tab.page.locator(".sums tbody tr");
+				const sessions = async () =>
+					(await rows.locator("td:nth-child(3)").allInnerTexts()).reduce((sum, text) => sum + Number(text), 0);
+				await expect.poll(sessions).toBe(all);
+				const first = rows.first();
+				const own = Number(await first.locator("td:nth-child(3)").innerText());
+				await first.getByRole("button").click();
+				await expect.poll(() => tab.page.locator("tr.link").count()).toBe(own);
+				await tab.page.getByLabel("Sum by").selectOption("device");
+				await rows.first().getByRole("link").click();
+				await expect.poll(() => tab.page.url()).toContain("view=devices");
+			});
 		});
 
 		describe("threads", () => {

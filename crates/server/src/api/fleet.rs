@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use fathom_extensions::Extensions;
 use fathom_report::{Fleet, FleetGroup, FleetKey, FleetShares};
 use fathom_session::{Session, on_latest};
@@ -15,6 +15,7 @@ use crate::folder::link_in;
 use crate::job::{Lane, Stop};
 use crate::library::{Library, Stamp};
 use crate::lock::lock;
+use crate::selection::Params;
 
 /// Groups that are answered unless others are asked for.
 const TOP: usize = 200;
@@ -50,7 +51,7 @@ type Known = (Stamp, Arc<FleetShares>);
 /// `GET /fleet`, as `fathom sessions --by` has it.
 pub(crate) async fn fleet(
     State(app): State<Shared>,
-    Query(params): Query<FleetParams>,
+    Params(params): Params<FleetParams>,
 ) -> Result<Json<FleetAnswer>, ApiError> {
     let by = keys(&params.by)?;
     let mut fleet = Fleet::new(&by);
