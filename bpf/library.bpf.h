@@ -129,7 +129,6 @@ static __always_inline int library_begins(struct pt_regs *regs, __u64 cookie)
 		COUNT(library_unseen);
 		return 0;
 	}
-	__sync_fetch_and_add(&tally->calls, 1);
 	__u64 sp = regs->sp;
 	drop_abandoned(task, library, sp, bpf_ktime_get_ns());
 	__u32 depth = library->depth;
@@ -137,6 +136,7 @@ static __always_inline int library_begins(struct pt_regs *regs, __u64 cookie)
 		COUNT(library_unseen);
 		return 0;
 	}
+	__sync_fetch_and_add(&tally->calls, 1);
 	struct library_frame *frame = &library->frames[depth & (MAX_LIBRARY_DEPTH - 1)];
 	frame->sp = sp;
 	frame->function = number;

@@ -197,7 +197,7 @@ static __always_inline int executed(struct task_struct *task, __s32 old_pid)
 {
 #if HAVE_CONTEXTS
 	if (config.contexts)
-		context_executed(task);
+		context_forgotten(task);
 #endif
 	task_state_moves(task, old_pid);
 	struct task_state *state = task_state_of(task);
@@ -295,6 +295,11 @@ static __always_inline void complete_pending(struct task_struct *task, struct ta
 
 static __always_inline int ended(struct task_struct *task)
 {
+#if HAVE_CONTEXTS
+	/* Processes that are not recorded have a place, too, if their parents are. */
+	if (config.contexts && READ_TYPED(task, pid) == READ_TYPED(task, tgid))
+		context_forgotten(task);
+#endif
 	struct task_state *state = task_state_of(task);
 	if (!state)
 		return 0;

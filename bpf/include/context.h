@@ -187,8 +187,9 @@ static __noinline bool context_output(struct task_state *state, bool attributes)
 	return sent;
 }
 
-/* A process has another program, in which the variable is elsewhere. */
-static __always_inline void context_executed(struct task_struct *task)
+/* A process has another program, in which the variable is elsewhere, or its first thread has ended. Others
+ * of its threads that go on have user space look again. */
+static __always_inline void context_forgotten(struct task_struct *task)
 {
 	__u32 pid = READ_TYPED(task, tgid);
 	bpf_map_delete_elem(&context_places, &pid);

@@ -743,8 +743,8 @@ enum context_kind {
 	CONTEXT_UNREADABLE = 3,
 };
 
-/* A call was made in another span than the last one of its thread, or with other attributes
- * (--otel-context): written before the record of the call. The attributes follow, as the program has
+/* A call was made in another span than the last one of its thread, or with attributes of another
+ * length (--otel-context): written before the record of the call. The attributes follow, as the program has
  * them. */
 struct context_record {
 	__u8 kind; /* RECORD_CONTEXT */

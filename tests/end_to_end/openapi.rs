@@ -179,6 +179,8 @@ fn every_address_answers_as_described() {
         ("end", "1e12".to_owned()),
         ("least", "100000".to_owned()),
         ("most", "1e12".to_owned()),
+        ("by", "day,host".to_owned()),
+        ("top", "5".to_owned()),
         ("pixels", "50".to_owned()),
         ("f", "%7B%22error%22:%22none%22%7D".to_owned()),
         ("limit", "7".to_owned()),

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use fathom_model::{escape, units};
+use fathom_query::Limits;
 use fathom_report::{Fleet, FleetGroup, FleetKey, FleetShares};
 use fathom_session::{Session, on_latest};
 
@@ -29,8 +30,9 @@ pub fn run(args: &SessionsArgs) -> Result<u8, Failure> {
         let read = Session::open(dir)
             .map_err(anyhow::Error::from)
             .and_then(|mut session| {
-                let read =
-                    |session: &Session| FleetShares::read(session, fleet.detail(), &extensions);
+                let read = |session: &Session| {
+                    FleetShares::read(session, fleet.detail(), &extensions, Limits::default())
+                };
                 Ok(on_latest(&mut session, read)?)
             });
         match read {

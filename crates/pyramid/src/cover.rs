@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use crate::block::Extent;
 use crate::block::{self, Decoded};
 use crate::file::{HEAD, MAGIC, VERSION};
-use crate::{Key, Latency, PyramidError, Sum};
+use crate::{Key, Latency, PyramidError, Source, Sum};
 
 /// A part of the table: the numbers of the first and the last part that were
 /// merged in it, and its rows.
@@ -69,7 +69,11 @@ impl Pyramid {
     /// # Errors
     /// [`PyramidError::Damaged`] when it is something else,
     /// [`PyramidError::Version`], [`PyramidError::Io`].
-    pub fn open(file: File, known: Option<&Self>) -> Result<Option<Self>, PyramidError> {
+    pub fn open(
+        file: File,
+        source: &Source,
+        known: Option<&Self>,
+    ) -> Result<Option<Self>, PyramidError> {
         let mut head = [0; HEAD as usize];
         match file.read_exact_at(&mut head, 0) {
             // Killed as it began.
@@ -97,14 +101,14 @@ impl Pyramid {
                 pyramid.read_to = known.read_to;
             }
         }
-        pyramid.read_heads(now.len())?;
+        pyramid.read_heads(now.len(), source.dimensions.len())?;
         Ok(Some(pyramid))
     }
 
     /// Reads the segments after the known ones, up to the end or to the first one whose heads are
     /// damaged. Which windows a segment is for is in the head of each of its blocks, so that a
     /// damaged one differs from the others.
-    fn read_heads(&mut self, length: u64) -> Result<(), PyramidError> {
+    fn read_heads(&mut self, length: u64, dimensions: usize) -> Result<(), PyramidError> {
         let (mut at, mut blocks) = (self.read_to, Vec::new());
         let mut head = [0; block::HEAD];
         let mut of_segment = None;
@@ -118,7 +122,8 @@ impl Pyramid {
                 break;
             }
             let place = (block.tier, block.extent);
-            if *of_segment.get_or_insert(place) != place {
+            let is_last = blocks.len() + 1 == dimensions;
+            if *of_segment.get_or_insert(place) != place || block.last != is_last {
                 break;
             }
             blocks.push((at, lengths.total, block.shift));

@@ -95,6 +95,12 @@ impl Plan {
                  --detail fds or full",
             );
         }
+        if options.otel_context && !options.keep.is_empty() {
+            return refuse(
+                "--otel-context cannot be combined with --keep: the change to the span that a kept \
+                 call was made in may not be kept",
+            );
+        }
         let library = Wanted::parse(&options.library).map_err(RecordError::input)?;
         if counters && !library.is_empty() {
             return refuse(

@@ -156,6 +156,7 @@ impl FleetShares {
         session: &Session,
         detail: Option<FleetKey>,
         extensions: &Extensions,
+        limits: Limits,
     ) -> Result<Self, ReportError> {
         let meta = session.meta();
         let day = units::wall_time(meta.clock.start_realtime_ns);
@@ -166,8 +167,16 @@ impl FleetShares {
             machine_id: meta.host.machine_id.clone(),
             recording: meta.recording().to_owned(),
             problems: session.problems().to_vec(),
-            shares: shares(session, detail, extensions)?,
+            shares: shares(session, detail, extensions, limits)?,
         })
+    }
+}
+
+impl FleetShares {
+    /// Whether the session has the findings that were asked for: a diagnosis may come later.
+    pub fn is_diagnosed(&self) -> bool {
+        let shares = self.shares.iter().flatten();
+        self.shares.is_some() && shares.into_iter().all(|share| share.findings.is_some())
     }
 }
 
@@ -248,6 +257,7 @@ impl<'a> Fleet<'a> {
     /// The groups by day, and of each day the `top` groups with most time, 0 for all; and what is to be
     /// said of them.
     pub fn finish(self, top: usize) -> (Vec<FleetGroup>, Vec<String>) {
+        let number = self.groups.len();
         let mut notes = self.notes;
         if self.undiagnosed > 0 {
             notes.push(format!(
@@ -278,7 +288,14 @@ impl<'a> Fleet<'a> {
                 ..group
             }
         });
-        (most(groups.collect(), top), notes)
+        let groups = most(groups.collect(), top);
+        if groups.len() < number {
+            notes.push(format!(
+                "{} further sums with less time are left out",
+                number - groups.len()
+            ));
+        }
+        (groups, notes)
     }
 }
 
@@ -322,6 +339,7 @@ fn shares(
     session: &Session,
     detail: Option<FleetKey>,
     extensions: &Extensions,
+    limits: Limits,
 ) -> Result<Option<Vec<Share>>, ReportError> {
     let findings = match detail {
         None | Some(FleetKey::Finding) => diagnosis_in_passing(session, extensions)?.ok(),
@@ -347,7 +365,7 @@ fn shares(
         return Ok(shares);
     }
     let findings = findings.map(|diagnosis| diagnosis.findings.len() as u64);
-    let db = Db::open(session, Limits::default())?;
+    let db = Db::open(session, limits)?;
     let shares = rows(&db, statement(detail), |row| share(&row, findings))?;
     Ok(Some(shares))
 }

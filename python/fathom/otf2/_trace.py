@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import duckdb
+
 from .._program import FathomError
 from .._session import Session
 from ._archive import UNDEFINED, Archive, ArchiveError, Definitions, Events, lib
@@ -151,9 +153,12 @@ def write(session: Session, output: str | os.PathLike[str], *, layers: bool = Tr
         trace.mkdir()
         written = _Trace(session, trace, spill, layers=layers).write()
         trace.rename(target)
-    except (OSError, ArchiveError) as error:
+    except (OSError, ArchiveError, duckdb.Error) as error:
         raise FathomError(f"cannot write {target}: {error}") from error
     finally:
+        # The session is the caller's.
+        for setting in ("memory_limit", "temp_directory"):
+            session._database.execute(f"RESET {setting}")
         os.umask(mask)
         shutil.rmtree(partial, ignore_errors=True)
     return written

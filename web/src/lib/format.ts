@@ -45,7 +45,7 @@ export function exact(value: number): string {
 
 /** A duration with all its nanoseconds: `1 234 567 ns`. */
 export function exactDuration(ns: number): string {
-	return `${exact(Math.round(ns))} ns`;
+	return Number.isFinite(ns) ? `${exact(Math.round(ns))} ns` : "not known";
 }
 
 /** As it is read, and exactly: `1.23 ms (1 234 567 ns)`. */

@@ -52,6 +52,8 @@ type Ids = ([u8; 16], [u8; 8]);
 #[derive(Clone, Debug)]
 struct Seen {
     first_ns: u64,
+    /// The process in which it was seen first.
+    pid: u32,
     attributes: Box<[u8]>,
 }
 
@@ -186,7 +188,9 @@ impl Spans {
                 if !earlier && !more {
                     return;
                 }
-                seen.first_ns = seen.first_ns.min(at_ns);
+                if earlier {
+                    (seen.first_ns, seen.pid) = (at_ns, record.pid);
+                }
                 if more {
                     seen.attributes = attributes.into();
                 }
@@ -197,6 +201,7 @@ impl Spans {
             None => {
                 let seen = Seen {
                     first_ns: at_ns,
+                    pid: record.pid,
                     attributes: attributes.into(),
                 };
                 contexts.remember(ids, seen.clone());
@@ -233,8 +238,10 @@ impl Spans {
             seen,
             ..
         } = waiting;
-        let process = self.contexts.processes.get(pid).cloned();
-        let keys = process.as_ref().map_or(&[][..], |process| &process.keys);
+        // The attributes are of the process that published them, which may be another one.
+        let process = self.contexts.processes.get(&seen.pid).cloned();
+        let publisher = self.contexts.processes.get(pid).cloned();
+        let keys = publisher.as_ref().map_or(&[][..], |process| &process.keys);
         let attributes = parse(&seen.attributes, keys);
         let find = |names: &[&str]| {
             let named = |name: &&str| attributes.iter().find(|(key, _)| key == name);
@@ -252,7 +259,7 @@ impl Spans {
         json.push('}');
         let service = match process.filter(|process| !process.service.is_empty()) {
             Some(process) => self.strings.text(process.service.as_bytes()),
-            None => self.strings.comm(*pid, seen.first_ns, known),
+            None => self.strings.comm(seen.pid, seen.first_ns, known),
         };
         let strings = &mut self.strings;
         let row = SpanRow {
@@ -261,7 +268,7 @@ impl Spans {
             parent_span_id: StrId::NULL,
             ts_ns: signed(seen.first_ns),
             dur_ns: NULL_I64,
-            pid: id(*pid),
+            pid: id(seen.pid),
             tid: NULL_I32,
             service,
             name: match name.as_str() {

@@ -11,7 +11,8 @@ mod published;
 mod variable;
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -77,14 +78,32 @@ struct Known {
     published: (u64, u64),
 }
 
+/// Device, inode, size, and times of the last changes of contents and of the inode: a file that is made
+/// again can have the inode of the one before.
+type Identity = [i64; 7];
+
+fn identity(meta: &Metadata) -> Identity {
+    [
+        meta.dev() as i64,
+        meta.ino() as i64,
+        meta.size() as i64,
+        meta.mtime(),
+        meta.mtime_nsec(),
+        meta.ctime(),
+        meta.ctime_nsec(),
+    ]
+}
+
 /// The processes of a recording.
 #[derive(Default)]
 pub(crate) struct Contexts {
     /// To be looked at.
     due: HashMap<u32, Due>,
+    /// Those without the variable, and when they may be looked at again: a program that makes code all
+    /// the time is named at each call.
+    paused: HashMap<u32, Due>,
     known: HashMap<u32, Known>,
-    /// By device, inode and path, as `/proc/PID/maps` has them.
-    files: HashMap<String, Option<Arc<Variable>>>,
+    files: HashMap<Identity, Option<Arc<Variable>>>,
     /// Records of processes.
     records: Vec<u8>,
     hooks: Vec<Hook>,
@@ -153,8 +172,11 @@ impl Contexts {
     }
 
     fn want(&mut self, pid: u32) {
+        let now = Instant::now();
+        let pause = self.paused.get(&pid).copied();
+        let due = pause.filter(|due| now < due.at + LONGEST_PAUSE);
         if self.due.len() < MAX_PROCESSES {
-            self.due.insert(pid, Due::now());
+            self.due.entry(pid).or_insert(due.unwrap_or_else(Due::now));
         }
     }
 
@@ -172,10 +194,16 @@ impl Contexts {
         match self.find(pid) {
             Found::Gone => {
                 self.known.remove(&pid);
+                self.paused.remove(&pid);
                 // There may be none.
                 let _ = places.delete(&key);
             }
-            Found::Nothing => {}
+            Found::Nothing => {
+                if self.paused.len() >= MAX_PROCESSES {
+                    self.paused.clear();
+                }
+                self.paused.insert(pid, before.later());
+            }
             Found::NotYet => {
                 self.due.insert(pid, before.later());
             }
@@ -214,8 +242,7 @@ impl Contexts {
             else {
                 continue;
             };
-            let identity: String = line.split(' ').skip(3).collect();
-            let Some(variable) = self.variable(pid, range, identity) else {
+            let Some(variable) = self.variable(pid, range) else {
                 continue;
             };
             let start = range.split('-').next().unwrap_or_default();
@@ -234,20 +261,22 @@ impl Contexts {
         found
     }
 
-    /// The variable of the file that is mapped there.
-    fn variable(&mut self, pid: u32, range: &str, identity: String) -> Option<Arc<Variable>> {
-        if let Some(known) = self.files.get(&identity) {
-            return known.clone();
-        }
+    /// The variable of the file that is mapped there. Files are known by what they are, not by what the list
+    /// of mappings says: the process may have mapped another one there meanwhile.
+    fn variable(&mut self, pid: u32, range: &str) -> Option<Arc<Variable>> {
         let link = format!("/proc/{pid}/map_files/{range}");
         // Opening something else than a file of this kind may wait, or have an effect.
-        let is_file = fs::metadata(&link).is_ok_and(|meta| meta.is_file());
-        let file = File::open(Path::new(&link)).ok().filter(|_| is_file)?;
+        let meta = fs::metadata(&link).ok().filter(|meta| meta.is_file())?;
+        if let Some(known) = self.files.get(&identity(&meta)) {
+            return known.clone();
+        }
+        let file = File::open(Path::new(&link)).ok()?;
+        let meta = file.metadata().ok().filter(|meta| meta.is_file())?;
         let found = variable::variable(&file).map(Arc::new);
         if self.files.len() >= MAX_FILES {
             self.files.clear();
         }
-        self.files.insert(identity, found.clone());
+        self.files.insert(identity(&meta), found.clone());
         found
     }
 

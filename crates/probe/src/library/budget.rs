@@ -19,6 +19,13 @@ pub(super) struct Budget {
     counted: Vec<bool>,
 }
 
+impl Budget {
+    /// Whether no function can exceed it.
+    pub(super) fn is_off(&self) -> bool {
+        self.calls_per_second.is_none()
+    }
+}
+
 /// A function that is counted from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Exceeded {

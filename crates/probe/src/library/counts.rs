@@ -49,6 +49,9 @@ impl Counts {
         is_over: bool,
         records: &mut Vec<u8>,
     ) -> libbpf_rs::Result<()> {
+        if self.budget.is_off() {
+            return Ok(());
+        }
         let now_ns = monotonic_ns();
         if !is_over && now_ns.saturating_sub(self.looked_ns) < LOOK_NS {
             return Ok(());

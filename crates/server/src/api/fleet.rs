@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use axum::extract::State;
-use fathom_extensions::Extensions;
 use fathom_report::{Fleet, FleetGroup, FleetKey, FleetShares};
 use fathom_session::{Session, on_latest};
 use serde::{Deserialize, Serialize};
@@ -57,7 +56,7 @@ pub(crate) async fn fleet(
     let mut fleet = Fleet::new(&by);
     let detail = fleet.detail();
     let ids = app.library.ids()?;
-    lock(&app.shares.0).retain(|(id, _), _| ids.binary_search(id).is_ok());
+    lock(&app.shares.0).retain(|(id, _), _| ids.contains(id));
     for id in ids {
         let state = app.clone();
         let session = id.clone();
@@ -69,7 +68,8 @@ pub(crate) async fn fleet(
         match app.jobs.run(Lane::Slow, work).await {
             Ok(Ok(shares)) => fleet.add(&id, &shares),
             Ok(Err(error)) => fleet.leave_out(&id, &error),
-            Err(error) => return Err(error),
+            // A session that takes too long or fails is no reason to have none of the others.
+            Err(error) => fleet.leave_out(&id, &error.problem.what),
         }
     }
     let (groups, notes) = fleet.finish(params.top.unwrap_or(TOP));
@@ -101,11 +101,14 @@ impl Shares {
                 "{name} is a symbolic link, which is not followed"
             )));
         }
-        let shares = match read(&dir, detail, &library.extensions) {
+        let shares = match read(&dir, detail, library) {
             Ok(shares) => Arc::new(shares),
             Err(error) => return Ok(Err(error)),
         };
-        lock(&self.0).insert(key, (stamp, shares.clone()));
+        // A session without findings may have them the next time: a diagnosis changes no rows.
+        if shares.is_diagnosed() || detail.is_some_and(|detail| detail != FleetKey::Finding) {
+            lock(&self.0).insert(key, (stamp, shares.clone()));
+        }
         Ok(Ok(shares))
     }
 }
@@ -113,11 +116,16 @@ impl Shares {
 fn read(
     dir: &std::path::Path,
     detail: Option<FleetKey>,
-    extensions: &Extensions,
+    library: &Library,
 ) -> Result<FleetShares, String> {
     let mut session = Session::open(dir).map_err(|error| error.to_string())?;
     let shares = on_latest(&mut session, |session| {
-        FleetShares::read(session, detail, extensions)
+        FleetShares::read(
+            session,
+            detail,
+            &library.extensions,
+            library.limits().clone(),
+        )
     });
     shares.map_err(|error| error.to_string())
 }

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use fathom_model::meta::Keep;
-use fathom_model::tables::{COUNTERS, LOSSES, TABLES, Table};
+use fathom_model::tables::{COUNTERS, LOSSES, TABLES, Table, USER_CALL_COUNTERS};
 
 use crate::error::SessionError;
 use crate::format::layout::PartInfo;
@@ -34,7 +34,7 @@ const SHARE: u32 = 8;
 const SPAN: Duration = Duration::from_secs(60);
 
 fn expires(table: &Table) -> bool {
-    table.name != LOSSES.name && table.name != COUNTERS.name
+    ![LOSSES.name, COUNTERS.name, USER_CALL_COUNTERS.name].contains(&table.name)
 }
 
 /// Parts that are worth merging in a ring: as while recording, but so few that

@@ -27,7 +27,7 @@ impl Session {
             }
             result => result?,
         };
-        let pyramid = Pyramid::open(file, known)?;
+        let pyramid = Pyramid::open(file, source, known)?;
         Ok(pyramid.map(|pyramid| {
             let parts: Vec<_> = self
                 .part_infos(source.table)

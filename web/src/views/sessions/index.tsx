@@ -93,7 +93,7 @@ export default function Sessions() {
 						/>
 					) : (
 						<Table
-							sessions={sessions.filter((s) => matches(s, wanted)).sort(ORDERS[order] ?? ORDERS["when"])}
+							sessions={matching(sessions, wanted).sort(ORDERS[order] ?? ORDERS["when"])}
 							order={order}
 							setOrder={setOrder}
 							chosen={chosen}
@@ -134,6 +134,12 @@ function By({ by, setBy }: { by: string; setBy: (by: string) => void }) {
 /** Whether the page was opened by an address that says nothing but the server. */
 function openedBare(): boolean {
 	return window.location.search === "";
+}
+
+/** The sessions of a command that is written in full, otherwise those whose name or command has all the words. */
+function matching(sessions: readonly SessionSummary[], wanted: string): SessionSummary[] {
+	const same = sessions.filter((session) => (session.command ?? session.target) === wanted);
+	return same.length > 0 ? same : sessions.filter((session) => matches(session, wanted));
 }
 
 function matches(session: SessionSummary, wanted: string): boolean {

@@ -78,7 +78,7 @@ function Names() {
 
 function NameTable({ names, chosen }: { names: readonly Named[]; chosen: Name | null }) {
 	const current = chosen === null ? "" : nameKey(chosen);
-	const most = names.reduce((a, name) => Math.max(a, name.total, name.time), 1);
+	const most = names.reduce((a, name) => Math.max(a, name.total || 0, name.time), 1);
 	const several = names.some((name) => name.service !== names[0]?.service);
 	const choose = (name: Named) => store.go({ params: { name: nameKey(name), trace: null, span: null } });
 	return (
@@ -134,7 +134,7 @@ function NameTable({ names, chosen }: { names: readonly Named[]; chosen: Name | 
 									{duration(name.total)}
 								</td>
 								<td className="spans-where">
-									<LayerBar inside={name} total={name.total} length={Math.max(name.total, name.time) / most} />
+									<LayerBar inside={name} total={name.total} length={Math.max(name.total || 0, name.time) / most} />
 								</td>
 								<InsideCells inside={name} />
 							</tr>

@@ -211,7 +211,8 @@ export interface Part {
  * then the calls are the whole.
  */
 export function partsOf({ time, layers }: Inside, total: number): Part[] {
-	const whole = Math.max(total, time, 1);
+	// The duration of spans that are known from contexts only is not known.
+	const whole = Math.max(total || 0, time, 1);
 	const parts: Part[] = layers.map(({ layer, time: ns }) => ({ layer, time: ns, share: ns / whole }));
 	const rest = whole - layers.reduce((sum, layer) => sum + layer.time, 0);
 	if (rest > 0) parts.push({ layer: null, time: rest, share: rest / whole });

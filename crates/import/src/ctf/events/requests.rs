@@ -3,6 +3,7 @@
 use fathom_enrich::TracedBlock;
 
 use super::super::stream::Read;
+use super::waits::MAX_PARTS;
 use super::{Events, int, unsigned_ns};
 use crate::builder::{BlockRequest, Builder};
 use crate::error::ImportError;
@@ -120,6 +121,7 @@ impl Events {
             && let Some(entered) = self.entered.get_mut(&by.tid)
             && entered.rid.is_some()
             && entered.rid == by.rid
+            && entered.parts.len() < MAX_PARTS
         {
             let ns = |ns: Option<i64>| ns.map_or(0, unsigned_ns);
             let block = TracedBlock {

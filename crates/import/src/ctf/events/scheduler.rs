@@ -62,7 +62,10 @@ impl Scheduler {
 
     /// A processor goes on with another thread.
     pub fn runs(&mut self, cpu: i32, tid: i32) {
-        self.processors.entry(cpu).or_default().running = Some(tid);
+        let processor = self.processors.entry(cpu).or_default();
+        // No handler goes on while threads change: the end of one that is left is missing.
+        processor.handlers.clear();
+        processor.running = Some(tid);
     }
 
     /// A thread leaves its processor. `state`: `prev_state` of the event.
@@ -280,6 +283,20 @@ mod tests {
         assert_eq!((ended.tid, ended.begin_ns), (7, 20));
         assert!(scheduler.ends(0, InterruptKind::Soft(4)).is_none());
         assert!(scheduler.is_back(8, 40, 1, 8).is_none());
+    }
+
+    #[test]
+    fn a_handler_without_an_end_wakes_nothing_later() {
+        let mut scheduler = Scheduler::default();
+        scheduler.runs(0, 7);
+        scheduler.interrupts(0, hard(), 10);
+        scheduler.completes(0);
+        scheduler.runs(0, 9);
+        scheduler.leaves(8, 20, 2, Place::Program);
+        scheduler.wakes(0, 8, 30, |_| *b"nine\0\0\0\0\0\0\0\0\0\0\0\0");
+        let wait = scheduler.is_back(8, 40, 0, 8).unwrap();
+        assert!(matches!(wait.woken, Some((30, Waker::Thread(9, _)))));
+        assert!(!wait.by_completion);
     }
 
     #[test]

@@ -11,6 +11,9 @@ use crate::error::ImportError;
 
 /// Rows of the layers below the calls that are handed over at once.
 const BATCH_ROWS: usize = 32 * 1024;
+/// Waits and interrupts of one call that are kept until it ends. Of the others, waits are rows outside of
+/// calls.
+pub(super) const MAX_PARTS: usize = 1 << 16;
 
 impl Events {
     /// Hands over the rows of the layers below the calls, if there are enough.
@@ -75,7 +78,9 @@ impl Events {
         builder: &mut Builder,
     ) -> Result<(), ImportError> {
         match self.entered.get_mut(&tid) {
-            Some(entered) if entered.rid.is_some() => entered.parts.wait(wait),
+            Some(entered) if entered.rid.is_some() && entered.parts.len() < MAX_PARTS => {
+                entered.parts.wait(wait);
+            }
             _ => {
                 let info = self.threads.get(&tid);
                 let comm = info.and_then(|info| info.comm.as_deref());
@@ -104,6 +109,7 @@ impl Events {
         let pid = self.threads.get(&ended.tid).and_then(|info| info.pid);
         if let Some(entered) = self.entered.get_mut(&ended.tid)
             && entered.rid.is_some()
+            && entered.parts.len() < MAX_PARTS
         {
             let ids = (pid.unwrap_or(ended.tid), ended.tid, cpu);
             let (pid, tid, cpu) = (unsigned(ids.0), unsigned(ids.1), unsigned(ids.2));
