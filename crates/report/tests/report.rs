@@ -325,7 +325,7 @@ fn a_report_fits_the_screen_that_it_is_on() {
             "Why",
             "seen 1,027",
             "! 12 of 1,027",
-            "Findings",
+            "Time by cause",
             "fathom why ",
         ] {
             assert!(plain.contains(part), "{part}: {plain}");

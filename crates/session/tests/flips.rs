@@ -132,7 +132,8 @@ fn a_changed_bit_changes_no_answer_silently() {
     // Heads of blocks, which are read alone when a session is opened.
     for source in SOURCES {
         let pyramid = dir.join(source.file);
-        let length = fs::metadata(&pyramid).unwrap().len() as usize;
+        // Tables without rows have none.
+        let length = fs::metadata(&pyramid).map_or(0, |meta| meta.len() as usize);
         for place in 0..length.min(600) {
             flip(&pyramid, place, 0);
         }
