@@ -22,8 +22,9 @@ static SSL *end(const SSL_METHOD *method, BIO *bio, const char *certificate, con
 {
 	SSL_CTX *context = SSL_CTX_new(method);
 	if (!context ||
-	    (certificate && (SSL_CTX_use_certificate_file(context, certificate, SSL_FILETYPE_PEM) != 1 ||
-			     SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)))
+	    (certificate &&
+	     (SSL_CTX_use_certificate_file(context, certificate, SSL_FILETYPE_PEM) != 1 ||
+	      SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)))
 		return NULL;
 	SSL *ssl = SSL_new(context);
 	if (ssl)
@@ -36,7 +37,8 @@ int main(int argc, char **argv)
 	enum { REPEATS = 3, ROOM = 1 << 20, MOST = 16384 };
 	int messages = argc == 5 ? atoi(argv[3]) : 0, bytes = argc == 5 ? atoi(argv[4]) : 0;
 	BIO *a, *b;
-	if (messages < 1 || bytes < 1 || bytes > MOST || BIO_new_bio_pair(&a, ROOM, &b, ROOM) != 1) {
+	if (messages < 1 || bytes < 1 || bytes > MOST ||
+	    BIO_new_bio_pair(&a, ROOM, &b, ROOM) != 1) {
 		fprintf(stderr, "usage: tls_cost CERTIFICATE KEY MESSAGES BYTES\n");
 		return 2;
 	}
@@ -54,7 +56,8 @@ int main(int argc, char **argv)
 	for (int repeat = 0; repeat < REPEATS; repeat++) {
 		double began = now_ns();
 		for (int i = 0; i < messages; i++) {
-			if (SSL_write(client, buffer, bytes) != bytes || SSL_read(server, buffer, bytes) != bytes)
+			if (SSL_write(client, buffer, bytes) != bytes ||
+			    SSL_read(server, buffer, bytes) != bytes)
 				return 1;
 		}
 		printf("%.0f ns per pair\n", (now_ns() - began) / messages);

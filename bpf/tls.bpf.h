@@ -14,8 +14,8 @@
 enum { TLS_FUNCTIONS = 15 };
 
 /* Sends the record of a call that moved bytes, or of another event of a connection. */
-static __noinline int tls_output(struct task_struct *task, struct tls_call *tls, __u64 now, __u64 bytes,
-				 __u32 event)
+static __noinline int tls_output(struct task_struct *task, struct tls_call *tls, __u64 now,
+				 __u64 bytes, __u32 event)
 {
 	struct content_scratch *scratch = NULL;
 	__u32 pid = READ_TYPED(task, tgid);
@@ -132,7 +132,8 @@ static __always_inline int tls_ends(struct pt_regs *regs, __u64 cookie)
 	case TLS_WRITE_EX:
 		if (tls->function == TLS_READ_EX)
 			event = TLS_EVENT_RECEIVED;
-		if ((__s32)ret < 1 || bpf_probe_read_user(&bytes, sizeof(bytes), (void *)tls->length_at))
+		if ((__s32)ret < 1 ||
+		    bpf_probe_read_user(&bytes, sizeof(bytes), (void *)tls->length_at))
 			bytes = 0;
 		break;
 	case TLS_HANDSHAKE:

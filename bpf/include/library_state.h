@@ -71,7 +71,8 @@ static __always_inline bool returns_to_kernel(struct task_struct *task, __u64 sp
 #endif
 
 /* Whether a thread has left the call of a TLS library without a return, as its stack ends at `sp`. */
-static __always_inline bool tls_call_is_over(struct task_struct *task, struct tls_call *tls, __u64 sp)
+static __always_inline bool tls_call_is_over(struct task_struct *task, struct tls_call *tls,
+					     __u64 sp)
 {
 #if defined(__TARGET_ARCH_x86)
 	return sp > tls->sp || !returns_to_kernel(task, tls->sp);

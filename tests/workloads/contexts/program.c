@@ -190,7 +190,8 @@ static void hostile(uint64_t number)
 	in_state((void *)8, "unreadable");
 	in_state((void *)0xdead000000000000ul, "unreadable");
 	in_state((void *)-8l, "unreadable");
-	char *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *pages =
+		mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (pages == MAP_FAILED || munmap(pages + PAGE, PAGE))
 		fail("mmap");
 	/* One that ends where its memory does, with attributes behind that, and one cut off. */
@@ -233,7 +234,7 @@ static void publish_process(const char *service)
 		uint32_t version, bytes;
 		uint64_t published_ns;
 		unsigned char *payload;
-	} *header;
+	} * header;
 	int fd = memfd_create("OTEL_CTX", 0);
 	if (fd < 0 || ftruncate(fd, PAGE))
 		fail("memfd_create");
