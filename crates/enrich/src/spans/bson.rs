@@ -196,7 +196,7 @@ impl Text {
         }
         let mut elements = elements(bytes);
         let (mut first, mut literals) = (true, 0);
-        while let Some((key, value)) = elements.next() {
+        for (key, value) in elements.by_ref() {
             if self.full() {
                 return;
             }

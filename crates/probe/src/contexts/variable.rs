@@ -99,14 +99,15 @@ fn read(file: &File) -> Option<Variable> {
     for header in object.elf_program_headers() {
         match header.p_type(endian) {
             // Others may begin or end in the same page of the file.
-            elf::PT_LOAD if header.p_flags(endian) & elf::PF_X == elf::PF_X => {
-                if segments.len() < MAX_SEGMENTS {
-                    segments.push(Segment {
-                        address: header.p_vaddr(endian),
-                        offset: header.p_offset(endian),
-                        bytes: header.p_filesz(endian),
-                    });
-                }
+            elf::PT_LOAD
+                if header.p_flags(endian) & elf::PF_X == elf::PF_X
+                    && segments.len() < MAX_SEGMENTS =>
+            {
+                segments.push(Segment {
+                    address: header.p_vaddr(endian),
+                    offset: header.p_offset(endian),
+                    bytes: header.p_filesz(endian),
+                });
             }
             elf::PT_TLS => {
                 tls = Some((

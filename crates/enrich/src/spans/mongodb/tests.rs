@@ -241,7 +241,10 @@ fn large_messages() {
     let insert = sent(
         2,
         0,
-        &[&one(&body), &several("documents", &[large.clone()])],
+        &[
+            &one(&body),
+            &several("documents", std::slice::from_ref(&large)),
+        ],
     );
     let mut script = Script::new();
     script
