@@ -308,6 +308,25 @@ fn an_output_that_cannot_be_written() {
     );
 }
 
+#[test]
+fn unread_messages_end_no_recording() {
+    need_root!();
+    let scratch = Scratch::new();
+    let session = scratch.session("unread");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    // It warns that no program publishes its spans.
+    let status = Command::new(fathom())
+        .args(["record", "--otel-context", "-o"])
+        .arg(&session)
+        .args(["--", "true"])
+        .stderr(writer)
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(meta(&session)["state"], "complete");
+}
+
 /// A capture is replaced only if that was asked for, and nothing else ever is.
 #[test]
 fn force_replaces_a_capture() {

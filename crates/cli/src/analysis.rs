@@ -294,7 +294,7 @@ fn diagnose_set(args: &DiagnoseArgs) -> Result<u8, Failure> {
 fn findings(session: &mut Session, extensions: &Extensions) -> Result<Diagnosis, Failure> {
     let mut told = fathom_diagnose::diagnose_latest(session, &|| true).map_err(Failure::input)?;
     if let Some(notice) = told.notice {
-        eprintln!("fathom: {notice}");
+        errln!("fathom: {notice}");
     }
     let added = extensions.diagnose(session, &mut told.diagnosis, &|| true);
     added.map_err(Failure::input)?;
@@ -342,7 +342,7 @@ pub fn window(
 pub fn open(path: &Path) -> Result<Session, Failure> {
     let session = Session::open(path).map_err(Failure::input)?;
     for problem in session.problems() {
-        eprintln!("fathom: {problem}");
+        errln!("fathom: {problem}");
     }
     Ok(session)
 }

@@ -83,7 +83,7 @@ fn of_sets(args: &DiffArgs, extensions: &Extensions) -> Result<Option<Vec<Member
         for (member, _) in set.members() {
             if dir(other, &member.host).is_none() {
                 let host = escape::text(&member.host);
-                eprintln!("fathom: host {host} is in the set {side} only and is not compared");
+                errln!("fathom: host {host} is in the set {side} only and is not compared");
             }
         }
     };

@@ -68,7 +68,7 @@ pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
         }
     };
     for note in &outcome.notes {
-        eprintln!("fathom: {note}");
+        errln!("fathom: {note}");
     }
     Ok(0)
 }

@@ -42,7 +42,7 @@ pub fn run(args: &SessionsArgs) -> Result<u8, Failure> {
     }
     let (groups, notes) = fleet.finish(args.top);
     for note in &notes {
-        eprintln!("fathom: {note}");
+        errln!("fathom: {note}");
     }
     let shown = escape::text(&args.dir.to_string_lossy()).into_owned();
     let text = match args.format {

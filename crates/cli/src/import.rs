@@ -50,7 +50,7 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
             .map_err(Failure::input)?
     };
     let source = &outcome.source;
-    eprintln!(
+    errln!(
         "fathom: {} calls from {} lines of {} in {}; {} other calls are not storage calls",
         outcome.calls,
         source.lines,
@@ -59,16 +59,16 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
         source.other_calls
     );
     if source.bad_lines > 0 {
-        eprintln!(
+        errln!(
             "fathom: {} lines could not be parsed and were skipped; the first:",
             source.bad_lines
         );
         for line in &outcome.bad_examples {
-            eprintln!("    {line}");
+            errln!("    {line}");
         }
     }
     for missing in &source.not_observable {
-        eprintln!("fathom: not in the log: {missing}");
+        errln!("fathom: not in the log: {missing}");
     }
     Ok(0)
 }
@@ -81,7 +81,7 @@ fn spans(files: &[PathBuf], session: &Path) -> Result<u8, Failure> {
         fathom_import::import_spans(files, session, &mut progress).map_err(Failure::input)?
     };
     let counts = &outcome.counts;
-    eprintln!(
+    errln!(
         "fathom: {} spans of OTLP added to {}, which has {} now",
         count(counts.stored),
         session.display(),
@@ -111,13 +111,13 @@ fn spans(files: &[PathBuf], session: &Path) -> Result<u8, Failure> {
         ),
     ];
     for (number, note) in notes.iter().filter(|(number, _)| *number > 0) {
-        eprintln!("fathom: {} {note}", count(*number));
+        errln!("fathom: {} {note}", count(*number));
     }
     for line in &outcome.bad_examples {
-        eprintln!("    {line}");
+        errln!("    {line}");
     }
     if let Some(ns) = outcome.clock_set_ns {
-        eprintln!(
+        errln!(
             "fathom: the wall clock was set by {} during the recording: spans may be misplaced by \
              so much",
             duration(i64::try_from(ns).unwrap_or(i64::MAX))

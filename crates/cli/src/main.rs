@@ -1,6 +1,9 @@
 //! The command line of fathom: reads the options, calls the stages, prints results, and sets the
 //! exit status.
 
+#[macro_use]
+mod stderr;
+
 mod agent;
 mod args;
 mod completions;
@@ -69,7 +72,7 @@ fn main() -> ExitCode {
     let line = match settings::complete(given.clone()) {
         Ok(line) => line,
         Err(error) => {
-            eprintln!("fathom: {}", escape::lines(&error));
+            errln!("fathom: {}", escape::lines(&error));
             return ExitCode::from(2);
         }
     };
@@ -81,10 +84,10 @@ fn main() -> ExitCode {
                 .as_deref()
                 .filter(|_| settings::is_to_blame(&line, &given))
             {
-                eprintln!("fathom: options of {} do not fit here:", path.display());
+                errln!("fathom: options of {} do not fit here:", path.display());
             }
             if let Some(text) = command_without_dashes(&error) {
-                eprintln!("fathom: {text}");
+                errln!("fathom: {text}");
                 return ExitCode::from(2);
             }
             // Help and version go to standard output with exit status 0.
@@ -149,7 +152,7 @@ fn main() -> ExitCode {
         Err(failure) => {
             if !failure.is_broken_pipe() {
                 // A message may name what another user has written.
-                eprintln!("fathom: {}", escape::lines(&failure.to_string()));
+                errln!("fathom: {}", escape::lines(&failure.to_string()));
             }
             ExitCode::from(failure.status())
         }

@@ -12,13 +12,13 @@ use crate::exit::Failure;
 /// Adds the rows of the file to a session, as table `name`, and returns the exit status.
 pub fn import(files: &[PathBuf], session: &Path, name: &str, force: bool) -> Result<u8, Failure> {
     let made = table(files, session, name, force).map_err(Failure::input)?;
-    eprintln!(
+    errln!(
         "fathom: {} rows added to {} as table {name}",
         units::count(i64::try_from(made.rows).unwrap_or(i64::MAX)),
         escape::text(&session.to_string_lossy())
     );
     for (column, sql_type) in &made.columns {
-        eprintln!("    {} {}", escape::text(column), escape::text(sql_type));
+        errln!("    {} {}", escape::text(column), escape::text(sql_type));
     }
     Ok(0)
 }

@@ -45,9 +45,9 @@ pub fn run(args: &RedactArgs) -> Result<u8, Failure> {
         .map_err(Failure::input)?;
     }
     if let Some(left_out) = own_tables(&args.session) {
-        eprintln!("fathom: {left_out}");
+        errln!("fathom: {left_out}");
     }
-    eprintln!(
+    errln!(
         "fathom: redacted copy in {}; look at it before you give it away (fathom redact --help)",
         args.output.display()
     );
@@ -153,7 +153,7 @@ impl Copies {
             drop(bar);
             match made {
                 Ok(()) => copies.sessions.push(to),
-                Err(error) => eprintln!(
+                Err(error) => errln!(
                     "fathom: session {} is left out: {error}",
                     escape::text(&name.to_string_lossy())
                 ),

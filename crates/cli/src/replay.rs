@@ -16,7 +16,7 @@ pub fn run(args: &ReplayArgs) -> Result<u8, Failure> {
     let mut terminal = Terminal::new(true);
     let totals = fathom_recorder::replay(&args.capture, &args.output, options, &mut terminal)
         .map_err(Failure::input)?;
-    eprintln!(
+    errln!(
         "fathom: {} calls, {} lost, in {}",
         totals.stored,
         totals.lost,

@@ -130,7 +130,7 @@ pub fn open(path: &Path) -> Result<SessionSet, Failure> {
 pub fn warn(set: &SessionSet) {
     for (member, session) in set.members() {
         for problem in session.problems() {
-            eprintln!("fathom: {}: {problem}", escape::text(&member.host));
+            errln!("fathom: {}: {problem}", escape::text(&member.host));
         }
     }
 }

@@ -29,7 +29,7 @@ pub fn run(args: &ShipArgs) -> Result<u8, Failure> {
         };
         match result {
             Ok(_) if args.quiet => {}
-            Ok(shipped) => eprintln!(
+            Ok(shipped) => errln!(
                 "fathom: {}: {}",
                 session.display(),
                 summary(&shipped, destination.given())
@@ -40,7 +40,7 @@ pub fn run(args: &ShipArgs) -> Result<u8, Failure> {
                 let error = Failure::input(error);
                 let last = failed.replace(error);
                 if let Some(error) = last {
-                    eprintln!("fathom: {error}");
+                    errln!("fathom: {error}");
                 }
             }
         }

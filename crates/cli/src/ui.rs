@@ -78,7 +78,7 @@ pub fn tls(options: &TransportOptions) -> Result<Option<Tls>, Failure> {
 /// Warns before the page is opened.
 pub fn warn() {
     if !Server::has_page() {
-        eprintln!(
+        errln!(
             "fathom: this fathom was built without the page; the address explains how to build it"
         );
     }

@@ -45,7 +45,7 @@ fn of_set(args: &ZoomArgs) -> Result<u8, Failure> {
         };
         let back = clock.inverse();
         let own = |at_ns: Option<i64>| at_ns.map(|at_ns| back.apply(at_ns));
-        eprintln!("fathom: host {}:", escape::text(host));
+        errln!("fathom: host {}:", escape::text(host));
         let rows = sums(session.clone(), args, (own(from), own(to)), |rows| {
             let rows = match rows {
                 Found::Sums(rows) => Ok(vec![rows]),
@@ -77,17 +77,17 @@ fn sums<T>(
     }
     let mut zoom = open(&mut session)?;
     if let Some(problem) = zoom.problem() {
-        eprintln!("fathom: {problem}");
+        errln!("fathom: {problem}");
     }
     if zoom.uncovered_rows() >= REBUILD_ROWS && !args.rebuild && !session.is_live() {
-        eprintln!(
+        errln!(
             "fathom: making the pyramids of {} rows, once",
             zoom.uncovered_rows()
         );
         match session.build_pyramids() {
             Ok(()) => zoom = open(&mut session)?,
             // On a read-only medium the sums come from the rows.
-            Err(error) => eprintln!("fathom: {error}"),
+            Err(error) => errln!("fathom: {error}"),
         }
     }
     let start = session.meta().clock.start_monotonic_ns;
@@ -119,7 +119,7 @@ fn sums<T>(
             max_rows: None,
         })
         .map_err(Failure::input)?;
-    eprintln!(
+    errln!(
         "fathom: buckets of {}, from {} to {} of the recording{}; read {} blocks of the pyramid, \
          {} parts{}",
         ns(answer.bucket_ns),

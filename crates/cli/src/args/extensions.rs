@@ -27,7 +27,7 @@ impl ExtensionsOption {
     pub fn load_to_record(&self) -> Result<Extensions, Failure> {
         match (self.load(), &self.extensions) {
             (Err(failure), None) => {
-                eprintln!("fathom: {}", escape::lines(&failure.to_string()));
+                errln!("fathom: {}", escape::lines(&failure.to_string()));
                 Ok(Extensions::default())
             }
             (loaded, _) => loaded,

@@ -51,7 +51,7 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
         Err(error) => {
             // A failure of the recorder must not end the recorded program.
             let status = ended.target.wait(&mut signals);
-            eprintln!(
+            errln!(
                 "fathom: the recording failed: {}; {} contains everything stored before the failure",
                 Failure::recording(error),
                 session.display()

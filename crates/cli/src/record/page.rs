@@ -46,7 +46,7 @@ impl Page {
         .map_err(Failure::recording)?;
         ui::warn();
         // The command owns standard output.
-        eprintln!("fathom: {}", server.url());
+        errln!("fathom: {}", server.url());
         if !options.no_open && ui::has_desktop() {
             open(&server.url(), conditions);
         }
@@ -56,7 +56,7 @@ impl Page {
     /// Serves until Ctrl-C, or ends at once if the recorder was asked to end.
     pub fn stay(self, target: &RunningTarget, signals: &mut Signals) {
         if !target.told_to_end() {
-            eprintln!(
+            errln!(
                 "fathom: the recording has ended; the page stays until Ctrl-C: {}",
                 self.0.url()
             );

@@ -13,7 +13,7 @@ pub fn announce() {
     if let Some(socket) = std::env::var_os("NOTIFY_SOCKET")
         && let Err(error) = send(&socket)
     {
-        eprintln!(
+        errln!(
             "fathom: cannot notify {}: {error}",
             fathom_model::escape::text(&socket.to_string_lossy())
         );

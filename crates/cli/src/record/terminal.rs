@@ -42,12 +42,12 @@ impl Terminal {
 
     fn print(&mut self, text: &str) {
         self.clear();
-        eprintln!("fathom: {text}");
+        errln!("fathom: {text}");
     }
 
     fn clear(&mut self) {
         if self.line_shown {
-            eprint!("\r\x1b[K");
+            err!("\r\x1b[K");
             self.line_shown = false;
         }
     }

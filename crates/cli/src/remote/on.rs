@@ -173,7 +173,7 @@ impl Recording {
                         anyhow!("ended; sessions may be left on the hosts"),
                     ));
                 }
-                eprintln!("fathom: ending the recordings");
+                errln!("fathom: ending the recordings");
                 self.ask(&Request::Stop);
             }
             if alive.elapsed() > ALIVE {
@@ -207,7 +207,7 @@ impl Recording {
         if !self.quiet {
             let names = self.peers.iter().flatten().map(|peer| peer.host.name());
             let names = names.collect::<Vec<_>>().join(", ");
-            eprintln!("fathom: recording on {names}; Ctrl-C to end it");
+            errln!("fathom: recording on {names}; Ctrl-C to end it");
         }
     }
 
@@ -221,7 +221,7 @@ impl Recording {
             Ok(Some(received)) => {
                 peer.ask(&Request::Done);
                 if !self.quiet {
-                    eprintln!("fathom: {name}: {}", pull::summary(received));
+                    errln!("fathom: {name}: {}", pull::summary(received));
                 }
                 Some(peer.to.clone())
             }
@@ -244,7 +244,7 @@ impl Recording {
             }
         };
         if let Some(failure) = &failure {
-            eprintln!("fathom: {name}: {}", escape::text(failure));
+            errln!("fathom: {name}: {}", escape::text(failure));
         }
         self.over.push(Over {
             index,
@@ -271,7 +271,7 @@ fn join(mut over: Vec<Over>, output: &Path, args: &RecordArgs) -> Result<u8, Fai
     let failed = over.iter().any(|over| over.failed);
     match &named[..] {
         [] => return Err(Failure::recording(anyhow!("no host has a session"))),
-        [one] => eprintln!(
+        [one] => errln!(
             "fathom: a set takes at least two sessions: there is {} only",
             one.dir.display()
         ),
@@ -282,8 +282,8 @@ fn join(mut over: Vec<Over>, output: &Path, args: &RecordArgs) -> Result<u8, Fai
             let mut built = built;
             let summary = Summary::of(&mut built).map_err(Failure::recording)?;
             if !args.quiet {
-                eprint!("{}", set::text(&summary));
-                eprintln!("fathom: next: fathom report {}", output.display());
+                err!("{}", set::text(&summary));
+                errln!("fathom: next: fathom report {}", output.display());
             }
         }
     }

@@ -62,7 +62,7 @@ pub fn run(args: &PullArgs) -> Result<u8, Failure> {
         .map_err(Failure::input)?;
     child.wait().map_err(Failure::input)?;
     if !args.quiet {
-        eprintln!("fathom: {}", summary(&received));
+        errln!("fathom: {}", summary(&received));
     }
     match complete {
         Ok(()) => Ok(0),
@@ -123,7 +123,7 @@ fn copy(
         if args.follow && matches!(pass, Ok(Pass::Whole)) {
             copy.publish()?;
             if !args.quiet {
-                eprintln!("fathom: {} is there and grows", to.display());
+                errln!("fathom: {} is there and grows", to.display());
             }
         }
         let published = args.follow && pass.is_ok();
@@ -151,7 +151,7 @@ pub fn open<R: BufRead>(from: R, host: &str) -> Result<FrameReader<R>, TransferE
     let frames = FrameReader::begin(from)?;
     let (theirs, ours) = (frames.version(), env!("CARGO_PKG_VERSION"));
     if theirs != ours {
-        eprintln!(
+        errln!(
             "fathom: {}: fathom there has version {}, this is {ours}; their sessions are alike",
             escape::text(host),
             escape::text(theirs)

@@ -33,7 +33,7 @@ impl Drop for Recording {
     fn drop(&mut self) {
         // It ends by itself, and its session stays; nothing would show that it did.
         if let Some((_, session, _)) = &self.running {
-            eprintln!("fathom: still recording to {}", session.display());
+            errln!("fathom: still recording to {}", session.display());
         }
     }
 }
