@@ -130,18 +130,23 @@ fn https_requests_are_those_of_the_log() {
     assert_eq!(joined, 25);
 }
 
+/// Programs that use connections as few do, on a port.
+fn unusual_programs(scratch: &Scratch, port: u16, options: &[&str]) -> Recording {
+    let [certificate, key] = credentials(scratch);
+    let servers = project().join("tests/python/tls_servers.py");
+    let script = format!(
+        "python3 -W ignore {} {port} {certificate} {key}",
+        servers.display()
+    );
+    record(scratch, "http", options, &script)
+}
+
 #[test]
 fn requests_of_unusual_programs() {
     need_content!();
     need_program!("python3", "openssl");
     let scratch = Scratch::new();
-    let [certificate, key] = credentials(&scratch);
-    let servers = project().join("tests/python/tls_servers.py");
-    let script = format!(
-        "python3 -W ignore {} 18352 {certificate} {key}",
-        servers.display()
-    );
-    let recording = record(&scratch, "http", &[], &script);
+    let recording = unusual_programs(&scratch, 18352, &[]);
     for kind in ["server", "client"] {
         for path in ["pieces", "threads", "parent", "child"] {
             let name = format!("name = 'POST /{path}'");
@@ -185,13 +190,7 @@ fn encrypted_connections_are_counted_without_the_library() {
     need_content!();
     need_program!("python3", "openssl");
     let scratch = Scratch::new();
-    let [certificate, key] = credentials(&scratch);
-    let servers = project().join("tests/python/tls_servers.py");
-    let script = format!(
-        "python3 -W ignore {} 18353 {certificate} {key}",
-        servers.display()
-    );
-    let recording = record(&scratch, "http", &["--no-tls"], &script);
+    let recording = unusual_programs(&scratch, 18353, &["--no-tls"]);
     assert_eq!(recording.number("SELECT count(*) FROM spans"), 0);
     let counts = counts(&recording);
     // Both ends of three connections on sockets, and of twelve through memory.

@@ -18,6 +18,11 @@ pub(super) struct Submitter {
     pub rid: Option<i64>,
 }
 
+/// Device and sector of a request, by which its events are matched.
+fn place(read: &Read) -> Option<(i64, i64)> {
+    Some((int(&read.fields, "dev")?, int(&read.fields, "sector")?))
+}
+
 impl Events {
     pub(super) fn request(
         &mut self,
@@ -25,7 +30,7 @@ impl Events {
         builder: &mut Builder,
     ) -> Result<(), ImportError> {
         let int = |name: &str| int(&read.fields, name);
-        let (Some(dev), Some(sector)) = (int("dev"), int("sector")) else {
+        let Some((dev, sector)) = place(read) else {
             return Ok(());
         };
         if self.requests.len() >= MAX_REQUESTS {
@@ -77,7 +82,7 @@ impl Events {
         builder: &mut Builder,
     ) -> Result<(), ImportError> {
         let int = |name: &str| int(&read.fields, name);
-        let (Some(dev), Some(sector)) = (int("dev"), int("sector")) else {
+        let Some((dev, sector)) = place(read) else {
             return Ok(());
         };
         if let Some(cpu) = read.cpu {
