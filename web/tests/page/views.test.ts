@@ -399,10 +399,10 @@ onStage(
 				await expect.poll(() => tab.page.url()).toContain("by=command");
 				const rows = tab.page.locator(".sums tbody tr");
 				const sessions = async () =>
-					(await rows.locator("td:nth-child(3)").allInnerTexts()).reduce((sum, text) => sum + Number(text), 0);
+					(await rows.locator(".of-sessions").allInnerTexts()).reduce((sum, text) => sum + Number(text), 0);
 				await expect.poll(sessions).toBe(all);
 				const first = rows.first();
-				const own = Number(await first.locator("td:nth-child(3)").innerText());
+				const own = Number(await first.locator(".of-sessions").innerText());
 				await first.getByRole("button").click();
 				await expect.poll(() => tab.page.locator("tr.link").count()).toBe(own);
 				await tab.page.getByLabel("Sum by").selectOption("device");

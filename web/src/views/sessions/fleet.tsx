@@ -63,7 +63,8 @@ interface GroupsProps {
 
 function Groups({ by, groups, days, narrow }: GroupsProps) {
 	const most = groups.reduce((top, group) => Math.max(top, group.time_ns), 0);
-	const overTime = by !== "day";
+	// A single day is no line.
+	const overTime = by !== "day" && (days?.days.length ?? 0) > 1;
 	return (
 		<table className="figures sums">
 			<thead>
@@ -71,7 +72,7 @@ function Groups({ by, groups, days, narrow }: GroupsProps) {
 					<th className="of-key">{TITLES[by]}</th>
 					{overTime ? (
 						<th className="of-spark" title="Time on each day, UTC; each line has its own scale">
-							{days && days.days.length > 0 ? `${days.days[0]} to ${days.days.at(-1)}` : "By day"}
+							{`${days?.days[0]} to ${days?.days.at(-1)}`}
 						</th>
 					) : null}
 					<th className="number">Sessions</th>
@@ -85,7 +86,7 @@ function Groups({ by, groups, days, narrow }: GroupsProps) {
 					<th className="of-share">
 						<span className="said">Share</span>
 					</th>
-					<th>Session with most</th>
+					<th className="of-most">Session with most</th>
 				</tr>
 			</thead>
 			<tbody>
@@ -101,7 +102,7 @@ function Groups({ by, groups, days, narrow }: GroupsProps) {
 									<Line days={days?.days ?? []} times={days?.times.get(value) ?? []} />
 								</td>
 							) : null}
-							<td className="number">{exact(group.sessions)}</td>
+							<td className="number of-sessions">{exact(group.sessions)}</td>
 							<td className="number">{exact(group.hosts)}</td>
 							<td className={group.findings ? "number warn" : "number faint"}>{group.findings ?? "–"}</td>
 							<td className="number" title={group.calls === null ? undefined : exact(group.calls)}>
