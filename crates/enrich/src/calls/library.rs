@@ -29,6 +29,12 @@ const MAX_THREADS: usize = 1 << 16;
 /// The function of a call whose function is in no record.
 static UNKNOWN: LazyLock<Function> = LazyLock::new(|| Function::unknown("", ""));
 
+/// The function with a number.
+fn function_of(functions: &[Option<Function>], number: u16) -> &Function {
+    let known = functions.get(usize::from(number));
+    known.and_then(Option::as_ref).unwrap_or(&UNKNOWN)
+}
+
 /// Rows that were not taken yet, and the calls in progress.
 #[derive(Debug, Default)]
 pub(crate) struct LibraryCalls {
@@ -113,10 +119,7 @@ impl LibraryCalls {
             },
             false => record.file,
         };
-        let function = match self.functions.get(usize::from(record.function)) {
-            Some(Some(function)) => function,
-            _ => &UNKNOWN,
-        };
+        let function = function_of(&self.functions, record.function);
         let ended_at_ns = record.ts_ns.saturating_add(record.dur_ns);
         let abandoned = flags & LIBRARY_CALL_ABANDONED != 0;
         let returned = !abandoned && flags & LIBRARY_CALL_PENDING == 0;
@@ -168,9 +171,7 @@ impl LibraryCalls {
 
     /// Calls that were counted, or the beginning of that.
     pub(crate) fn count(&mut self, record: &LibraryCountRecord) {
-        let Some(Some(function)) = self.functions.get(usize::from(record.function)) else {
-            return;
-        };
+        let function = function_of(&self.functions, record.function);
         let ended_at_ns = signed(record.ts_ns.saturating_add(record.dur_ns));
         if record.begins != 0 {
             if self.counted.len() < MAX_FUNCTIONS as usize {
@@ -484,5 +485,22 @@ mod tests {
             (9, NULL_I64, NULL_I64)
         );
         assert_eq!((rows.ret[1], rows.size[1]), (3, NULL_I64));
+    }
+
+    #[test]
+    fn counted_calls_of_an_unknown_function_have_a_row() {
+        let mut calls = fread();
+        for function in [2, 3] {
+            calls.count(&LibraryCountRecord {
+                kind: 0,
+                begins: 0,
+                function,
+                pid: 7,
+                ts_ns: 10,
+                dur_ns: 5,
+                count: 100,
+            });
+        }
+        assert_eq!(calls.take_counts().len(), 2);
     }
 }
