@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fathom_model::batch::{Batch, ColumnData, NULL_I32, NULL_I64};
+use fathom_model::batch::{Batch, ColumnData, NULL_I32, NULL_I64, Null};
 use fathom_model::strings::StrId;
 use fathom_model::{escape, tables};
 use hashbrown::HashMap;
@@ -237,21 +237,21 @@ impl Labels {
     /// Takes rows of table processes.
     pub fn processes(&mut self, batch: &Batch) {
         let of = Columns(batch);
-        let rows = of.i32s("pid").iter().zip(of.i32s("tid"));
+        let rows = of.i32s("pid").zip(of.i32s("tid"));
         let rows = rows.zip(of.strings("comm")).zip(of.strings("cgroup"));
         let rows = rows.zip(of.strings("container_id")).zip(of.i64s("uid"));
         for (((((pid, tid), comm), cgroup), container), uid) in rows {
             // A thread's name is not its process's, if that is known.
-            if *pid == NULL_I32 || (pid != tid && self.processes.get(*pid).is_some()) {
+            if pid == NULL_I32 || (pid != tid && self.processes.get(pid).is_some()) {
                 continue;
             }
-            let text = |id: &StrId| batch.strings.get(*id);
+            let text = |id: StrId| batch.strings.get(id);
             let cgroup = text(cgroup);
             let container = value(text(container));
             let names = self.containers.names(&container);
             let labels = self.by.iter().filter(|label| !label.is_of_files());
             let values = labels.map(|label| match label {
-                Label::User if *uid == NULL_I64 => String::new(),
+                Label::User if uid == NULL_I64 => String::new(),
                 Label::User => uid.to_string(),
                 Label::Cgroup => value(cgroup),
                 Label::Unit => value(unit(cgroup)),
@@ -266,9 +266,9 @@ impl Labels {
             let values: Vec<String> = values.collect();
             let unnamed = !container.is_empty() && names.pod.is_empty();
             let number = self.of_process.number(values.clone());
-            self.processes.insert(*pid, number);
+            self.processes.insert(pid, number);
             if unnamed && self.by.iter().any(|label| label.is_of_pods()) {
-                self.containers.wait(container, *pid, values);
+                self.containers.wait(container, pid, values);
             }
         }
     }
@@ -276,13 +276,10 @@ impl Labels {
     /// Takes rows of table containers.
     pub fn containers(&mut self, batch: &Batch) {
         let of = Columns(batch);
-        let rows = of
-            .strings("container_id")
-            .iter()
-            .zip(of.strings("namespace"));
+        let rows = of.strings("container_id").zip(of.strings("namespace"));
         let rows = rows.zip(of.strings("pod")).zip(of.strings("name"));
         for (((id, namespace), pod), name) in rows {
-            let text = |id: &StrId| value(batch.strings.get(*id));
+            let text = |id: StrId| value(batch.strings.get(id));
             let names = Names {
                 namespace: text(namespace),
                 pod: text(pod),
@@ -312,22 +309,22 @@ impl Labels {
     /// Takes rows of table files.
     pub fn files(&mut self, batch: &Batch) {
         let of = Columns(batch);
-        let rows = of.i64s("file_id").iter().zip(of.i64s("dev"));
+        let rows = of.i64s("file_id").zip(of.i64s("dev"));
         let rows = rows.zip(of.strings("file_type")).zip(of.strings("fs_type"));
         for (((file, dev), file_type), fs_type) in rows {
-            let text = |id: &StrId| batch.strings.get(*id);
+            let text = |id: StrId| batch.strings.get(id);
             let labels = self.by.iter().filter(|label| label.is_of_files());
             let values = labels.map(|label| match label {
                 Label::FileSystem => value(text(fs_type)),
                 Label::FileType => value(text(file_type)),
                 _ => self
                     .devices
-                    .entry(*dev)
-                    .or_insert_with(|| device(*dev))
+                    .entry(dev)
+                    .or_insert_with(|| device(dev))
                     .clone(),
             });
             let number = self.of_file.number(values.collect());
-            self.files.insert(*file, number);
+            self.files.insert(file, number);
         }
     }
 
@@ -410,7 +407,7 @@ fn device(dev: i64) -> String {
     name.unwrap_or_else(|| format!("{major}:{minor}"))
 }
 
-/// The columns of a batch by name; empty when there is none.
+/// The columns of a batch by name: a value for each row, null where there is no column.
 pub struct Columns<'a>(pub &'a Batch);
 
 impl<'a> Columns<'a> {
@@ -419,31 +416,36 @@ impl<'a> Columns<'a> {
         self.0.columns.get(at)
     }
 
+    fn rows<T: Copy + Null>(&self, values: &'a [T]) -> impl Iterator<Item = T> + use<'a, T> {
+        let nulls = std::iter::repeat(T::NULL);
+        values.iter().copied().chain(nulls).take(self.0.len())
+    }
+
     /// A column of 64-bit integers.
-    pub fn i64s(&self, name: &str) -> &'a [i64] {
-        match self.column(name) {
+    pub fn i64s(&self, name: &str) -> impl Iterator<Item = i64> + use<'a> {
+        self.rows(match self.column(name) {
             Some(ColumnData::I64(values)) => values,
             _ => &[],
-        }
+        })
     }
 
     /// A column of 32-bit integers.
-    pub fn i32s(&self, name: &str) -> &'a [i32] {
-        match self.column(name) {
+    pub fn i32s(&self, name: &str) -> impl Iterator<Item = i32> + use<'a> {
+        self.rows(match self.column(name) {
             Some(ColumnData::I32(values)) => values,
             _ => &[],
-        }
+        })
     }
 
     /// A column of strings.
-    pub fn strings(&self, name: &str) -> &'a [StrId] {
-        match self.column(name) {
+    pub fn strings(&self, name: &str) -> impl Iterator<Item = StrId> + use<'a> {
+        self.rows(match self.column(name) {
             Some(ColumnData::Str(values)) => values,
             _ => &[],
-        }
+        })
     }
 
-    /// A column of lists.
+    /// A column of lists, which is never null; empty when there is none.
     pub fn lists(&self, name: &str) -> &'a [Vec<i64>] {
         match self.column(name) {
             Some(ColumnData::ListI64(values)) => values,

@@ -157,35 +157,35 @@ impl Sums {
     /// Calls with rows of their own. Calls that had not returned do not count.
     fn rows(&mut self, batch: &Batch) {
         let of = Columns(batch);
-        let rows = of.i32s("pid").iter().zip(of.i64s("file_id"));
+        let rows = of.i32s("pid").zip(of.i64s("file_id"));
         let rows = rows.zip(of.strings("syscall")).zip(of.i64s("ret"));
         let rows = rows.zip(of.strings("errno")).zip(of.i64s("bytes"));
         for ((((((pid, file), call), ret), errno), bytes), dur) in rows.zip(of.i64s("dur_ns")) {
-            if *ret == NULL_I64 {
+            if ret == NULL_I64 {
                 continue;
             }
-            let sums = self.of(*pid, *file, 1, batch.strings.get(*call));
-            sums.durations.add(*dur);
-            sums.bytes += u64::try_from(*bytes).unwrap_or(0);
-            sums.errors += u64::from(*errno != StrId::NULL);
+            let sums = self.of(pid, file, 1, batch.strings.get(call));
+            sums.durations.add(dur);
+            sums.bytes += u64::try_from(bytes).unwrap_or(0);
+            sums.errors += u64::from(errno != StrId::NULL);
         }
     }
 
     /// Calls that were counted.
     fn counters(&mut self, batch: &Batch) {
         let of = Columns(batch);
-        let rows = of.i32s("pid").iter().zip(of.i64s("file_id"));
+        let rows = of.i32s("pid").zip(of.i64s("file_id"));
         let rows = rows.zip(of.strings("syscall")).zip(of.i64s("count"));
         let rows = rows.zip(of.i64s("errors")).zip(of.i64s("bytes"));
         let rows = rows.zip(of.i64s("dur_ns")).zip(of.lists("hist"));
         for (((((((pid, file), call), count), errors), bytes), dur), hist) in rows {
-            let unsigned = |n: &i64| u64::try_from(*n).unwrap_or(0);
+            let unsigned = |n: i64| u64::try_from(n).unwrap_or(0);
             let count = unsigned(count);
-            let sums = self.of(*pid, *file, count, batch.strings.get(*call));
+            let sums = self.of(pid, file, count, batch.strings.get(call));
             sums.durations.count += count;
             sums.durations.sum_ns += u128::from(unsigned(dur));
             for (sum, n) in sums.durations.buckets.iter_mut().zip(hist) {
-                *sum += unsigned(n);
+                *sum += unsigned(*n);
             }
             sums.bytes += unsigned(bytes);
             sums.errors += unsigned(errors);
@@ -195,24 +195,24 @@ impl Sums {
     /// Requests to devices that were completed.
     fn block(&mut self, batch: &Batch) {
         let of = Columns(batch);
-        let rows = of.strings("device").iter().zip(of.strings("op"));
+        let rows = of.strings("device").zip(of.strings("op"));
         let rows = rows.zip(of.i64s("dur_ns")).zip(of.i64s("bytes"));
         let rows = rows.zip(of.i32s("error")).zip(of.i64s("queued_at_ns"));
         for ((((((device, op), dur), bytes), error), queued), issued) in
             rows.zip(of.i64s("issued_at_ns"))
         {
-            if *dur == NULL_I64 {
+            if dur == NULL_I64 {
                 continue;
             }
-            let text = |id: &StrId| String::from_utf8_lossy(batch.strings.get(*id)).into_owned();
+            let text = |id: StrId| String::from_utf8_lossy(batch.strings.get(id)).into_owned();
             let sums = self.devices.entry((text(device), text(op))).or_default();
-            sums.durations.add(*dur);
-            if *queued != NULL_I64 && *issued != NULL_I64 {
-                let wait = issued.saturating_sub(*queued);
+            sums.durations.add(dur);
+            if queued != NULL_I64 && issued != NULL_I64 {
+                let wait = issued.saturating_sub(queued);
                 sums.wait_ns += u128::try_from(wait).unwrap_or(0);
             }
-            sums.bytes += u64::try_from(*bytes).unwrap_or(0);
-            sums.errors += u64::from(*error != 0 && *error != NULL_I32);
+            sums.bytes += u64::try_from(bytes).unwrap_or(0);
+            sums.errors += u64::from(error != 0 && error != NULL_I32);
         }
     }
 
@@ -330,6 +330,25 @@ mod tests {
         rows.into_batch(strings)
     }
 
+    /// Calls on no file, none of which failed.
+    fn plain_calls(pid: i32, count: i64) -> Batch {
+        let mut strings = StringTable::new();
+        let mut rows = SyscallRows::default();
+        for _ in 0..count {
+            let syscall = strings.intern(b"read");
+            rows.push_ragged(SyscallRow {
+                pid,
+                syscall,
+                ret: 0,
+                dur_ns: 500,
+                ..SyscallRow::default()
+            });
+        }
+        rows.level();
+        assert!(rows.file_id.is_empty() && rows.errno.is_empty() && rows.bytes.is_empty());
+        rows.into_batch(strings)
+    }
+
     fn counted(pid: i32, count: i64) -> Batch {
         let mut strings = StringTable::new();
         let mut rows = CounterRows::default();
@@ -380,6 +399,14 @@ mod tests {
         let (.., read) = sums.calls().nth(2).unwrap();
         assert_eq!(read.durations.sum_ns, 1000);
         assert_eq!(read.durations.buckets[9], 1);
+    }
+
+    #[test]
+    fn calls_count_whose_columns_are_null_in_all() {
+        let mut sums = Sums::new(&metrics(9));
+        sums.add(&[processes(&[(7, "sh")]), plain_calls(7, 4)]);
+        let expected = ("file_system= command=sh".to_owned(), "read", 4, 0, 0);
+        assert_eq!(found(&sums), [expected]);
     }
 
     #[test]

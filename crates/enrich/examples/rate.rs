@@ -48,7 +48,6 @@ fn main() {
         if enricher.pending_rows() >= BATCH {
             for batch in enricher.take() {
                 rows += batch.len();
-                enricher.recycle(batch);
             }
         }
     });

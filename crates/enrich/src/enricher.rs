@@ -359,13 +359,6 @@ impl Enricher {
         self.calls.spans.finish(&mut self.known);
     }
 
-    /// Gives the memory of a batch back, to be used for one to come: that is
-    /// two to three times as fast as new memory when batches are large. Only
-    /// batches of `syscalls` are worth it; others are dropped.
-    pub fn recycle(&mut self, batch: Batch) {
-        self.calls.recycle(batch);
-    }
-
     /// Rows of table `losses` for calls that were lost in the kernel, from counters that only grow.
     /// `per_cpu` has exact counts by CPU and call; `split` has the same by process and file,
     /// possibly incomplete. The part that `split` lacks goes into rows with pid and file -1, whose

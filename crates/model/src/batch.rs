@@ -80,7 +80,7 @@ impl ColumnData {
 }
 
 /// Rows of one table. `columns` are in the order of `table.columns` and of
-/// equal length, but for columns that were not read, which are empty.
+/// equal length. A column is empty that is null in every row, or was not read.
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// The table that the rows belong to.

@@ -50,6 +50,8 @@ pub struct Builder {
     /// Rows of batches that belong to no part yet are in the cells too.
     latencies: Vec<u8>,
     keys: Vec<i64>,
+    /// As many as a batch has rows.
+    nulls: Vec<i64>,
 }
 
 /// Where the columns stand in a batch.
@@ -139,6 +141,7 @@ impl Builder {
             cell_bytes: CELL_BYTES,
             latencies: Vec::new(),
             keys: Vec::new(),
+            nulls: Vec::new(),
         })
     }
 
@@ -188,9 +191,13 @@ impl Builder {
         }
         let mut summed = None;
         for ((keys, column), cells) in c.dimensions.iter().zip(&mut tier.cells) {
-            let Some(duration) = numbers(batch, *column) else {
+            let Some(mut duration) = numbers(batch, *column) else {
                 continue;
             };
+            if duration.is_empty() {
+                self.nulls.resize(time.len(), NULL_I64);
+                duration = &self.nulls;
+            }
             if summed != Some(*column) {
                 summed = Some(*column);
                 self.latencies.clear();
@@ -200,6 +207,8 @@ impl Builder {
             if !fill_keys(*keys, batch, &mut self.names, &mut self.keys) {
                 continue;
             }
+            // Of a column that is null in every row.
+            self.keys.resize(time.len(), NULL);
             let durations = duration.iter().zip(&self.latencies);
             for (row, ((t, key), (duration, latency))) in
                 time.iter().zip(&self.keys).zip(durations).enumerate()
@@ -354,7 +363,7 @@ fn numbers(batch: &Batch, column: usize) -> Option<&[i64]> {
     }
 }
 
-/// The keys of all rows; false when the columns are of another type.
+/// The keys of all rows, none when they are null in all; false when the columns are of another type.
 fn fill_keys(columns: KeyColumns, batch: &Batch, names: &mut Names, keys: &mut Vec<i64>) -> bool {
     keys.clear();
     let get = |i: usize| batch.columns.get(i);
@@ -411,4 +420,51 @@ fn text_keys(batch: &Batch, ids: &[StrId], names: &mut Names, keys: &mut Vec<i64
         }
         *number
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_model::StringTable;
+    use fathom_model::tables::{SyscallRow, SyscallRows};
+
+    use super::*;
+    use crate::source::SYSCALLS;
+
+    /// Calls on no file that have not returned, as rows with nulls or without.
+    fn calls(nulls: bool) -> Batch {
+        let mut strings = StringTable::new();
+        let mut rows = SyscallRows::default();
+        for n in 0..100 {
+            let row = SyscallRow {
+                rid: n,
+                ts_ns: n * 1000,
+                pid: 7,
+                tid: 7,
+                syscall: strings.intern(b"socket"),
+                ..SyscallRow::default()
+            };
+            match nulls {
+                true => rows.push(row),
+                false => rows.push_ragged(row),
+            }
+        }
+        if !nulls {
+            rows.level();
+            assert!(rows.file_id.is_empty() && rows.dur_ns.is_empty() && rows.errno.is_empty());
+        }
+        rows.into_batch(strings)
+    }
+
+    #[test]
+    fn rows_count_whose_column_is_null_in_all() {
+        let segment = |batch: &Batch| {
+            let mut builder = Builder::new(&SYSCALLS, 0)?;
+            builder.push(batch);
+            builder.part(0, 1000);
+            builder.finish().map(|segment| segment.bytes)
+        };
+        let expected = segment(&calls(true));
+        assert!(expected.as_ref().is_some_and(|bytes| bytes.len() > 50));
+        assert!(segment(&calls(false)) == expected);
+    }
 }

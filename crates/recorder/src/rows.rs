@@ -20,8 +20,8 @@ pub struct RowStream {
     open_ended: bool,
 }
 
-/// Takes rows, all tables of one time together, and may give the memory of a batch back.
-pub type TakeRows<'a> = &'a mut dyn FnMut(Vec<Batch>) -> Option<Batch>;
+/// Takes rows, all tables of one time together.
+pub type TakeRows<'a> = &'a mut dyn FnMut(Vec<Batch>);
 
 impl RowStream {
     /// How long the rings may fill: time between two calls of [`RowStream::drain`].
@@ -107,7 +107,5 @@ impl RowStream {
 }
 
 fn hand_over(enricher: &mut Enricher, take: TakeRows<'_>) {
-    if let Some(batch) = take(enricher.take()) {
-        enricher.recycle(batch);
-    }
+    take(enricher.take());
 }

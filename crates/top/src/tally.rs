@@ -74,9 +74,8 @@ impl Tally {
     }
 
     /// Adds the rows that have come since the last time: all batches of one time
-    /// together, since they hold requests with their slices. Returns the batch of
-    /// calls, whose memory can be used again.
-    pub fn add(&mut self, mut batches: Vec<Batch>) -> Option<Batch> {
+    /// together, since they hold requests with their slices.
+    pub fn add(&mut self, mut batches: Vec<Batch>) {
         self.sliced.clear();
         // Requests without slices are known when all slices are; names come first.
         batches.sort_by_key(|batch| match batch.table.name {
@@ -84,7 +83,6 @@ impl Tally {
             "files" => 2,
             _ => 1,
         });
-        let mut calls = None;
         for batch in batches {
             match batch.table.name {
                 "slices" => {
@@ -95,7 +93,6 @@ impl Tally {
                 "syscalls" => {
                     if let Some((rows, strings)) = SyscallRows::from_batch(batch) {
                         self.syscalls(&rows, &strings);
-                        calls = Some(rows.into_batch(strings));
                     }
                 }
                 "faults" => {
@@ -126,7 +123,6 @@ impl Tally {
                 _ => {}
             }
         }
-        calls
     }
 
     fn tasks(&mut self, rows: &ProcessRows, strings: &StringTable) {

@@ -48,9 +48,6 @@ use library::LibraryCalls;
 use outcome::Outcome;
 use plan::{PLANS, Plan};
 
-/// Batches whose memory is kept.
-const MAX_SPARE: usize = 2;
-
 /// Flags of calls whose bytes are in no place of the stream.
 const IN_NO_PLACE: u32 = MSG_OOB | MSG_PEEK | MSG_ERRQUEUE;
 
@@ -80,8 +77,6 @@ pub(crate) struct Calls {
     path: Vec<u8>,
     /// Rows that were made, taken or not.
     made: u64,
-    /// Empty columns and strings of batches that were given back.
-    spare: Vec<(SyscallRows, StringTable)>,
 }
 
 impl Calls {
@@ -99,7 +94,6 @@ impl Calls {
             spans,
             path: Vec::new(),
             made: 0,
-            spare: Vec::new(),
         }
     }
 
@@ -332,28 +326,18 @@ impl Calls {
 
     /// The rows since the last time.
     pub(crate) fn take(&mut self) -> Batch {
-        self.rows.level();
+        let rows = self.rows.len();
         let offsets = &mut self.rows.file_offset;
         self.positions.resolve(|row, offset| {
+            if offsets.len() < rows {
+                offsets.resize(rows, NULL_I64);
+            }
             if let Some(place) = offsets.get_mut(row) {
                 *place = offset.unwrap_or(NULL_I64);
             }
         });
-        let (rows, empty) = match self.spare.pop() {
-            Some((empty, strings)) => (std::mem::replace(&mut self.rows, empty), strings),
-            None => (self.rows.take(), StringTable::new()),
-        };
-        rows.into_batch(self.strings.take(empty))
-    }
-
-    /// Keeps the memory of a batch for one to come.
-    pub(crate) fn recycle(&mut self, batch: Batch) {
-        if self.spare.len() < MAX_SPARE
-            && let Some((mut rows, mut strings)) = SyscallRows::from_batch(batch)
-        {
-            rows.clear();
-            strings.clear();
-            self.spare.push((rows, strings));
-        }
+        self.rows.level();
+        let strings = self.strings.take(StringTable::new());
+        self.rows.take().into_batch(strings)
     }
 }

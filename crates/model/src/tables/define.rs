@@ -112,12 +112,15 @@ macro_rules! tables {
                     }, self.$column.push($column));)*
                 }
 
-                /// Adds the nulls that [`Self::push_ragged`] has left out.
+                /// Adds the nulls that [`Self::push_ragged`] has left out. A column that is null in
+                /// every row stays empty, as a [`Batch`] has it.
                 pub fn level(&mut self) {
                     debug_assert!($konst.columns.first().is_some_and(|c| !c.nullable));
                     #[allow(unused_variables, reason = "no column may be null")]
                     let rows = self.len();
-                    $(nullable!($null, self.$column.resize(rows, Null::NULL), ());)*
+                    $(nullable!($null, if !self.$column.is_empty() {
+                        self.$column.resize(rows, Null::NULL);
+                    }, ());)*
                 }
 
                 /// Replaces row `at`; adds the row when there are no more than `at`.
@@ -150,27 +153,29 @@ macro_rules! tables {
                     }
                 }
 
-                /// The rows of a batch of this table and their strings; `None`
+                /// The rows of a batch of this table and their strings, with all nulls; `None`
                 /// for a batch of another table.
                 pub fn from_batch(batch: Batch) -> Option<(Self, StringTable)> {
+                    #[allow(unused_variables, reason = "no column may be null")]
+                    let rows = batch.len();
                     let mut columns = batch.columns.into_iter();
+                    #[allow(unused_mut, reason = "no column may be null")]
                     let rows = Self {
                         $($column: match columns.next()? {
-                            ColumnData::$ty(values) => values,
+                            ColumnData::$ty(mut values) => {
+                                nullable!($null, values.resize(rows, Null::NULL), ());
+                                values
+                            }
                             _ => return None,
                         }),*
                     };
                     std::ptr::eq(batch.table, &$konst).then_some((rows, batch.strings))
                 }
 
-                /// No rows, with room for as many.
-                pub fn with_capacity(rows: usize) -> Self {
-                    Self { $($column: Vec::with_capacity(rows)),* }
-                }
-
-                /// The rows; as many find room in what is left.
+                /// The rows; as many find room in what is left, in the columns that had values.
                 pub fn take(&mut self) -> Self {
-                    let next = Self::with_capacity(self.len().min(MAX_RESERVED));
+                    let room = |len: usize| len.min(MAX_RESERVED);
+                    let next = Self { $($column: Vec::with_capacity(room(self.$column.len()))),* };
                     std::mem::replace(self, next)
                 }
 

@@ -73,8 +73,7 @@ impl Gathered {
         if rows.is_empty() {
             return Ok(());
         }
-        self.encoder.push(rows)?;
-        let group = self.encoder.finish()?;
+        let group = self.encoder.group(rows)?;
         let bytes: usize = group.chunks.iter().map(|chunk| chunk.bytes.len()).sum();
         self.encoded.0 += group.rows;
         self.encoded.1 += bytes;

@@ -385,16 +385,13 @@ fn latest_end(batch: &Batch) -> i64 {
     let Some(starts) = column("ts_ns") else {
         return 0;
     };
-    match column("dur_ns") {
-        Some(durations) => {
-            let ends = starts.iter().zip(durations).map(|(start, duration)| {
-                let duration = if *duration == NULL_I64 { 0 } else { *duration };
-                start.saturating_add(duration)
-            });
-            ends.max().unwrap_or(0)
-        }
-        None => starts.iter().copied().max().unwrap_or(0),
-    }
+    let durations = column("dur_ns");
+    let ends = starts.iter().enumerate().map(|(row, start)| {
+        let duration = durations.and_then(|durations| durations.get(row).copied());
+        let duration = duration.filter(|duration| *duration != NULL_I64);
+        start.saturating_add(duration.unwrap_or(0))
+    });
+    ends.max().unwrap_or(0)
 }
 
 /// Wakes all threads that wait for the queue, also if the thread panics.

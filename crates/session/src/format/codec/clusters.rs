@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use fathom_model::batch::NULL_I64;
+use fathom_model::batch::{NULL_I64, Null};
 use fathom_model::tables::{SYSCALLS, Table};
 use fathom_model::{Batch, ColumnData, StrId, StringTable};
 
@@ -59,6 +59,7 @@ impl Clusters {
 
     /// Adds the rows of a batch with all columns of the table.
     pub(crate) fn push(&mut self, batch: &Batch) {
+        let before = self.rows.len();
         // Ids of the batch's texts here, as they come up.
         let mut ids = vec![None; batch.strings.len() + 1];
         let strings = &mut self.rows.strings;
@@ -71,12 +72,10 @@ impl Clusters {
         for (mine, more) in self.rows.columns.iter_mut().zip(&batch.columns) {
             self.bytes += match (mine, more) {
                 (ColumnData::I64(mine), ColumnData::I64(more)) => {
-                    mine.extend_from_slice(more);
-                    size_of_val(more.as_slice())
+                    extend(mine, more.iter().copied(), before, batch.len())
                 }
                 (ColumnData::I32(mine), ColumnData::I32(more)) => {
-                    mine.extend_from_slice(more);
-                    size_of_val(more.as_slice())
+                    extend(mine, more.iter().copied(), before, batch.len())
                 }
                 (ColumnData::Bool(mine), ColumnData::Bool(more)) => {
                     mine.extend_from_slice(more);
@@ -84,8 +83,7 @@ impl Clusters {
                 }
                 (ColumnData::Str(mine), ColumnData::Str(more))
                 | (ColumnData::Blob(mine), ColumnData::Blob(more)) => {
-                    mine.extend(more.iter().map(&mut id_here));
-                    size_of_val(more.as_slice())
+                    extend(mine, more.iter().map(&mut id_here), before, batch.len())
                 }
                 (ColumnData::ListI64(mine), ColumnData::ListI64(more)) => {
                     mine.extend_from_slice(more);
@@ -104,6 +102,26 @@ impl Clusters {
         group(&mut rows);
         rows
     }
+}
+
+/// Adds `more` to a column of which `before` rows are there; the next has `rows`. A column stays
+/// empty as long as all its rows are null. The bytes that were added.
+fn extend<T: Null + Clone>(
+    column: &mut Vec<T>,
+    more: impl ExactSizeIterator<Item = T>,
+    before: usize,
+    rows: usize,
+) -> usize {
+    let len = column.len();
+    if more.len() == 0 {
+        if len > 0 {
+            column.resize(before + rows, T::NULL);
+        }
+    } else {
+        column.resize(before, T::NULL);
+        column.extend(more);
+    }
+    (column.len() - len) * size_of::<T>()
 }
 
 /// Groups rows by thread and then by kind, both in the order in which they appear.

@@ -36,8 +36,29 @@ impl Less {
         self.terms.iter().map(|(place, _)| *place)
     }
 
+    /// Leaves the differences of rows `from..to` of `data`, the column, in `differences`; false
+    /// when they are null.
+    pub(crate) fn differences(
+        &self,
+        data: &ColumnData,
+        batch: &Batch,
+        (from, to): (usize, usize),
+        differences: &mut Vec<i64>,
+    ) -> bool {
+        let ColumnData::I64(values) = data else {
+            return false;
+        };
+        let Some(values) = values.get(from..to) else {
+            return false;
+        };
+        differences.clear();
+        differences.extend_from_slice(values);
+        self.subtract(differences, batch, from);
+        true
+    }
+
     /// Replaces `values`, rows `from..` of the column, by the differences.
-    pub(crate) fn subtract(&self, values: &mut [i64], batch: &Batch, from: usize) {
+    fn subtract(&self, values: &mut [i64], batch: &Batch, from: usize) {
         let sums = self.sums(values.len(), batch, from);
         for (value, sum) in values.iter_mut().zip(sums) {
             if *value != NULL_I64 {

@@ -12,6 +12,7 @@ use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescriptor;
 
+use super::bits::hybrid_run;
 use super::zstd::Zstd;
 
 /// A data page before compression.
@@ -88,21 +89,25 @@ impl ChunkBuilder {
     /// Appends a page of a column without lists.
     pub(crate) fn page(&mut self, page: &DataPage<'_>, zstd: &mut Zstd) -> Result<()> {
         if page.nulls == page.count {
-            let nulls = NullPage {
-                definition: page.definition.to_vec(),
-                rows: page.rows,
-            };
-            return match self.last {
-                None => {
-                    self.null_pages.push(nulls);
-                    Ok(())
-                }
-                Some(encoding) => self.nulls(&nulls, encoding, zstd),
-            };
+            return self.null_page(page.rows, zstd);
         }
         self.waiting_nulls(page.encoding, zstd)?;
         self.last = Some(page.encoding);
         self.write(page, zstd)
+    }
+
+    /// Appends a page of `rows` nulls.
+    pub(crate) fn null_page(&mut self, rows: usize, zstd: &mut Zstd) -> Result<()> {
+        let mut definition = Vec::new();
+        hybrid_run(0, rows, 1, &mut definition);
+        let nulls = NullPage { definition, rows };
+        match self.last {
+            None => {
+                self.null_pages.push(nulls);
+                Ok(())
+            }
+            Some(encoding) => self.nulls(&nulls, encoding, zstd),
+        }
     }
 
     /// Writes the pages without values that waited for one with some.

@@ -64,6 +64,8 @@ pub(crate) struct IntColumn {
     nullable: bool,
     /// Rows of the page being filled, [`NULL_I64`] for null.
     rows: Vec<i64>,
+    /// Rows before them that are null.
+    null_rows: usize,
     chunk: ChunkBuilder,
     dict: IntDict,
     choice: Choice,
@@ -85,6 +87,7 @@ impl IntColumn {
             narrow,
             nullable,
             rows: Vec::new(),
+            null_rows: 0,
             chunk: ChunkBuilder::default(),
             dict: IntDict::new(),
             choice: Choice::Delta,
@@ -100,11 +103,30 @@ impl IntColumn {
         }
     }
 
+    /// Appends rows that are null.
+    pub(crate) fn push_nulls(&mut self, rows: usize) {
+        if self.rows.is_empty() {
+            self.null_rows += rows;
+        } else {
+            self.rows.resize(self.rows.len() + rows, NULL_I64);
+        }
+    }
+
+    /// Puts nulls that came first among the rows.
+    fn write_nulls(&mut self) {
+        if self.null_rows > 0 {
+            self.rows
+                .resize(std::mem::take(&mut self.null_rows), NULL_I64);
+        }
+    }
+
     pub(crate) fn push_i64(&mut self, values: &[i64]) {
+        self.write_nulls();
         self.rows.extend_from_slice(values);
     }
 
     pub(crate) fn push_i32(&mut self, values: &[i32]) {
+        self.write_nulls();
         if self.nullable {
             let widen = |v: &i32| {
                 if *v == NULL_I32 {
@@ -191,14 +213,20 @@ impl IntColumn {
 
     /// Encodes the rows that were pushed as a page.
     pub(crate) fn flush(&mut self, zstd: &mut Zstd) -> Result<()> {
+        let null_rows = std::mem::take(&mut self.null_rows);
+        if null_rows > 0 {
+            self.nulls += null_rows;
+            return self.chunk.null_page(null_rows, zstd);
+        }
         let rows = std::mem::take(&mut self.rows);
-        let result = self.flush_rows(&rows, zstd);
+        let result = self.page(&rows, zstd);
         self.rows = rows;
         self.rows.clear();
         result
     }
 
-    fn flush_rows(&mut self, rows: &[i64], zstd: &mut Zstd) -> Result<()> {
+    /// Encodes rows as a page, as they are: none wait for theirs.
+    pub(crate) fn page(&mut self, rows: &[i64], zstd: &mut Zstd) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
         }

@@ -58,8 +58,17 @@ impl ColumnEncoder {
         }
     }
 
-    /// Appends rows `from..to`. [`check`] has seen that the types agree.
+    /// Appends rows `from..to`. [`check`] has seen that the types agree, and that a column
+    /// without rows can be null.
     fn push(&mut self, data: &ColumnData, from: usize, to: usize, strings: &StringTable) {
+        if data.is_empty() {
+            match self {
+                ColumnEncoder::Int(column) => column.push_nulls(to - from),
+                ColumnEncoder::Str(column) => column.push_nulls(to - from),
+                ColumnEncoder::Bool(_) | ColumnEncoder::List(_) => {}
+            }
+            return;
+        }
         match (self, data) {
             (ColumnEncoder::Int(column), ColumnData::I64(v)) => column.push_i64(&v[from..to]),
             (ColumnEncoder::Int(column), ColumnData::I32(v)) => column.push_i32(&v[from..to]),
@@ -70,6 +79,26 @@ impl ColumnEncoder {
             (ColumnEncoder::List(column), ColumnData::ListI64(v)) => column.push(&v[from..to]),
             _ => {}
         }
+    }
+
+    /// Appends rows `from..to` as a page of their own; no rows wait for theirs.
+    fn page(
+        &mut self,
+        data: &ColumnData,
+        (from, to): (usize, usize),
+        strings: &StringTable,
+        descr: &ColumnDescriptor,
+        zstd: &mut zstd::Zstd,
+    ) -> Result<()> {
+        // Where no copy is needed none is made: the rows of a page are more than the processor's
+        // cache holds.
+        if let (ColumnEncoder::Int(column), ColumnData::I64(v)) = (&mut *self, data)
+            && let Some(rows) = v.get(from..to)
+        {
+            return column.page(rows, zstd);
+        }
+        self.push(data, from, to, strings);
+        self.flush(descr, zstd)
     }
 
     fn flush(&mut self, descr: &ColumnDescriptor, zstd: &mut zstd::Zstd) -> Result<()> {
@@ -157,7 +186,33 @@ impl Encoder {
                 column.plan(rows, &mut self.zstd)?;
             }
         }
-        self.push(batch)?;
+        self.group(batch)
+    }
+
+    /// Makes the rows of a batch a row group. There are no rows yet.
+    pub(crate) fn group(&mut self, batch: &Batch) -> Result<RowGroup> {
+        for column in &mut self.columns {
+            column.start_batch(&batch.strings);
+        }
+        let most = page_rows(&batch.strings);
+        let mut from = 0;
+        while from < batch.len() {
+            let to = batch.len().min(from + most);
+            let columns = self.columns.iter_mut().zip(&batch.columns).zip(&self.less);
+            for (i, ((column, data), less)) in columns.enumerate() {
+                if let Some(less) = less
+                    && let ColumnEncoder::Int(column) = column
+                    && less.differences(data, batch, (from, to), &mut self.differences)
+                {
+                    column.page(&self.differences, &mut self.zstd)?;
+                    continue;
+                }
+                let descr = self.schema.column(i);
+                column.page(data, (from, to), &batch.strings, &descr, &mut self.zstd)?;
+            }
+            self.rows += to - from;
+            from = to;
+        }
         self.finish()
     }
 
@@ -173,12 +228,10 @@ impl Encoder {
             let to = batch.len().min(from + room);
             let columns = self.columns.iter_mut().zip(&batch.columns).zip(&self.less);
             for ((column, data), less) in columns {
-                if let (Some(less), ColumnEncoder::Int(column), ColumnData::I64(values)) =
-                    (less, &mut *column, data)
+                if let Some(less) = less
+                    && let ColumnEncoder::Int(column) = column
+                    && less.differences(data, batch, (from, to), &mut self.differences)
                 {
-                    self.differences.clear();
-                    self.differences.extend_from_slice(&values[from..to]);
-                    less.subtract(&mut self.differences, batch, from);
                     column.push_i64(&self.differences);
                     continue;
                 }
@@ -214,7 +267,7 @@ impl Encoder {
     }
 }
 
-/// Whether the batch has the columns of its table, all of one length.
+/// Whether the batch has the columns of its table, all of one length but for those that are null.
 pub(crate) fn check(batch: &Batch) -> std::result::Result<(), String> {
     let columns = batch.table.columns;
     if columns.len() != batch.columns.len() {
@@ -240,7 +293,8 @@ pub(crate) fn check(batch: &Batch) -> std::result::Result<(), String> {
                 column.name, column.ty
             ));
         }
-        if data.len() != batch.len() {
+        let is_null = column.nullable && data.is_empty();
+        if data.len() != batch.len() && !is_null {
             let (name, rows) = (column.name, data.len());
             return Err(format!(
                 "column {name} has {rows} rows, the first {}",

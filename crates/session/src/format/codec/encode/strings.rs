@@ -33,6 +33,8 @@ pub(crate) struct StrColumn {
     nullable: bool,
     /// Rows of the page being filled: ids in `strings`, 0 for null.
     rows: Vec<u32>,
+    /// Rows before them that are null.
+    null_rows: usize,
     /// Distinct strings of the chunk; the first `dictionary` of them form the
     /// dictionary page.
     strings: StringTable,
@@ -52,6 +54,7 @@ impl StrColumn {
             utf8,
             nullable,
             rows: Vec::new(),
+            null_rows: 0,
             strings: StringTable::new(),
             dictionary: 0,
             ids: Vec::new(),
@@ -69,9 +72,21 @@ impl StrColumn {
         self.ids.resize(strings.len() + 1, UNKNOWN);
     }
 
+    /// Appends rows that are null.
+    pub(crate) fn push_nulls(&mut self, rows: usize) {
+        if self.rows.is_empty() {
+            self.null_rows += rows;
+        } else {
+            self.rows.resize(self.rows.len() + rows, 0);
+        }
+    }
+
     /// Appends rows of the batch that was started.
     pub(crate) fn push(&mut self, rows: &[StrId], strings: &StringTable) {
         let Some(&first) = rows.first() else { return };
+        if self.null_rows > 0 {
+            self.rows.resize(std::mem::take(&mut self.null_rows), 0);
+        }
         if rows.iter().fold(0, |diff, id| diff | (id.0 ^ first.0)) == 0 {
             let id = self.id(first, strings);
             self.rows.resize(self.rows.len() + rows.len(), id);
@@ -114,6 +129,11 @@ impl StrColumn {
 
     /// Encodes the rows that were pushed as a page.
     pub(crate) fn flush(&mut self, zstd: &mut Zstd) -> Result<()> {
+        let null_rows = std::mem::take(&mut self.null_rows);
+        if null_rows > 0 {
+            self.nulls += null_rows;
+            return self.chunk.null_page(null_rows, zstd);
+        }
         if self.rows.is_empty() {
             return Ok(());
         }
