@@ -123,6 +123,8 @@ fn a_closed_pipe_is_quiet() {
         "chrome",
         "strace",
         "dio",
+        "dio-bulk",
+        "opensearch",
         "iolog",
         "folded",
         "pprof",
@@ -175,9 +177,11 @@ fn hostile_names_in_every_format() {
         "chrome",
         "csv",
         "dio",
+        "dio-bulk",
         "folded",
         "json",
         "ndjson",
+        "opensearch",
         "speedscope",
         "strace",
     ] {
@@ -201,7 +205,7 @@ fn hostile_names_in_every_format() {
                     assert!(opened.contains(path.as_os_str().as_bytes()), "{name:?}");
                 }
             }
-            "dio" | "ndjson" => drop(lines_of_json(text.as_bytes())),
+            "dio" | "dio-bulk" | "ndjson" | "opensearch" => drop(lines_of_json(text.as_bytes())),
             "csv" | "folded" => {}
             _ => drop(serde_json::from_str::<Value>(&text).unwrap()),
         }

@@ -57,6 +57,7 @@ mod mongodb;
 mod mpi;
 mod names;
 mod openapi;
+mod opensearch;
 mod otf2;
 mod other_user;
 mod own_analyses;

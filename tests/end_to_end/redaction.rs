@@ -267,7 +267,16 @@ fn secrets_go_and_numbers_stay() {
     assert_eq!(meta(&session)["totals"], meta(&copy)["totals"]);
     assert_eq!(rules(&session), rules(&copy));
 
-    for format in ["chrome", "csv", "dio", "folded", "json", "otlp", "strace"] {
+    for format in [
+        "chrome",
+        "csv",
+        "dio",
+        "folded",
+        "json",
+        "opensearch",
+        "otlp",
+        "strace",
+    ] {
         assert_eq!(found(&export(&copy, format, &[]).0), [""; 0], "{format}");
     }
     assert!(!found(&export(&session, "strace", &[]).0).is_empty());

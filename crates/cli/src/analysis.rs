@@ -291,7 +291,7 @@ fn diagnose_set(args: &DiagnoseArgs) -> Result<u8, Failure> {
 }
 
 /// The findings of a session, from the cache or from a new diagnosis, with what the user's rules find.
-fn findings(session: &mut Session, extensions: &Extensions) -> Result<Diagnosis, Failure> {
+pub fn findings(session: &mut Session, extensions: &Extensions) -> Result<Diagnosis, Failure> {
     let mut told = fathom_diagnose::diagnose_latest(session, &|| true).map_err(Failure::input)?;
     if let Some(notice) = told.notice {
         errln!("fathom: {notice}");

@@ -25,7 +25,17 @@ pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
         return page(args, session);
     }
     let mut session = analysis::open(session)?;
+    let findings = match args.format.has_findings() {
+        true => {
+            let found = analysis::findings(&mut session, &args.extensions.load()?)?;
+            Some(fathom_report::finding_rows(&found))
+        }
+        false => None,
+    };
     let db = analysis::database(&mut session, Limits::default())?;
+    if let Some(findings) = findings {
+        db.set_findings(&[findings]).map_err(Failure::input)?;
+    }
     let clock = &session.meta().clock;
     let window = analysis::window(args.from.as_deref(), args.until.as_deref(), clock);
     let (from_ns, until_ns) = window.map_err(Failure::input)?;

@@ -1,5 +1,8 @@
 //! DIO's JSON documents, one per line: events, and one document per path (`doc_type` EventPath)
 //! before the first event of its file. The fields are the fields of DIO's tracer and back end.
+//!
+//! For the `_bulk` API, a line before each document names the index that DIO's dashboards read, and an
+//! id that follows from the session, so that sending it again replaces it.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -15,7 +18,10 @@ use crate::args::value;
 use crate::error::{ExportError, Result};
 use crate::json::Object;
 use crate::row::{Layer, Row};
-use crate::{Exporter, time};
+use crate::{Exporter, opensearch, time};
+
+/// DIO's dashboards read all indices whose names begin so.
+const INDEX: &str = "dio_trace";
 
 struct File {
     /// Null in imported sessions.
@@ -25,6 +31,13 @@ struct File {
     told: bool,
 }
 
+impl File {
+    /// Whether its document is still to be written.
+    fn is_new(&self) -> bool {
+        !self.told && self.path.is_some() && self.tag.is_some()
+    }
+}
+
 pub(crate) struct Dio {
     files: HashMap<i64, File>,
     parents: HashMap<i32, i32>,
@@ -32,11 +45,13 @@ pub(crate) struct Dio {
     host: String,
     /// From CLOCK_MONOTONIC to the wall clock, nanoseconds.
     wall_ns: i64,
+    /// Whether lines of the `_bulk` API come between the documents.
+    bulk: bool,
     line: String,
 }
 
 impl Dio {
-    pub fn new(db: &Db, meta: &SessionMeta) -> Result<Self> {
+    pub fn new(db: &Db, meta: &SessionMeta, bulk: bool) -> Result<Self> {
         let mut files = HashMap::new();
         each_row(
             db,
@@ -82,25 +97,36 @@ impl Dio {
                 .clock
                 .start_realtime_ns
                 .wrapping_sub(meta.clock.start_monotonic_ns),
+            bulk,
             line: String::new(),
         })
     }
 
+    /// Writes the line of the `_bulk` API before the document `id` of the session.
+    fn before(&mut self, id: &str) {
+        if self.bulk {
+            let id = format!("{}{id}", self.session);
+            opensearch::action(INDEX, &id, &mut self.line);
+        }
+    }
+
     /// The document of a file that has not been written yet.
     fn path(&mut self, file_id: Option<i64>) {
-        let Some(file) = file_id.and_then(|id| self.files.get_mut(&id)) else {
+        let Some(file_id) = file_id.filter(|id| self.files.get(id).is_some_and(File::is_new))
+        else {
             return;
         };
-        let (false, Some(path), Some(tag)) = (file.told, &file.path, &file.tag) else {
+        self.before(&format!("-file-{file_id}"));
+        let Some(file) = self.files.get_mut(&file_id) else {
             return;
         };
         file.told = true;
         let mut object = Object::begin(&mut self.line);
         object.text("doc_type", Some("EventPath"));
         object.text("session_name", Some(&self.session));
-        object.text("file_path", Some(path));
+        object.text("file_path", file.path.as_deref());
         object.text("file_type", Some(file.kind));
-        object.text("file_tag", Some(tag));
+        object.text("file_tag", file.tag.as_deref());
         object.end();
         self.line.push('\n');
     }
@@ -110,6 +136,7 @@ impl Exporter for Dio {
     fn row(&mut self, row: &Row<'_>, out: &mut dyn Write) -> Result<()> {
         self.line.clear();
         self.path(row.file_id);
+        self.before(&format!("-{}", row.rid.unwrap_or_default()));
         let name = row.name.unwrap_or("");
         let call = Syscall::index_of(name).and_then(|index| SYSCALLS.get(index));
         let begin = row.started_at_ns().wrapping_add(self.wall_ns);

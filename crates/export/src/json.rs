@@ -65,6 +65,12 @@ impl<'a> Object<'a> {
         }
     }
 
+    /// A number as JSON has it.
+    pub fn number(&mut self, name: &str, value: &serde_json::Number) {
+        self.name(name);
+        let _ = write!(self.out, "{value}");
+    }
+
     /// A list whose members are written already.
     pub fn list(&mut self, name: &str, members: &str) {
         self.name(name);

@@ -18,6 +18,7 @@ mod error;
 mod iolog;
 mod json;
 mod lanes;
+mod opensearch;
 mod otlp;
 mod perfetto;
 mod profile;
@@ -59,6 +60,8 @@ enum Make {
     Table(output::Format),
     /// Spans, and the calls in them.
     Spans,
+    /// Rows of table `findings`, and the slowest requests.
+    Findings,
     /// Sums of time by stack.
     Profile(profile::Kind),
     /// A directory of files ([`export_ctf`]).
@@ -102,7 +105,19 @@ impl Format {
             name: "dio",
             what: "DIO's JSON documents, one per line",
             binary: false,
-            make: Make::Exporter(|e| Ok(Box::new(dio::Dio::new(e.db, e.meta)?))),
+            make: Make::Exporter(|e| Ok(Box::new(dio::Dio::new(e.db, e.meta, false)?))),
+        },
+        Format {
+            name: "dio-bulk",
+            what: "the same as lines of the _bulk API, for Elasticsearch and OpenSearch",
+            binary: false,
+            make: Make::Exporter(|e| Ok(Box::new(dio::Dio::new(e.db, e.meta, true)?))),
+        },
+        Format {
+            name: "opensearch",
+            what: "findings and the slowest requests as lines of OpenSearch's _bulk API",
+            binary: false,
+            make: Make::Findings,
         },
         Format {
             name: "ctf",
@@ -192,6 +207,11 @@ impl Format {
         matches!(self.make, Make::Directory)
     }
 
+    /// Whether it has the findings of the session: fill table `findings` first ([`Db::set_findings`]).
+    pub fn has_findings(self) -> bool {
+        matches!(self.make, Make::Findings)
+    }
+
     /// Whether the output is no text: nothing for a terminal.
     pub fn is_binary(self) -> bool {
         self.binary
@@ -275,6 +295,7 @@ pub fn export(
             text,
         })?,
         Make::Spans => return otlp::write(db, meta, selection, out, progress),
+        Make::Findings => return opensearch::write(db, meta, selection, out, progress),
         Make::Profile(kind) => return profile::write(db, meta, kind, selection, out, progress),
         Make::Page => return Err(ExportError::Page),
         Make::Directory => return Err(ExportError::Directory),

@@ -417,7 +417,7 @@ pub struct ExportArgs {
     /// Redaction.
     #[command(flatten)]
     pub redact: RedactOptions,
-    /// The user's own rules and views, for --format page.
+    /// The user's own rules and views, for --format opensearch and page.
     #[command(flatten)]
     pub extensions: ExtensionsOption,
 }

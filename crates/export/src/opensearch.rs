@@ -1,0 +1,395 @@
+//! Findings and the slowest requests as documents of OpenSearch: the lines of its `_bulk` API, an action
+//! and a document in turn.
+//!
+//! The id of a document follows from the session, so that sending it again replaces it. The fields
+//! are those of `deploy/opensearch/index-template.json`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+
+use fathom_model::meta::{SessionMeta, State};
+use fathom_query::Db;
+use fathom_query::escape::shell_words;
+use fathom_query::fetch::{self, Row};
+use serde_json::Value;
+
+use crate::error::{ExportError, Result};
+use crate::json::{Object, string};
+use crate::source::check_condition;
+use crate::{Outcome, Selection, counted, time};
+
+/// Calls, and spans, that become documents at most: the slowest ones.
+const SLOWEST: usize = 1000;
+
+/// Nanoseconds by layer.
+type Layers = BTreeMap<String, i64>;
+
+/// The calls and the time by layer of a span.
+#[derive(Default)]
+struct Inside {
+    calls: i64,
+    layers: Layers,
+}
+
+/// Writes the documents. The findings are the rows of table `findings`.
+pub(crate) fn write(
+    db: &Db,
+    meta: &SessionMeta,
+    selection: &Selection,
+    out: &mut dyn Write,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Outcome> {
+    check_condition(db, selection)?;
+    let mut documents = Documents::new(meta, out);
+    let findings = documents.findings(db)?;
+    documents.session(findings)?;
+    let calls = documents.calls(db, selection)?;
+    let spans = documents.spans(db, selection)?;
+    documents.out.flush()?;
+    progress(documents.written, documents.written);
+    let mut notes = Vec::new();
+    for (all, one, many) in [
+        (calls, "call is", "calls are"),
+        (spans, "span is", "spans are"),
+    ] {
+        let left = all.saturating_sub(SLOWEST as u64);
+        if left > 0 {
+            let left = counted(left, one, many);
+            notes.push(format!(
+                "{left} left out: faster than the {SLOWEST} slowest"
+            ));
+        }
+    }
+    Ok(Outcome {
+        rows: documents.written,
+        notes,
+    })
+}
+
+struct Documents<'a> {
+    meta: &'a SessionMeta,
+    out: &'a mut dyn Write,
+    /// Fields that every document has.
+    command: Option<String>,
+    labels: String,
+    text: String,
+    written: u64,
+}
+
+impl<'a> Documents<'a> {
+    fn new(meta: &'a SessionMeta, out: &'a mut dyn Write) -> Self {
+        let mut labels = String::new();
+        for (key, value) in &meta.labels {
+            if !labels.is_empty() {
+                labels.push(',');
+            }
+            string(&format!("{key}={value}"), &mut labels);
+        }
+        Self {
+            meta,
+            out,
+            command: (!meta.command.is_empty()).then(|| shell_words(&meta.command)),
+            labels,
+            text: String::new(),
+            written: 0,
+        }
+    }
+
+    /// Writes the document `id` of the session.
+    fn add(
+        &mut self,
+        index: &str,
+        id: &str,
+        wall_ns: i64,
+        fill: impl FnOnce(&mut Object<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.text.clear();
+        let id = format!("{}{id}", self.meta.id);
+        action(index, &id, &mut self.text);
+        let mut o = Object::begin(&mut self.text);
+        o.text("@timestamp", Some(&time::of_day(wall_ns.max(0))));
+        o.text("session", Some(&self.meta.id));
+        o.text("host", known(&self.meta.host.name));
+        o.text("command", self.command.as_deref());
+        o.list("labels", &self.labels);
+        fill(&mut o)?;
+        o.end();
+        self.text.push('\n');
+        self.out.write_all(self.text.as_bytes())?;
+        self.written += 1;
+        Ok(())
+    }
+
+    /// One document per finding; returns how many there are.
+    fn findings(&mut self, db: &Db) -> Result<u64> {
+        let sql = "SELECT rule, severity, if(correctness, 'correctness', 'performance') AS kind,
+                confidence, cost_ns, title, subject, pid, tid, comm, path, evidence,
+                array_to_string(examples, ',') AS examples, advice, query, page, caveats
+            FROM findings";
+        let start = self.meta.clock.start_realtime_ns;
+        let mut numbers: HashMap<String, u64> = HashMap::new();
+        let mut found = 0;
+        fetch::each(db, sql, |row| {
+            found += 1;
+            let rule = row.text("rule")?;
+            let number = numbers.entry(rule.clone()).or_default();
+            *number += 1;
+            let id = format!("-{rule}-{number}");
+            self.add("fathom-findings", &id, start, |o| {
+                o.text("rule", Some(&rule));
+                o.text("group", Some(&row.text("kind")?));
+                for name in ["severity", "confidence", "title", "subject"] {
+                    o.text(name, Some(&row.text(name)?));
+                }
+                for name in ["cost_ns", "pid", "tid"] {
+                    o.int(name, row.get(name)?);
+                }
+                for name in ["comm", "path", "advice", "query", "page", "caveats"] {
+                    o.text(name, row.get::<Option<String>>(name)?.as_deref());
+                }
+                o.list("example_rids", &row.text("examples")?);
+                evidence(&row.text("evidence")?, o)
+            })
+        })?;
+        Ok(found)
+    }
+
+    /// The document of the session itself.
+    fn session(&mut self, findings: u64) -> Result<()> {
+        let meta = self.meta;
+        let clock = &meta.clock;
+        let start = clock.start_monotonic_ns;
+        let signed = |n: u64| Some(i64::try_from(n).unwrap_or(i64::MAX));
+        self.add("fathom-sessions", "", clock.start_realtime_ns, |o| {
+            let state = match meta.state {
+                State::Recording => "recording",
+                State::Complete => "complete",
+            };
+            o.text("state", Some(state));
+            o.text("target", known(&meta.target));
+            o.int("exit_status", meta.exit_status.map(i64::from));
+            let end = clock.end_monotonic_ns;
+            o.int("dur_ns", end.map(|end| end.saturating_sub(start)));
+            o.text("kernel", known(&meta.host.kernel));
+            o.text("arch", known(&meta.host.arch));
+            o.text("distribution", known(&meta.host.distribution));
+            o.int("cpus", Some(i64::from(meta.host.cpus)));
+            o.int("memory_bytes", signed(meta.host.memory_bytes));
+            let totals = &meta.totals;
+            for (name, calls) in [
+                ("seen", totals.seen),
+                ("stored", totals.stored),
+                ("lost", totals.lost),
+                ("expired", totals.expired),
+                ("counted", totals.counted),
+                ("missing", totals.missing),
+            ] {
+                o.int(name, signed(calls));
+            }
+            o.int("findings", signed(findings));
+            o.text("fathom_version", Some(&meta.fathom_version));
+            Ok(())
+        })
+    }
+
+    /// The slowest calls, each with its time by layer; returns how many calls there are.
+    fn calls(&mut self, db: &Db, selection: &Selection) -> Result<u64> {
+        let calls = format!(
+            "(SELECT rid, dur_ns FROM (SELECT * FROM syscalls WHERE {}) WHERE dur_ns IS NOT NULL)",
+            selection.sql()
+        );
+        let slowest = format!("SELECT rid FROM {calls} ORDER BY dur_ns DESC, rid LIMIT {SLOWEST}");
+        let slowest = fetch::rows(db, &slowest, |row| row.int("rid"))?;
+        if slowest.is_empty() {
+            return Ok(0);
+        }
+        let slowest: Vec<String> = slowest.iter().map(i64::to_string).collect();
+        let slowest = slowest.join(", ");
+        let layers = layers_of_calls(db, &slowest)?;
+        let sql = format!(
+            "SELECT rid, epoch_ns(wall_time(ts_ns)) AS wall_ns, dur_ns, pid, tid, comm, syscall, class, path, file_offset, size, bytes, ret, errno
+            FROM syscalls WHERE rid IN ({slowest}) ORDER BY dur_ns DESC, rid"
+        );
+        fetch::each(db, &sql, |row| {
+            let rid = row.int("rid")?;
+            let dur_ns = row.int("dur_ns")?;
+            self.add(
+                "fathom-requests",
+                &format!("-{rid}"),
+                row.int("wall_ns")?,
+                |o| {
+                    o.text("kind", Some("call"));
+                    o.text("name", Some(&row.text("syscall")?));
+                    for name in [
+                        "rid",
+                        "dur_ns",
+                        "pid",
+                        "tid",
+                        "file_offset",
+                        "size",
+                        "bytes",
+                        "ret",
+                    ] {
+                        o.int(name, row.get(name)?);
+                    }
+                    for name in ["comm", "class", "path", "errno"] {
+                        o.text(name, row.get::<Option<String>>(name)?.as_deref());
+                    }
+                    match layers.get(&rid) {
+                        Some(layers) => layer_times(layers, o),
+                        // Of a call without events below it all time is its own.
+                        None => layer_times(&[("syscall".to_owned(), dur_ns)].into(), o),
+                    }
+                    Ok(())
+                },
+            )
+        })?;
+        count(db, &calls)
+    }
+
+    /// The slowest spans, each with its calls and its time by layer; returns how many spans there
+    /// are.
+    fn spans(&mut self, db: &Db, selection: &Selection) -> Result<u64> {
+        let spans = format!(
+            "(SELECT * FROM spans WHERE dur_ns IS NOT NULL AND {})",
+            selection.window()
+        );
+        let all = count(db, &spans)?;
+        if all == 0 {
+            return Ok(0);
+        }
+        let slowest = format!(
+            "SELECT * FROM {spans} ORDER BY dur_ns DESC, trace_id, span_id LIMIT {SLOWEST}"
+        );
+        let inside = inside_of_spans(db, &slowest)?;
+        let sql = format!(
+            "SELECT trace_id, span_id, parent_span_id, epoch_ns(wall_time(ts_ns)) AS wall_ns, dur_ns, pid, tid, service, name, kind, status,
+                status_message, source
+            FROM ({slowest}) ORDER BY dur_ns DESC, trace_id, span_id"
+        );
+        let nothing = Inside::default();
+        fetch::each(db, &sql, |row| {
+            let (trace, span) = (row.text("trace_id")?, row.text("span_id")?);
+            let dur_ns = row.int("dur_ns")?;
+            let id = format!("-{trace}-{span}");
+            let inside = inside.get(&(trace, span)).unwrap_or(&nothing);
+            self.add("fathom-requests", &id, row.int("wall_ns")?, |o| {
+                o.text("kind", Some("span"));
+                for name in ["dur_ns", "pid", "tid"] {
+                    o.int(name, row.get(name)?);
+                }
+                for name in [
+                    "name",
+                    "service",
+                    "trace_id",
+                    "span_id",
+                    "parent_span_id",
+                    "status",
+                    "status_message",
+                    "source",
+                ] {
+                    o.text(name, row.get::<Option<String>>(name)?.as_deref());
+                }
+                o.text("span_kind", Some(&row.text("kind")?));
+                o.int("calls", Some(inside.calls));
+                let in_calls: i64 = inside.layers.values().fold(0, |a, b| a.saturating_add(*b));
+                let mut layers = inside.layers.clone();
+                layers.insert("outside".to_owned(), dur_ns.saturating_sub(in_calls).max(0));
+                layer_times(&layers, o);
+                Ok(())
+            })
+        })?;
+        Ok(all)
+    }
+}
+
+/// An empty text is one that is not known.
+fn known(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+fn count(db: &Db, rows: &str) -> Result<u64> {
+    let numbers = fetch::rows(db, &format!("SELECT count(*) AS n FROM {rows}"), |row| {
+        row.int("n")
+    })?;
+    let number = numbers.first().copied().unwrap_or(0);
+    Ok(u64::try_from(number).unwrap_or(0))
+}
+
+/// The line before a document: it replaces the one with this id.
+pub(crate) fn action(index: &str, id: &str, out: &mut String) {
+    let mut action = Object::begin(out);
+    let mut place = action.object("index");
+    place.text("_index", Some(index));
+    place.text("_id", Some(id));
+    place.end();
+    action.end();
+    out.push('\n');
+}
+
+fn layer_times(layers: &Layers, o: &mut Object<'_>) {
+    let mut times = o.object("layer_ns");
+    for (layer, ns) in layers {
+        times.int(layer, Some(*ns));
+    }
+    times.end();
+}
+
+/// The numbers behind a finding, a JSON object.
+fn evidence(json: &str, o: &mut Object<'_>) -> Result<()> {
+    let Ok(Value::Object(numbers)) = serde_json::from_str(json) else {
+        return Err(ExportError::Column("evidence"));
+    };
+    let mut evidence = o.object("evidence");
+    for (name, value) in &numbers {
+        if let Value::Number(number) = value {
+            evidence.number(name, number);
+        }
+    }
+    evidence.end();
+    Ok(())
+}
+
+/// The time by layer of the calls `slowest`, of those that have visits of layers.
+fn layers_of_calls(db: &Db, slowest: &str) -> Result<HashMap<i64, Layers>> {
+    let sql = format!(
+        "SELECT rid, layer, bounded(sum(self_ns)) AS self_ns
+        FROM slices WHERE rid IN ({slowest}) GROUP BY rid, layer"
+    );
+    let mut calls: HashMap<i64, Layers> = HashMap::new();
+    fetch::each(db, &sql, |row| {
+        let layers = calls.entry(row.int("rid")?).or_default();
+        layers.insert(row.text("layer")?, row.int("self_ns")?);
+        Ok::<_, ExportError>(())
+    })?;
+    Ok(calls)
+}
+
+/// The calls, and their time by layer, of the spans that `slowest` answers. A call counts for its
+/// innermost span, as in view by_span_layer.
+fn inside_of_spans(db: &Db, slowest: &str) -> Result<HashMap<(String, String), Inside>> {
+    let sql = format!(
+        "WITH own AS (
+            SELECT rid, trace_id, span_id FROM span_calls SEMI JOIN ({slowest}) USING (trace_id, span_id)
+        )
+        SELECT trace_id, span_id, NULL::VARCHAR AS layer, count(*) AS value FROM own
+        GROUP BY trace_id, span_id
+        UNION ALL
+        SELECT trace_id, span_id, layer, bounded(sum(self_ns)) FROM own JOIN all_slices USING (rid)
+        GROUP BY trace_id, span_id, layer"
+    );
+    let mut spans: HashMap<(String, String), Inside> = HashMap::new();
+    fetch::each(db, &sql, |row: Row<'_>| {
+        let of = (row.text("trace_id")?, row.text("span_id")?);
+        let inside = spans.entry(of).or_default();
+        let value = row.int("value")?;
+        match row.get::<Option<String>>("layer")? {
+            None => inside.calls = value,
+            Some(layer) => {
+                inside.layers.insert(layer, value);
+            }
+        }
+        Ok::<_, ExportError>(())
+    })?;
+    Ok(spans)
+}
