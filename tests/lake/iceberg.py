@@ -3,7 +3,7 @@
 tables with the lake and with `fathom query`. DuckDB, ClickHouse (chDB), Spark, and PyIceberg read them; the
 statements are the ones in docs/how-to/ship-sessions.md.
 
-Needs root (it records), a built fathom, and: pip install ./python[iceberg] boto3 'moto[server]' chdb 'pyspark<4'
+Needs root (it records), a built fathom, and: pip install ./python[iceberg] boto3 'moto[server]>=5.2.5' chdb 'pyspark<4'
 duckdb==V duckdb-extension-iceberg==V duckdb-extension-avro==V, of one version V. Spark needs the jar
 org.apache.iceberg:iceberg-spark-runtime-3.5_2.12 in ICEBERG_SPARK_JAR. A PostgreSQL server in PATH is used as a
 catalog. What is missing is named and left out. Usage: iceberg.py [FATHOM]

@@ -1,23 +1,24 @@
 #!/usr/bin/env python3
-"""Ships recordings to a directory and to an S3 server, and compares what DuckDB, ClickHouse (chDB), and Spark
-read there with `fathom query`. The statements are the ones in docs/how-to/ship-sessions.md.
+"""Ships recordings to a directory and to servers of S3, Google Cloud Storage, and Azure, and compares what DuckDB,
+ClickHouse (chDB), and Spark read there with `fathom query`. The statements are the ones in
+docs/how-to/ship-sessions.md.
 
-Needs root (it records), a built fathom, and: pip install 'moto[server]' boto3 duckdb chdb pyspark. Engines that are
-not installed are named and left out. Usage: run.py [FATHOM]
+Needs root (it records), a built fathom, and: pip install 'moto[server]>=5.2.5' boto3 duckdb chdb pyspark
+google-cloud-storage azure-storage-blob; go install github.com/fsouza/fake-gcs-server@latest; npm install azurite, with
+azurite-blob in PATH. What is missing is named and left out. Usage: run.py [FATHOM]
 """
 
-import contextlib
 import hashlib
 import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+
+from stores import azure, gcs, port, s3, s3_server  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/how-to/ship-sessions.md"
@@ -137,58 +138,48 @@ def spark_reads(prefix, expected):
     spark.stop()
 
 
-def port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+def replaced(work, session, destination):
+    """Ships the session changed, and then as it was."""
+    changed = work / "changed.fathom"
+    shutil.copytree(session, changed)
+    (work / "extra.csv").write_text("n\n1\n")
+    fathom("import", "--into", changed, "--table", "extra", work / "extra.csv")
+    refused = subprocess.run([FATHOM, "ship", changed, "--to", destination], capture_output=True, text=True)
+    if not refused.returncode or "--force" not in refused.stderr:
+        sys.exit(f"a session that has changed was shipped: {refused.stderr}")
+    for one in [changed, session]:
+        fathom("ship", "--force", one, "--to", destination)
+    shutil.rmtree(changed)
 
 
-@contextlib.contextmanager
-def s3_server():
-    """A client and the address of an S3 server with an empty bucket, which the environment names."""
-    import boto3
-
-    number = port()
-    server = subprocess.Popen([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(number)],
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        endpoint = f"http://127.0.0.1:{number}"
-        os.environ.update(AWS_ENDPOINT_URL=endpoint, AWS_ALLOW_HTTP="true", AWS_REGION="us-east-1",
-                          AWS_ACCESS_KEY_ID="key", AWS_SECRET_ACCESS_KEY="secret", AWS_DEFAULT_REGION="us-east-1")
-        client = boto3.client("s3", endpoint_url=endpoint)
-        for _ in range(100):
-            try:
-                client.create_bucket(Bucket="bucket")
-                break
-            except Exception:
-                time.sleep(0.2)
-        yield client, endpoint
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def store(work, sessions, lake, expected):
-    """The same objects in an S3 server, listed and read by other clients."""
-    with s3_server() as (client, endpoint):
-        fathom("ship", *sessions, "--to", "s3://bucket/a/lake")
-        pages = client.get_paginator("list_objects_v2").paginate(Bucket="bucket")
-        objects = {o["Key"] for page in pages for o in page.get("Contents", [])}
-        check("boto3, names", sorted(objects), sorted("a/lake/" + name for name in lake))
-        bodies = {key: client.get_object(Bucket="bucket", Key=key)["Body"].read() for key in objects}
-        check("boto3, contents", [[hashlib.sha256(bodies[key]).hexdigest()] for key in sorted(objects)],
-              [[hashlib.sha256(lake[key.removeprefix("a/lake/")]).hexdigest()] for key in sorted(objects)])
-        again = fathom("ship", *sessions, "--to", "s3://bucket/a/lake").stderr
+def store(work, kind, sessions, lake, expected):
+    """The same objects in a store, listed and read by the client of its owner."""
+    with kind(work) as (url, objects, endpoint):
+        name = kind.__name__
+        fathom("ship", *sessions, "--to", f"{url}/a/lake")
+        bodies = objects()
+        check(f"{name}, names", sorted(bodies), sorted("a/lake/" + path for path in lake))
+        check(f"{name}, contents", [[hashlib.sha256(bodies[key]).hexdigest()] for key in sorted(bodies)],
+              [[hashlib.sha256(lake[key.removeprefix("a/lake/")]).hexdigest()] for key in sorted(bodies)])
+        print(f"  the largest object has {max(map(len, bodies.values()))} bytes")
+        again = fathom("ship", *sessions, "--to", f"{url}/a/lake").stderr
         if again.count("all were there") != len(sessions):
             sys.exit(f"shipped twice: {again}")
         print("  second shipping: nothing uploaded")
+        replaced(work, sessions[0], f"{url}/a/lake")
+        after = objects()
+        check(f"{name}, after a session was replaced twice", sorted(after), sorted(bodies))
+        copy = work / f"downloaded-{name}"
         try:
+            if kind is not s3:
+                raise RuntimeError("it has no such test")
             secret = (f"CREATE SECRET (TYPE s3, KEY_ID 'key', SECRET 'secret', REGION 'us-east-1', URL_STYLE 'path', "
                       f"USE_SSL false, ENDPOINT '{endpoint.removeprefix('http://')}')")
-            duckdb_reads("s3://bucket/a/lake", expected, ["INSTALL httpfs", "LOAD httpfs", secret])
+            duckdb_reads(f"{url}/a/lake", expected, ["INSTALL httpfs", "LOAD httpfs", secret])
+        except ImportError as error:
+            print(f"  left out: DuckDB: {error}")
         except Exception as error:
-            print(f"  left out: DuckDB over S3: {str(error).splitlines()[0]}")
-            copy = work / "downloaded"
+            print(f"  left out: DuckDB over {name}: {str(error).splitlines()[0]}; it reads a copy")
             for key, body in bodies.items():
                 (copy / key).parent.mkdir(parents=True, exist_ok=True)
                 (copy / key).write_bytes(body)
@@ -227,12 +218,12 @@ def main():
                 print(f"  left out: {engine}: {package} is not installed")
                 continue
             reads(str(lake), expected)
-        try:
-            import boto3, moto  # noqa: F401
-        except ImportError as error:
-            print(f"  left out: S3: {error}")
-        else:
-            store(work, sessions, objects, expected)
+        for kind in [s3, gcs, azure]:
+            print(f"{kind.__name__}:")
+            try:
+                store(work, kind, sessions, objects, expected)
+            except ImportError as error:
+                print(f"  left out: {error}")
         print(f"{checked} checks passed")
     finally:
         shutil.rmtree(work)
