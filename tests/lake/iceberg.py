@@ -6,7 +6,7 @@ statements are the ones in docs/how-to/ship-sessions.md.
 Needs root (it records), a built fathom, and: pip install ./python[iceberg] boto3 'moto[server]>=5.2.5' chdb 'pyspark<4'
 duckdb==V duckdb-extension-iceberg==V duckdb-extension-avro==V, of one version V. Spark needs the jar
 org.apache.iceberg:iceberg-spark-runtime-3.5_2.12 in ICEBERG_SPARK_JAR. A PostgreSQL server in PATH is used as a
-catalog. What is missing is named and left out. Usage: iceberg.py [FATHOM]
+catalog, and fake-gcs-server (with google-cloud-storage) as Google Cloud Storage. What is missing is named and left out. Usage: iceberg.py [FATHOM]
 """
 
 import contextlib
@@ -25,7 +25,8 @@ from pathlib import Path
 
 import run
 from iceberg_unfit import unfit
-from run import FATHOM, check, compare, fathom, ordered, port, record, s3_server, truth
+from run import FATHOM, check, compare, fathom, ordered, record, truth
+from stores import gcs, port, s3_server
 
 sys.path.insert(0, str(run.ROOT / "python"))
 # Before forks, so that those need not load them.
@@ -371,6 +372,18 @@ def postgresql(work):
         server.wait()
 
 
+def in_store(what, place, sessions, expected, work_on):
+    fathom("ship", *sessions, "--to", place.lake)
+    work_on(place)
+    print(f"  {place.round().strip()}")
+    import duckdb
+
+    db = duckdb.connect()
+    for name, table in place.tables().items():
+        db.register(name, table.scan().to_arrow())
+    compare(what, lambda sql: db.execute(sql).fetchall(), expected)
+
+
 def store(work, sessions, expected):
     """A lake and a warehouse in an S3 server, and a catalog in PostgreSQL."""
     with s3_server() as (_, endpoint):
@@ -378,16 +391,18 @@ def store(work, sessions, expected):
             place = Place("s3://bucket/lake", {
                 "uri": uri or f"sqlite:///{work}/s3.db", "warehouse": "s3://bucket/warehouse",
                 "s3.endpoint": endpoint, "s3.region": "us-east-1"})
-            fathom("ship", *sessions, "--to", place.lake)
-            together(place)
-            print(f"  {place.round().strip()}")
-            import duckdb
-
-            db = duckdb.connect()
-            for name, table in place.tables().items():
-                db.register(name, table.scan().to_arrow())
             what = "PyIceberg, S3" + (" and PostgreSQL" if uri else "")
-            compare(what, lambda sql: db.execute(sql).fetchall(), expected)
+            in_store(what, place, sessions, expected, together)
+
+
+def google_store(work, sessions, expected):
+    """A lake and a warehouse in a server of Google Cloud Storage."""
+    with gcs(work) as (url, _, endpoint):
+        tomorrow = int((time.time() + 86_400) * 1000)
+        place = Place(f"{url}/lake", {
+            "uri": f"sqlite:///{work}/gcs.db", "warehouse": f"{url}/warehouse", "gcs.service.host": endpoint,
+            "gcs.oauth2.token": "none", "gcs.oauth2.token-expires-at": str(tomorrow)})
+        in_store("PyIceberg, Google Cloud Storage", place, sessions, expected, together)
 
 
 def main():
@@ -439,12 +454,11 @@ def main():
                 continue
             check(f"{engine}, columns of another version", ordered(answer), ordered(evolution(place)))
         replaced(work, place, large[0])
-        try:
-            import boto3, moto  # noqa: F401
-        except ImportError as error:
-            print(f"  left out: S3: {error}")
-        else:
-            store(work, small[:3], truth(small[:3]))
+        for kind in [store, google_store]:
+            try:
+                kind(work, small[:3], truth(small[:3]))
+            except ImportError as error:
+                print(f"  left out: {kind.__name__}: {error}")
         print(f"{run.checked} checks passed")
     finally:
         shutil.rmtree(work)

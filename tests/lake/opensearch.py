@@ -23,7 +23,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import run
-from run import FATHOM, ROOT, check, fathom, port, record
+from run import FATHOM, ROOT, check, fathom, record
+from stores import port
 
 DEPLOY = ROOT / "deploy/opensearch"
 TEMPLATE = json.loads((DEPLOY / "index-template.json").read_text())

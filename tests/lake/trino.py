@@ -22,7 +22,8 @@ import urllib.request
 from pathlib import Path
 
 import run
-from run import compare, check, fathom, port, record, s3_server, statements, truth
+from run import check, compare, fathom, record, statements, truth
+from stores import port, s3_server
 
 VERSION = os.environ.get("TRINO_VERSION", "476")
 JAVA_HOME = os.environ.get("TRINO_JAVA_HOME", "/usr/lib/jvm/temurin-25-jdk-amd64")

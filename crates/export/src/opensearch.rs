@@ -1,8 +1,8 @@
 //! Findings and the slowest requests as documents of OpenSearch: the lines of its `_bulk` API, an action
 //! and a document in turn.
 //!
-//! The id of a document follows from the session, so that sending it again replaces it. The fields
-//! are those of `deploy/opensearch/index-template.json`.
+//! The id of a document follows from the session, so that sending it again replaces it. `deploy/opensearch/index-template.json`
+//! has the types of the fields.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -350,7 +350,7 @@ fn evidence(json: &str, o: &mut Object<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The time by layer of the calls `slowest`, of those that have visits of layers.
+/// The time by layer of the calls `slowest`; a call without visits of layers is left out.
 fn layers_of_calls(db: &Db, slowest: &str) -> Result<HashMap<i64, Layers>> {
     let sql = format!(
         "SELECT rid, layer, bounded(sum(self_ns)) AS self_ns
