@@ -87,7 +87,7 @@ fn findings_and_slow_requests_are_documents() {
     let scratch = Scratch::new();
     let spans = scratch.root().join("spans.json");
     let recording = Record::new(&scratch)
-        .options(&["--label", "site=a"])
+        .options(["--label", "site=a"])
         .command(["python3", "-c", PROGRAM])
         .command([scratch.work().as_os_str(), spans.as_os_str()])
         .run()

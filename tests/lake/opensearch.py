@@ -24,7 +24,7 @@ from pathlib import Path
 
 import run
 from run import FATHOM, ROOT, check, fathom, record
-from stores import port
+from stores import cache, port
 
 DEPLOY = ROOT / "deploy/opensearch"
 TEMPLATE = json.loads((DEPLOY / "index-template.json").read_text())

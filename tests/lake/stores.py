@@ -16,12 +16,18 @@ import time
 import urllib.error
 import urllib.request
 from email.utils import formatdate
+from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 # The account that every Azurite has.
 AZURITE = ("devstoreaccount1", "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==")
+
+
+def cache():
+    """Where fathom's scripts keep what they fetch (scripts/lib.sh)."""
+    return Path(os.environ.get("FATHOM_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "fathom"))
 
 
 def port():

@@ -4,8 +4,8 @@ connector with the statements of docs/how-to/ship-sessions.md. Compares the rows
 a PostgreSQL server in PATH it then commits Iceberg tables and reads those by the Iceberg connector.
 
 Needs root (it records), a built fathom, and: pip install 'moto[server]>=5.2.5' boto3. Trino is Maven's io.trino:trino-server,
-800 MB, kept in fathom's cache; TRINO_VERSION and TRINO_JAVA_HOME (a JDK of version 24 or newer) choose others.
-Usage: trino.py [FATHOM]
+800 MB, kept in fathom's cache; TRINO_VERSION and TRINO_JAVA_HOME choose another version and
+JDK. Usage: trino.py [FATHOM]
 """
 
 import contextlib
@@ -23,20 +23,21 @@ from pathlib import Path
 
 import run
 from run import check, compare, fathom, record, statements, truth
-from stores import port, s3_server
+from stores import cache, port, s3_server
 
-VERSION = os.environ.get("TRINO_VERSION", "476")
+# A JDK of version 24 or newer.
 JAVA_HOME = os.environ.get("TRINO_JAVA_HOME", "/usr/lib/jvm/temurin-25-jdk-amd64")
+VERSION = os.environ.get("TRINO_VERSION", "476")
 PLUGINS = ["hive", "iceberg"]
 
 
 def server():
     """The directory of Trino's server."""
-    cache = Path(os.environ.get("FATHOM_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "fathom"))
-    place = cache / f"trino-server-{VERSION}"
+    kept = cache()
+    place = kept / f"trino-server-{VERSION}"
     if not (place / "complete").exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as scratch:
+        kept.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept) as scratch:
             subprocess.run(["mvn", "-q", "-B", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy", "-Dmdep.useBaseVersion=true",
                             f"-Dartifact=io.trino:trino-server:{VERSION}:tar.gz", f"-DoutputDirectory={scratch}"], check=True)
             subprocess.run(["tar", "xzf", f"trino-server-{VERSION}.tar.gz"], cwd=scratch, check=True)
