@@ -21,7 +21,7 @@ pub struct Page {
     scheme: String,
     /// Where it listens.
     pub address: SocketAddr,
-    /// Its secret.
+    /// Its secret; empty if an access file has the secrets.
     pub token: String,
     child: Option<Child>,
 }
@@ -71,7 +71,8 @@ impl Page {
 
     /// The server whose address was printed as `url`.
     pub fn at(url: &str) -> Page {
-        let (base, token) = url.split_once("/#token=").expect("an address with a token");
+        let (base, rest) = url.rsplit_once('/').expect("an address");
+        let token = rest.strip_prefix("#token=").unwrap_or_default();
         let (scheme, address) = base.split_once("://").expect("a scheme");
         Page {
             scheme: scheme.to_owned(),

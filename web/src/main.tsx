@@ -5,6 +5,7 @@ import "./styles/parts.css";
 
 import { createRoot } from "react-dom/client";
 import { Shell } from "./app/Shell";
+import { followAccess } from "./state/access";
 import { listenForKeys } from "./state/keys";
 import { followToken, takeToken } from "./state/server";
 import { startTheme } from "./state/theme";
@@ -12,6 +13,7 @@ import { startTheme } from "./state/theme";
 takeToken();
 window.addEventListener("hashchange", takeToken);
 followToken();
+followAccess();
 startTheme();
 listenForKeys();
 const page = document.getElementById("page");

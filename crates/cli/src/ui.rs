@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
-use fathom_server::{Options, Server, Tls};
+use fathom_model::escape;
+use fathom_server::{Access, Options, RecordingError, Recordings, Server, Tls};
 
 use crate::args::{TransportOptions, UiArgs};
 use crate::exit::Failure;
@@ -21,10 +23,17 @@ pub fn run(args: &UiArgs) -> Result<u8, Failure> {
         Some(copies) => copies.folder().to_owned(),
         None => args.root.clone(),
     };
+    // Copies are not recorded.
+    let recordings: Option<Arc<dyn Recordings>> = match &redacted {
+        Some(_) => None,
+        None => Some(Arc::new(Snapshots)),
+    };
     let server = Server::start(&Options {
         root,
         listen: args.listen,
         tls: tls(&args.transport)?,
+        access: access(args.access.as_deref())?,
+        recordings,
         plain_http: args.transport.plain_http,
         memory_bytes: args.memory << 20,
         nice: None,
@@ -34,12 +43,12 @@ pub fn run(args: &UiArgs) -> Result<u8, Failure> {
     .map_err(Failure::input)?;
     warn();
     let mut out = io::stdout().lock();
-    let url = server.url().replacen("/#", &format!("/{at}#"), 1);
+    let url = server.url_at(&at);
     writeln!(out, "{url}")
         .and_then(|()| out.flush())
         .map_err(Failure::input)?;
     drop(out);
-    if !args.no_open && has_desktop() {
+    if !args.no_open && server.is_open_to_its_user() && has_desktop() {
         open(&url);
     }
     server.wait_for_signal().map_err(Failure::input)?;
@@ -73,6 +82,53 @@ pub fn tls(options: &TransportOptions) -> Result<Option<Tls>, Failure> {
         }
         _ => Ok(None),
     }
+}
+
+/// The clients of an access file.
+pub fn access(path: Option<&Path>) -> Result<Option<Access>, Failure> {
+    let access = path.map(Access::read).transpose();
+    access.map_err(Failure::input)
+}
+
+/// Recordings of other processes: `fathom snapshot` for clients of the page.
+struct Snapshots;
+
+impl Recordings for Snapshots {
+    fn save(&self, session: &Path, by: Option<&str>) -> Result<PathBuf, RecordingError> {
+        save(session, by)
+    }
+
+    fn stop(&self, _session: &Path, _by: Option<&str>) -> Result<(), RecordingError> {
+        Err(RecordingError(
+            "another process records this session, which only a signal to its recorder stops"
+                .to_owned(),
+        ))
+    }
+
+    fn can_stop(&self) -> bool {
+        false
+    }
+}
+
+/// Has the recorder of a session save it, and says who asked.
+pub fn save(session: &Path, by: Option<&str>) -> Result<PathBuf, RecordingError> {
+    let saved = fathom_recorder::snapshot(session, None);
+    let saved = saved.map_err(|error| RecordingError(error.to_string()))?;
+    errln!(
+        "fathom: {} saved {} as {}",
+        client(by),
+        escape::text(&session.to_string_lossy()),
+        escape::text(&saved.to_string_lossy())
+    );
+    Ok(saved)
+}
+
+/// The name of a client in a message.
+pub fn client(by: Option<&str>) -> String {
+    by.map_or_else(
+        || "a client of the page".to_owned(),
+        |name| format!("{} (page)", escape::text(name)),
+    )
 }
 
 /// Warns before the page is opened.

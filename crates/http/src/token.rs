@@ -31,7 +31,11 @@ impl Token {
     /// Whether a header `Authorization` has it. Takes as long for any header of the
     /// same length.
     pub fn is_in(&self, authorization: &[u8]) -> bool {
-        let given = authorization.strip_prefix(b"Bearer ").unwrap_or_default();
+        self.is(authorization.strip_prefix(b"Bearer ").unwrap_or_default())
+    }
+
+    /// Whether a text is the secret. Takes as long for any text of the same length.
+    pub fn is(&self, given: &[u8]) -> bool {
         if given.len() != self.0.len() {
             return false;
         }
@@ -53,7 +57,8 @@ mod tests {
         let token = Token::random().unwrap();
         let good = format!("Bearer {}", token.text());
         assert_eq!(token.text().len(), 32);
-        assert!(token.is_in(good.as_bytes()));
+        assert!(token.is_in(good.as_bytes()) && token.is(token.text().as_bytes()));
+        assert!(!token.is(good.as_bytes()) && !token.is(b""));
         assert!(!token.is_in(&good.as_bytes()[..good.len() - 1]));
         assert!(!token.is_in(format!("{good}0").as_bytes()));
         assert!(!token.is_in(token.text().as_bytes()));

@@ -156,7 +156,8 @@ impl<S: RecordSource> Drain<S> {
         let ended = target
             .has_ended(|| source.live_tasks(), &ends, observer)
             .map_err(RecordError::system("cannot wait for the command"))?;
-        Ok(ended || self.deadline.is_some_and(|at| Instant::now() >= at))
+        let over = self.deadline.is_some_and(|at| Instant::now() >= at);
+        Ok(ended || over || control.wants_end())
     }
 
     /// Time until the next turn.

@@ -49,6 +49,12 @@ pub trait Control {
         None
     }
 
+    /// Whether the recording is to end now, without a signal, as after its duration; asked for at each
+    /// turn.
+    fn wants_end(&mut self) -> bool {
+        false
+    }
+
     /// Waits until a signal arrives, `also` becomes readable or time is over.
     ///
     /// # Errors

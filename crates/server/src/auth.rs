@@ -1,4 +1,5 @@
-//! Access control: the right host, no other site, the token; and the security headers of answers.
+//! Access control: the right host, no other site, a known client, its role; and the security headers of
+//! answers.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -8,12 +9,13 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::access::{Access, Caller, Role};
 use crate::error::ApiError;
-use fathom_http::{Client, Token};
+use fathom_http::Client;
 
 /// The expected properties of a request.
 pub(crate) struct Auth {
-    pub token: Token,
+    pub access: Access,
     pub address: SocketAddr,
     pub host_name: String,
     /// Whether clients come by TLS.
@@ -45,7 +47,7 @@ impl Auth {
     /// whose name was made to point here (DNS rebinding) sends its own. By TLS it cannot: the
     /// certificate is not for its name.
     fn knows_host(&self, host: &str) -> bool {
-        if self.tls {
+        if self.tls || self.access.is_proxy_host(host) {
             return true;
         }
         let (name, port) = match host.rsplit_once(':') {
@@ -88,44 +90,54 @@ impl Auth {
             (Some(Ok(host)), None) if self.knows_host(host) => host,
             _ => return Err(refuse("this host is not served", "header Host")),
         };
-        let scheme = if self.tls { "https" } else { "http" };
+        // By the name of the proxy only the proxy's own address leads here.
+        let own = (!self.access.is_proxy_host(host)).then(|| {
+            let scheme = if self.tls { "https" } else { "http" };
+            format!("{scheme}://{host}")
+        });
         for origin in headers.get_all(header::ORIGIN) {
-            if origin.to_str().ok() != Some(format!("{scheme}://{host}").as_str()) {
+            let origin = origin.to_str().unwrap_or_default();
+            if own.as_deref() != Some(origin) && !self.access.is_proxy_origin(origin) {
                 return Err(refuse("other sites may not ask", "header Origin"));
             }
         }
         Ok(())
     }
-
-    fn check_token(&self, request: &Request) -> Result<(), ApiError> {
-        let headers = request.headers();
-        let mut given = headers.get_all(header::AUTHORIZATION).iter();
-        match (given.next(), given.next()) {
-            (Some(given), None) if self.token.is_in(given.as_bytes()) => Ok(()),
-            _ => Err(ApiError::new(
-                StatusCode::UNAUTHORIZED,
-                "the token is missing or wrong",
-                "header Authorization",
-                "open the address that fathom printed: it ends with the token, which is a new one \
-                 each time fathom starts",
-            )),
-        }
-    }
 }
 
-pub(crate) async fn check_token(
+/// Notes who asks.
+pub(crate) async fn identify(
     State(guard): State<Arc<Auth>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
-    match guard.check_token(&request) {
-        Ok(()) => {
+    match guard.access.caller(request.headers()) {
+        Ok(caller) => {
             if let Some(client) = request.extensions().get::<Arc<Client>>() {
                 client.trust();
             }
+            request.extensions_mut().insert(caller);
             next.run(request).await
         }
         Err(error) => error.into_response(),
+    }
+}
+
+/// Lets requests of clients through that have `role`, and no others.
+pub(crate) async fn require(State(role): State<Role>, request: Request, next: Next) -> Response {
+    let caller = request.extensions().get::<Caller>();
+    match caller.map(|caller| caller.role) {
+        Some(own) if own >= role => next.run(request).await,
+        own => {
+            let own = own.map_or("none", Role::name);
+            let subject = format!("{} {}", request.method(), request.uri().path());
+            let next = format!(
+                "ask the operator of this server for role {}; your role is {own}",
+                role.name()
+            );
+            let what = "your role does not allow this";
+            ApiError::new(StatusCode::FORBIDDEN, what, subject, next).into_response()
+        }
     }
 }
 
@@ -155,7 +167,7 @@ mod tests {
 
     fn guard(address: &str) -> Auth {
         Auth {
-            token: Token::random().unwrap(),
+            access: Access::local().unwrap(),
             address: address.parse().unwrap(),
             host_name: "box".into(),
             tls: false,
@@ -230,12 +242,12 @@ mod tests {
                 "/" => guard.check(&request),
                 _ => guard
                     .check(&request)
-                    .and_then(|()| guard.check_token(&request)),
+                    .and_then(|()| guard.access.caller(request.headers()).map(drop)),
             };
             checked.err().map(|e| e.status.as_u16())
         };
         let host = ("host", "127.0.0.1:7070");
-        let token = format!("Bearer {}", guard.token.text());
+        let token = format!("Bearer {}", guard.access.token().unwrap());
         let token = ("authorization", token.as_str());
         assert_eq!(ask("/", &[host]), None);
         assert_eq!(ask("/", &[]), Some(403));

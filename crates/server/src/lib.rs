@@ -2,13 +2,15 @@
 //!
 //! [`Server::start`] serves a session, or a directory of sessions: the page, which is built
 //! into the program, and below `/api` what the page asks (docs/reference/openapi.json). Everything that
-//! is asked needs the token that [`Server::url`] ends with (module `guard`).
+//! is asked needs a client that is known (module `access`) and that has the role of the address (table
+//! `api::ADDRESSES`).
 //!
 //! Queries run in a queue in separate threads, each on a connection to the session's database that
 //! is kept between requests, and stop when the requesting connection closes (module `job`).
 //! Following a session in progress costs only the new parts (module `library`), as soon as inotify
 //! reports them (module `changes`).
 
+mod access;
 mod api;
 mod auth;
 mod calls;
@@ -50,10 +52,10 @@ use crate::api::App;
 use crate::auth::Auth;
 use crate::job::AT_ONCE;
 use crate::library::Library;
-use fathom_http::Token;
 pub use fathom_http::{Tls, TlsError};
 
-pub use crate::api::rows_of;
+pub use crate::access::{Access, AccessError, Role};
+pub use crate::api::{RecordingError, Recordings, rows_of};
 pub use crate::folder::{Folder, id_of, is_session, link_in};
 pub use crate::share::shared_page;
 
@@ -73,6 +75,10 @@ pub struct Options {
     pub listen: Option<SocketAddr>,
     /// Certificate and key for clients to come by TLS; `None` for plain HTTP.
     pub tls: Option<Tls>,
+    /// Which clients may do what; `None` for a random token that may do everything.
+    pub access: Option<Access>,
+    /// Saves and stops recordings; `None` where there are none.
+    pub recordings: Option<Arc<dyn Recordings>>,
     /// Whether other machines may come by plain HTTP.
     pub plain_http: bool,
     /// Memory of all databases together, bytes.
@@ -122,7 +128,7 @@ pub struct Server {
     runtime: Runtime,
     address: SocketAddr,
     scheme: &'static str,
-    token: Token,
+    token: Option<String>,
 }
 
 impl Server {
@@ -149,9 +155,11 @@ impl Server {
         let listener = listen(options.listen)?;
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
-        let token = Token::random()?;
+        let access = options.access.clone();
+        let access = access.map_or_else(Access::local, Ok)?;
+        let token = access.token().map(str::to_owned);
         let guard = Auth {
-            token: token.clone(),
+            access,
             address,
             host_name: rustix::system::uname()
                 .nodename()
@@ -173,7 +181,10 @@ impl Server {
                 }
             })
             .build()?;
-        let routes = routes(App::new(library, options.panels.clone()), Arc::new(guard));
+        let routes = routes(
+            App::new(library, options.panels.clone(), options.recordings.clone()),
+            Arc::new(guard),
+        );
         {
             let _entered = runtime.enter();
             let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -196,8 +207,14 @@ impl Server {
         self.address
     }
 
-    /// The page's address, with the token in its fragment, which browsers do not send.
+    /// The page's address, with the token of this start in its fragment, which browsers do not send.
+    /// Tokens of an access file are not shown.
     pub fn url(&self) -> String {
+        self.url_at("")
+    }
+
+    /// The same with the state that the page opens with: `?s=...&view=...`.
+    pub fn url_at(&self, state: &str) -> String {
         let mut address = self.address;
         if address.ip().is_unspecified() {
             address.set_ip(match address.is_ipv4() {
@@ -205,7 +222,14 @@ impl Server {
                 false => std::net::Ipv6Addr::LOCALHOST.into(),
             });
         }
-        format!("{}://{address}/#token={}", self.scheme, self.token.text())
+        let token = self.token.as_ref().map(|token| format!("#token={token}"));
+        let token = token.unwrap_or_default();
+        format!("{}://{address}/{state}{token}", self.scheme)
+    }
+
+    /// Whether the address has the token, so that a browser needs nothing else.
+    pub fn is_open_to_its_user(&self) -> bool {
+        self.token.is_some()
     }
 
     /// Whether the page is built into this program.
@@ -250,12 +274,13 @@ fn routes(app: App, guard: Arc<Auth>) -> Router {
     let answers = api::routes(Arc::new(app));
     let share = Router::new()
         .route(share::ADDRESS, post(share::share))
+        .route_layer(from_fn_with_state(share::ROLE, auth::require))
         .with_state(answers.clone());
     // A shared file holds what is compressed already.
     let api = answers
         .layer(from_fn(compress::answers))
         .merge(share)
-        .layer(from_fn_with_state(guard.clone(), auth::check_token));
+        .layer(from_fn_with_state(guard.clone(), auth::identify));
     Router::new()
         .nest("/api", api)
         .fallback(page::serve)

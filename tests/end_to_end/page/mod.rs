@@ -2,5 +2,6 @@
 
 mod live;
 mod numbers;
+mod roles;
 mod security;
 mod tls;

@@ -21,7 +21,7 @@ describe("the client", () => {
 		const [url, init] = send.mock.calls[0] ?? [];
 		expect(url).toBe("/api/sessions");
 		expect(new Headers(init?.headers).get("Authorization")).toBe("Bearer secret");
-		expect(init?.credentials).toBe("omit");
+		expect(init?.credentials).toBe("same-origin");
 		expect(new Client(kept, send).getConnection()).toBe("up");
 	});
 

@@ -86,14 +86,16 @@ export class Client {
 		const token = this.token;
 		if (token !== null) headers.set("Authorization", `Bearer ${token}`);
 		let answer: Response;
+		// A reverse proxy knows who has signed in by its cookies; fathom itself has none.
 		try {
-			answer = await this.send(`/api${path}`, { ...init, headers, credentials: "omit", cache: "no-store" });
+			answer = await this.send(`/api${path}`, { ...init, headers, credentials: "same-origin", cache: "no-store" });
 		} catch (error) {
 			throw this.lost(error, path);
 		}
 		if (answer.ok) {
 			this.found();
-			this.remember(path, init.body);
+			// What changes something is no question.
+			if (init.method !== "POST" || path.endsWith("/sql")) this.remember(path, init.body);
 			return answer;
 		}
 		const problem = await explain(answer, path);

@@ -66,6 +66,29 @@ export type Filter = {
   not_layer?: Array<string>,
 };
 
+export type Role = "look" | "query" | "record";
+
+export type AccessAnswer = {
+  /** Its role. */
+  role: Role,
+  /** The user whom the reverse proxy names, or the name of the token; null if it has none. */
+  name: string | null,
+  /** Whether recordings in progress can be saved by this client. */
+  saves: boolean,
+  /** Whether the recording that this server shows can be stopped by this client. */
+  stops: boolean,
+};
+
+export type SavedAnswer = {
+  /** Name of its folder, next to the recording's. */
+  name: string,
+};
+
+export type StoppedAnswer = {
+  /** Always true. */
+  stopping: boolean,
+};
+
 export type SessionSummary = {
   /** Name of its folder: the ID in addresses. */
   id: string,

@@ -4,10 +4,11 @@ import type { ComponentType } from "react";
 import { Component, type ReactNode, useEffect, useMemo, useState } from "react";
 import { asApiError } from "../api/client";
 import { Link } from "../components/link";
-import { ErrorState, Loading } from "../components/states";
+import { Empty, ErrorState, Loading } from "../components/states";
 import { count, counted, duration, exact, exactTime, time, visible } from "../lib/format";
 import { panSpan, zoomSpan } from "../lib/scale";
 import { hasRows } from "../lib/tables";
+import { has, may, useAccess } from "../state/access";
 import { useComing, useShortcut } from "../state/keys";
 import { archive, client, useConnection } from "../state/server";
 import { type Opening, SessionProvider, useMaybeSession, useSession, useShown } from "../state/session";
@@ -19,6 +20,7 @@ import type { View } from "../views/view";
 import { FilterBar } from "./FilterBar";
 import { HelpSheet } from "./HelpSheet";
 import { Minimap } from "./Minimap";
+import { Recording } from "./Recording";
 import { Share } from "./Share";
 
 const components = new Map<string, ComponentType>();
@@ -97,6 +99,7 @@ interface ContentProps {
 }
 
 function Content({ view, opening, code }: ContentProps) {
+	const access = useAccess();
 	if (!view) {
 		return (
 			<div className="state error">
@@ -105,6 +108,13 @@ function Content({ view, opening, code }: ContentProps) {
 					<Link to={{ view: "sessions", session: null }}>Go to sessions</Link>
 				</p>
 			</div>
+		);
+	}
+	if (view.needs && !has(access, view.needs)) {
+		return (
+			<Empty title={`${view.title} needs role ${view.needs}`}>
+				Your role is {access?.role}: ask the operator of this server for more.
+			</Empty>
 		);
 	}
 	return <Arrived view={view} opening={opening} code={code} />;
@@ -164,9 +174,11 @@ function Top({ view }: { view: View | undefined }) {
 	const page = useRestedPage();
 	const session = useMaybeSession();
 	const theme = useTheme();
+	const access = useAccess();
 	const tabs = VIEWS.filter(
 		(v) =>
 			!v.hidden &&
+			has(access, v.needs ?? "look") &&
 			v.scope === (page.session ? "session" : "all") &&
 			(!archive || archive.views.includes(v.id)) &&
 			(!v.table || v.id === view?.id || (session !== null && hasRows(session.about, v.table))),
@@ -182,8 +194,8 @@ function Top({ view }: { view: View | undefined }) {
 		(event) => open(Number(event.key) - 1),
 	);
 	// There are more views of a session than digits that mean one.
-	useShortcut(["q"], "SQL", "Everywhere", () => store.go({ view: "sql" }));
-	useShortcut(["p"], "Panels", "Everywhere", () => store.go({ view: "panels" }));
+	useShortcut(["q"], "SQL", "Everywhere", () => may("query") && store.go({ view: "sql" }));
+	useShortcut(["p"], "Panels", "Everywhere", () => may("query") && store.go({ view: "panels" }));
 	useShortcut(["t"], "Dark or light", "Everywhere", switchTheme);
 	useShortcut(["Backspace"], "Undo: zoom, filter, selection (also the browser's back)", "Everywhere", () =>
 		window.history.back(),
@@ -213,7 +225,12 @@ function Top({ view }: { view: View | undefined }) {
 			</nav>
 			<div className="top-end">
 				{session ? <Loss /> : page.session ? <span className="badge waiting">0 lost</span> : null}
-				{session?.live && !archive ? <LiveBadge /> : null}
+				{session?.live && !archive ? (
+					<>
+						<LiveBadge />
+						<Recording />
+					</>
+				) : null}
 				<Share />
 				<button
 					type="button"
@@ -401,7 +418,8 @@ function TokenSheet({ anew = false }: { anew?: boolean }) {
 			</h2>
 			<p>
 				Every start of fathom makes a new token. Open the address that <code>fathom ui</code> or{" "}
-				<code>fathom record --ui</code> has printed{anew ? " now" : ""}, or paste it here.
+				<code>fathom record --ui</code> has printed{anew ? " now" : ""}, or paste it here. If you were given a token of
+				your own, paste that.
 				{anew
 					? " One tab of this browser is enough for all: this page continues with the same window and filter."
 					: null}

@@ -6,6 +6,7 @@ import { mergeFilters, withoutPath, withPath } from "../lib/filters";
 import { visible } from "../lib/format";
 import { literal } from "../lib/sql";
 import type { Thing } from "../lib/sums";
+import { may } from "../state/access";
 import { archive } from "../state/server";
 import { useSlowest } from "../state/slowest";
 import { setFilter, store, toggleFilter } from "../state/store";
@@ -97,7 +98,7 @@ function entriesOfPaths(directory: string, slowest: (filter: Filter) => void): M
 	const entries: MenuEntry[] = [];
 	const name = visible(directory);
 	// A saved page has no answers about directories.
-	if (archive === null) {
+	if (archive === null && may("query")) {
 		entries.push({
 			label: `Files in ${name}, most time first`,
 			note: "view SQL",

@@ -13,6 +13,8 @@ export interface View {
 	full?: boolean;
 	/** Has a tab only in sessions in which this table has rows. */
 	table?: string;
+	/** The least role that it is for; `look` when it is not given. */
+	needs?: "query" | "record";
 	/** Has no tab: it is opened from others. */
 	hidden?: boolean;
 	/** Loads the component, when the view is first opened. */

@@ -20,6 +20,10 @@ pub struct RecordUiOptions {
     /// With --listen: how other machines come.
     #[command(flatten)]
     pub transport: TransportOptions,
+    /// With --ui: tokens with the roles look, query, or record, and the users of a reverse proxy, from
+    /// this file (TOML), in place of the printed token
+    #[arg(long, value_name = "FILE", requires = "ui")]
+    pub access: Option<PathBuf>,
     /// With --ui: do not open the page in a browser
     #[arg(long, requires = "ui")]
     pub no_open: bool,
@@ -43,7 +47,8 @@ pub struct TransportOptions {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Prints one address that ends with a secret token. Anyone who has the address can see \
-the sessions. Ctrl-C stops the server."
+the sessions. With --access, each client needs a token of the file or has the role that the file gives to a user of the \
+reverse proxy: see docs/explanation/page-security.md. Ctrl-C stops the server."
 )]
 pub struct UiArgs {
     /// A session, a directory of sessions, or a set of sessions
@@ -55,6 +60,10 @@ pub struct UiArgs {
     /// How other machines come.
     #[command(flatten)]
     pub transport: TransportOptions,
+    /// Tokens with the roles look, query, or record, and the users of a reverse proxy, from this file
+    /// (TOML), in place of the printed token
+    #[arg(long, value_name = "FILE")]
+    pub access: Option<PathBuf>,
     /// Do not open the page in a browser
     #[arg(long)]
     pub no_open: bool,

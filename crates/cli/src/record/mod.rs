@@ -24,12 +24,16 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     #[cfg(feature = "analysis")]
     let extensions = args.extensions.load_to_record()?;
     // Before any thread starts, so that all threads inherit the blocked signals.
-    let mut signals = Signals::block().map_err(Failure::recording)?;
+    let signals = Signals::block().map_err(Failure::recording)?;
     let mut terminal = Terminal::new(args.quiet);
     let recorder = Recorder::open(&options, target, &signals, &mut terminal)?;
     let session = recorder.session().to_owned();
     #[cfg(feature = "analysis")]
     let page = page::Page::start(&args.page, &extensions, &recorder)?;
+    #[cfg(feature = "analysis")]
+    let mut signals = page::Controlled::new(signals, page.as_ref());
+    #[cfg(not(feature = "analysis"))]
+    let mut signals = signals;
     if args.held && !held::wait().map_err(Failure::recording)? {
         return Ok(125);
     }
@@ -62,7 +66,7 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     let status = ended.target.wait(&mut signals).unwrap_or(0);
     #[cfg(feature = "analysis")]
     if let Some(page) = page {
-        page.stay(&ended.target, &mut signals);
+        page.stay(&ended.target, &mut signals.signals);
     }
     Ok(status)
 }

@@ -2,12 +2,17 @@
 //! never recorded.
 
 use std::ffi::OsString;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fathom_extensions::Extensions;
 use fathom_probe::{Command, Conditions};
-use fathom_recorder::{Recorder, RunningTarget, Signals};
-use fathom_server::{Options, Server};
+use fathom_recorder::{Arrived, Control, Recorder, RunningTarget, Signals};
+use fathom_server::{Options, RecordingError, Recordings, Server};
 
 use crate::args::RecordUiOptions;
 use crate::exit::Failure;
@@ -20,7 +25,60 @@ const NICER: i32 = 5;
 const MEMORY_BYTES: u64 = 512 << 20;
 
 /// The page of a recording.
-pub struct Page(Server);
+pub struct Page {
+    server: Server,
+    /// Whether a client has stopped the recording.
+    stopped: Arc<AtomicBool>,
+}
+
+/// The recording of this process, for clients of the page.
+struct Own(Arc<AtomicBool>);
+
+impl Recordings for Own {
+    fn save(&self, session: &Path, by: Option<&str>) -> Result<PathBuf, RecordingError> {
+        ui::save(session, by)
+    }
+
+    fn stop(&self, _session: &Path, by: Option<&str>) -> Result<(), RecordingError> {
+        if !self.0.swap(true, Ordering::Relaxed) {
+            errln!("fathom: {} stopped the recording", ui::client(by));
+        }
+        Ok(())
+    }
+
+    fn can_stop(&self) -> bool {
+        true
+    }
+}
+
+/// Signals, and the end that a client of the page asks for.
+pub struct Controlled {
+    pub signals: Signals,
+    stopped: Option<Arc<AtomicBool>>,
+}
+
+impl Controlled {
+    /// By `signals`, and by the clients of `page` if there is one.
+    pub fn new(signals: Signals, page: Option<&Page>) -> Self {
+        let stopped = page.map(|page| Arc::clone(&page.stopped));
+        Self { signals, stopped }
+    }
+}
+
+impl Control for Controlled {
+    fn take(&mut self) -> io::Result<Vec<Arrived>> {
+        self.signals.take()
+    }
+
+    fn wants_end(&mut self) -> bool {
+        let stopped = self.stopped.as_ref();
+        stopped.is_some_and(|stopped| stopped.load(Ordering::Relaxed))
+    }
+
+    fn wait(&mut self, time: Duration, also: Option<BorrowedFd<'_>>) -> io::Result<()> {
+        self.signals.wait(time, also)
+    }
+}
 
 impl Page {
     /// Serves the session of `recorder` and prints the address, if `--ui` is given.
@@ -33,10 +91,13 @@ impl Page {
             return Ok(None);
         }
         let conditions = recorder.conditions();
+        let stopped = Arc::new(AtomicBool::new(false));
         let server = Server::start(&Options {
             root: recorder.session().to_owned(),
             listen: options.listen,
             tls: ui::tls(&options.transport)?,
+            access: ui::access(options.access.as_deref())?,
+            recordings: Some(Arc::new(Own(Arc::clone(&stopped)))),
             plain_http: options.transport.plain_http,
             memory_bytes: MEMORY_BYTES,
             nice: Some((conditions.nice + NICER).min(19)),
@@ -47,10 +108,10 @@ impl Page {
         ui::warn();
         // The command owns standard output.
         errln!("fathom: {}", server.url());
-        if !options.no_open && ui::has_desktop() {
+        if !options.no_open && server.is_open_to_its_user() && ui::has_desktop() {
             open(&server.url(), conditions);
         }
-        Ok(Some(Self(server)))
+        Ok(Some(Self { server, stopped }))
     }
 
     /// Serves until Ctrl-C, or ends at once if the recorder was asked to end.
@@ -58,7 +119,7 @@ impl Page {
         if !target.told_to_end() {
             errln!(
                 "fathom: the recording has ended; the page stays until Ctrl-C: {}",
-                self.0.url()
+                self.server.url()
             );
             while !signals
                 .take()
@@ -69,7 +130,7 @@ impl Page {
                 }
             }
         }
-        self.0.stop();
+        self.server.stop();
         ui::remove_opener();
     }
 }

@@ -1,5 +1,6 @@
 //! The addresses below `/api`, a file each.
 
+mod access;
 mod cache;
 mod compare;
 mod devices;
@@ -19,6 +20,7 @@ mod panels;
 mod path;
 mod place;
 pub(crate) mod questions;
+mod recordings;
 mod request;
 mod schema;
 pub(crate) mod sessions;
@@ -33,6 +35,7 @@ mod top;
 mod visits;
 mod why;
 
+pub use recordings::{RecordingError, Recordings};
 pub use schema::rows_of;
 
 use std::path::PathBuf;
@@ -40,10 +43,14 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::http::header;
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use serde::Serialize;
+use tokio::sync::Semaphore;
 
+use crate::access::Role;
+use crate::auth;
 use crate::diagnoses::Diagnoses;
 use crate::error::ApiError;
 use crate::job::Jobs;
@@ -60,10 +67,18 @@ pub(crate) struct App {
     pub workers: Workers,
     /// Directory with panels that a team keeps.
     pub panels: Option<PathBuf>,
+    /// Saves and stops recordings.
+    pub recordings: Option<Arc<dyn Recordings>>,
+    /// One of them is at work.
+    pub changing: Arc<Semaphore>,
 }
 
 impl App {
-    pub fn new(library: Library, panels: Option<PathBuf>) -> Self {
+    pub fn new(
+        library: Library,
+        panels: Option<PathBuf>,
+        recordings: Option<Arc<dyn Recordings>>,
+    ) -> Self {
         let library = Arc::new(library);
         Self {
             jobs: Jobs::new(library.clone()),
@@ -73,6 +88,8 @@ impl App {
             diagnoses: Diagnoses::default(),
             workers: Workers::default(),
             panels,
+            recordings,
+            changing: Arc::new(Semaphore::new(1)),
         }
     }
 }
@@ -86,64 +103,73 @@ pub(crate) struct Address {
     pub method: &'static str,
     /// With names in braces where a part is the caller's.
     pub path: &'static str,
+    /// The least role of its clients.
+    pub role: Role,
     /// Its handler.
     answers: fn() -> MethodRouter<Shared>,
 }
 
 macro_rules! addresses {
-    ($($method:ident $path:literal $handler:path,)*) => {
+    ($($method:ident $path:literal $role:ident $handler:path,)*) => {
         &[$(Address {
             #[cfg(test)]
             method: stringify!($method),
             path: $path,
+            role: Role::$role,
             answers: || $method($handler),
         }),*]
     };
 }
 
-/// All addresses, except `POST /share`, which asks these. Module `openapi` describes each.
+/// All addresses and the roles that they need, except `POST /share`, which asks these. Module `openapi`
+/// describes each, and docs/explanation/page-security.md describes the roles.
 #[rustfmt::skip]
 pub(crate) const ADDRESSES: &[Address] = addresses![
-    get "/sessions" sessions::list,
-    get "/sessions/{id}" sessions::describe,
-    get "/sessions/{id}/live" live::follow,
-    get "/sessions/{id}/tiles" tiles::tiles,
-    get "/sessions/{id}/timeline" timeline::timeline,
-    get "/sessions/{id}/visits" visits::visits,
-    get "/sessions/{id}/states" states::states,
-    get "/sessions/{id}/machine" machine::machine,
-    get "/sessions/{id}/machine/devices" machine::devices,
-    get "/sessions/{id}/threads" threads::threads,
-    get "/sessions/{id}/top" top::top,
-    get "/sessions/{id}/errors" errors::errors,
-    get "/sessions/{id}/events" events::events,
-    get "/sessions/{id}/flame" flame::flame,
-    get "/sessions/{id}/difference" difference::difference,
-    get "/sessions/{id}/glance" glance::glance,
-    get "/sessions/{id}/requests/{rid}" request::request,
-    get "/sessions/{id}/requests/{rid}/meanwhile" meanwhile::meanwhile,
-    get "/sessions/{id}/requests/{rid}/path" path::path,
-    get "/sessions/{id}/offsets" offsets::offsets,
-    get "/sessions/{id}/layers" layers::layers,
-    get "/sessions/{id}/devices" devices::devices,
-    get "/sessions/{id}/devices/{name}" devices::device,
-    get "/sessions/{id}/devices/{name}/at_once" devices::at_once,
-    get "/sessions/{id}/cache" cache::cache,
-    get "/sessions/{id}/findings" findings::findings,
-    get "/sessions/{id}/why" why::story,
-    get "/sessions/{id}/questions/{question}" questions::question,
-    post "/sessions/{id}/sql" sql::sql,
-    get "/sessions/{id}/schema" schema::schema,
-    get "/compare" compare::compare,
-    get "/fleet" fleet::fleet,
-    get "/set" set::set,
-    get "/panels" panels::panels,
+    get "/access" Look access::access,
+    get "/sessions" Look sessions::list,
+    get "/sessions/{id}" Look sessions::describe,
+    get "/sessions/{id}/live" Look live::follow,
+    get "/sessions/{id}/tiles" Look tiles::tiles,
+    get "/sessions/{id}/timeline" Look timeline::timeline,
+    get "/sessions/{id}/visits" Look visits::visits,
+    get "/sessions/{id}/states" Look states::states,
+    get "/sessions/{id}/machine" Look machine::machine,
+    get "/sessions/{id}/machine/devices" Look machine::devices,
+    get "/sessions/{id}/threads" Look threads::threads,
+    get "/sessions/{id}/top" Look top::top,
+    get "/sessions/{id}/errors" Look errors::errors,
+    get "/sessions/{id}/events" Look events::events,
+    get "/sessions/{id}/flame" Look flame::flame,
+    get "/sessions/{id}/difference" Look difference::difference,
+    get "/sessions/{id}/glance" Look glance::glance,
+    get "/sessions/{id}/requests/{rid}" Look request::request,
+    get "/sessions/{id}/requests/{rid}/meanwhile" Look meanwhile::meanwhile,
+    get "/sessions/{id}/requests/{rid}/path" Look path::path,
+    get "/sessions/{id}/offsets" Look offsets::offsets,
+    get "/sessions/{id}/layers" Look layers::layers,
+    get "/sessions/{id}/devices" Look devices::devices,
+    get "/sessions/{id}/devices/{name}" Look devices::device,
+    get "/sessions/{id}/devices/{name}/at_once" Look devices::at_once,
+    get "/sessions/{id}/cache" Look cache::cache,
+    get "/sessions/{id}/findings" Look findings::findings,
+    get "/sessions/{id}/why" Look why::story,
+    get "/sessions/{id}/questions/{question}" Look questions::question,
+    post "/sessions/{id}/sql" Query sql::sql,
+    get "/sessions/{id}/schema" Look schema::schema,
+    get "/compare" Look compare::compare,
+    get "/fleet" Look fleet::fleet,
+    get "/set" Look set::set,
+    get "/panels" Query panels::panels,
+    post "/sessions/{id}/save" Record recordings::save,
+    post "/sessions/{id}/stop" Record recordings::stop,
 ];
 
 /// The routes of all addresses.
 pub(crate) fn routes(app: Shared) -> Router {
-    let add =
-        |router: Router<Shared>, address: &Address| router.route(address.path, (address.answers)());
+    let add = |router: Router<Shared>, address: &Address| {
+        let guard = from_fn_with_state(address.role, auth::require);
+        router.route(address.path, (address.answers)().route_layer(guard))
+    };
     ADDRESSES
         .iter()
         .fold(Router::new(), add)
@@ -176,14 +202,15 @@ pub(crate) mod types {
     use ts_rs::TS;
 
     use super::{
-        cache, devices, difference, errors, events, flame, fleet, glance, layers, live, machine,
-        meanwhile, offsets, panels, path, request, schema, sessions, sql, states, threads, tiles,
-        timeline, top, visits,
+        Role, access, cache, devices, difference, errors, events, flame, fleet, glance, layers,
+        live, machine, meanwhile, offsets, panels, path, recordings, request, schema, sessions,
+        sql, states, threads, tiles, timeline, top, visits,
     };
 
     /// Types of answers and of bodies, for the description of the interface.
     pub(crate) mod metas {
         pub(crate) use super::super::{
+            access::AccessAnswer,
             cache::CacheMeta,
             devices::{Device, DeviceMeta},
             difference::DifferenceAnswer,
@@ -199,6 +226,7 @@ pub(crate) mod types {
             offsets::OffsetsMeta,
             panels::PanelFile,
             path::PathAnswer,
+            recordings::{SavedAnswer, StoppedAnswer},
             request::RequestAnswer,
             schema::Relation,
             sql::{SqlMeta, SqlRequest},
@@ -224,6 +252,10 @@ pub(crate) mod types {
 
     pub(crate) fn declarations() -> Vec<String> {
         vec![
+            Role::decl(),
+            access::AccessAnswer::decl(),
+            recordings::SavedAnswer::decl(),
+            recordings::StoppedAnswer::decl(),
             sessions::SessionSummary::decl(),
             sessions::Span::decl(),
             sessions::TableRows::decl(),

@@ -57,6 +57,12 @@ pub(super) fn all() -> Vec<Described> {
 fn of_sessions() -> Vec<Described> {
     vec![
         Described::new(
+            "get /access",
+            "Say what the client may do",
+            "The role of the token, or of the user whom the reverse proxy names, and what this server can do for it.",
+        )
+        .json::<m::AccessAnswer>(),
+        Described::new(
             "get /sessions",
             "List the sessions that are served",
             "All sessions of the directory, or the one session that is served. A session that cannot be opened, or that \
@@ -112,6 +118,20 @@ fn of_sessions() -> Vec<Described> {
              are any, as one entry. Then the files of the directory that `fathom ui --panels` was given.",
         )
         .json::<Vec<m::PanelFile>>(),
+        Described::new(
+            "post /sessions/{id}/save",
+            "Save a recording in progress",
+            "Its recorder saves what it keeps as a session next to it, as `fathom snapshot` does, and continues. The status is 409 if the \
+             session is not being recorded, or if another recording is being saved.",
+        )
+        .json::<m::SavedAnswer>(),
+        Described::new(
+            "post /sessions/{id}/stop",
+            "Stop the recording of this server",
+            "The recording ends as it does after `--duration`: a recorded command continues. Only `fathom record --ui` can be asked, and only \
+             about its own session; otherwise the status is 409.",
+        )
+        .json::<m::StoppedAnswer>(),
         Described::new(
             "post /share",
             "Make a file that shows the session without a server",

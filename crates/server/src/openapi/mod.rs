@@ -9,6 +9,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+use crate::access::{Role, SECRET_HEADER};
 use crate::api::ADDRESSES;
 use crate::error::ErrorAnswer;
 use crate::filter::Filter;
@@ -168,7 +169,7 @@ impl Document {
         named.collect()
     }
 
-    fn operation(&mut self, path: &str, described: &Described) -> Value {
+    fn operation(&mut self, path: &str, role: Role, described: &Described) -> Value {
         let reference = |name: &str| json!({ "$ref": format!("#/components/parameters/{name}") });
         let mut parameters: Vec<Value> = parts(path).into_iter().map(reference).collect();
         for parameter in &described.takes {
@@ -211,7 +212,9 @@ impl Document {
                 )
             }
         };
+        let role = role.name();
         let mut operation = json!({
+            "security": [{ "token": [role] }, { "proxy": [role] }],
             "operationId": operation_id(described.address),
             "summary": described.summary,
             "description": described.text,
@@ -232,14 +235,14 @@ impl Document {
     fn whole(mut self) -> Value {
         let mut paths = Map::new();
         let described = addresses::all();
-        for (method, path) in served() {
+        for (method, path, role) in served() {
             let address = format!("{method} {path}");
             let mut own = described.iter().filter(|d| d.address == address);
             let text = own
                 .next()
                 .unwrap_or_else(|| panic!("{address} has no description"));
             assert!(own.next().is_none(), "{address} is described twice");
-            let operation = self.operation(path, text);
+            let operation = self.operation(path, role, text);
             let entry = paths.entry(path).or_insert_with(|| json!({}));
             entry[method] = operation;
         }
@@ -270,10 +273,12 @@ impl Document {
                 "license": { "name": "Apache-2.0 OR MIT", "identifier": "Apache-2.0 OR MIT" },
             },
             "servers": [{ "url": "http://127.0.0.1:7327/api", "description": "The usual address; `fathom ui` prints the actual one" }],
-            "security": [{ "token": [] }],
             "paths": paths,
             "components": {
-                "securitySchemes": { "token": { "type": "http", "scheme": "bearer", "description": "The token in the fragment of the printed address: `#token=...`." } },
+                "securitySchemes": {
+                    "token": { "type": "http", "scheme": "bearer", "description": TOKEN },
+                    "proxy": { "type": "apiKey", "in": "header", "name": SECRET_HEADER, "description": PROXY },
+                },
                 "parameters": parameters,
                 "responses": { "Error": { "description": ERRORS, "content": { "application/json": { "schema": error } } } },
                 "schemas": schemas,
@@ -287,8 +292,14 @@ const ABOUT: &str = "The page and the server use only this interface. Page and s
     exactly. Text that traced programs control (paths, names, arguments) is sent exactly as in the tables. docs/api.md describes what all \
     addresses have in common.";
 
-const ERRORS: &str = "400: bad request; 401: token; 403: Host or Origin; 404: no such session or request; 408: time limit; 413: body too large; \
-    422: SQL, or a question that is too large; 503: too busy; 500: all others.";
+const TOKEN: &str = "The token in the fragment of the printed address, `#token=...`, which has every role, or a token of the access file. The \
+    required role is in the list of roles of each address; `record` includes `query`, and `query` includes `look`.";
+
+const PROXY: &str = "The secret of the reverse proxy in the access file, next to the headers with the user and the groups, of which the role \
+    follows.";
+
+const ERRORS: &str = "400: bad request; 401: token, or user of the proxy; 403: role, Host, or Origin; 404: no such session or request; 408: time limit; \
+    409: not being recorded; 413: body too large; 422: SQL, or a question that is too large; 503: too busy; 500: all others.";
 
 /// Parts of paths.
 const PARTS: [(&str, &str); 4] = [
@@ -310,10 +321,10 @@ fn parts(path: &str) -> Vec<&str> {
     names.filter_map(|name| name.strip_suffix('}')).collect()
 }
 
-/// All addresses: method and path.
-fn served() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let addresses = ADDRESSES.iter().map(|a| (a.method, a.path));
-    addresses.chain([("post", share::ADDRESS)])
+/// All addresses: method, path, and role.
+fn served() -> impl Iterator<Item = (&'static str, &'static str, Role)> {
+    let addresses = ADDRESSES.iter().map(|a| (a.method, a.path, a.role));
+    addresses.chain([("post", share::ADDRESS, share::ROLE)])
 }
 
 fn column(line: &str) -> Value {

@@ -8,11 +8,11 @@ mod standard;
 
 use std::io::Write;
 
-use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::State;
 use axum::http::{Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Router};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -21,6 +21,7 @@ use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use serde::{Deserialize, Serialize};
 
+use crate::access::{Caller, Role};
 use crate::error::ApiError;
 use crate::page;
 
@@ -30,6 +31,8 @@ pub use standard::shared_page;
 const MARK: &str = "<!--fathom:answers-->";
 /// The address below `/api`.
 pub(crate) const ADDRESS: &str = "/share";
+/// Each question needs the role of its own address, too.
+pub(crate) const ROLE: Role = Role::Look;
 /// Questions of a file at most.
 const MOST_QUESTIONS: usize = 1000;
 /// Bytes of all answers together at most, before they are compressed: about 10 MiB of file.
@@ -85,7 +88,11 @@ struct Answer {
 }
 
 /// `POST /share`.
-pub(crate) async fn share(State(routes): State<Router>, body: Body) -> Result<Response, ApiError> {
+pub(crate) async fn share(
+    State(routes): State<Router>,
+    Extension(caller): Extension<Caller>,
+    body: Body,
+) -> Result<Response, ApiError> {
     let body = to_bytes(body, MOST_ASKED).await.map_err(|e| {
         let next = "ask for fewer questions";
         ApiError::new(
@@ -97,14 +104,18 @@ pub(crate) async fn share(State(routes): State<Router>, body: Body) -> Result<Re
     })?;
     let request: ShareRequest = serde_json::from_slice(&body)
         .map_err(|e| ApiError::parameter("the body", format!("it is not as expected: {e}")))?;
-    let file = file(&routes, &request).await?;
+    let file = file(&routes, &request, &caller).await?;
     // No HTML of this origin: it is to be saved, not shown.
     let kind = [(header::CONTENT_TYPE, "application/octet-stream")];
     Ok((kind, file).into_response())
 }
 
-/// The file with the answers to the questions of `request`.
-pub(crate) async fn file(routes: &Router, request: &ShareRequest) -> Result<String, ApiError> {
+/// The file with the answers to the questions of `request` that `caller` may ask.
+pub(crate) async fn file(
+    routes: &Router,
+    request: &ShareRequest,
+    caller: &Caller,
+) -> Result<String, ApiError> {
     let template = page::text("share.html").ok_or_else(|| {
         let next = "build the page (./do build), then fathom";
         ApiError::new(
@@ -126,7 +137,7 @@ pub(crate) async fn file(routes: &Router, request: &ShareRequest) -> Result<Stri
     };
     let mut room = MOST_BYTES;
     for question in &request.questions {
-        match ask(routes, question, &mut room).await? {
+        match ask(routes, question, caller, &mut room).await? {
             Some(answer) => archive.answers.push(answer),
             None => archive.missing += 1,
         }
@@ -145,6 +156,7 @@ pub(crate) async fn file(routes: &Router, request: &ShareRequest) -> Result<Stri
 async fn ask(
     routes: &Router,
     question: &Question,
+    caller: &Caller,
     room: &mut usize,
 ) -> Result<Option<Answer>, ApiError> {
     // A stream that goes on, and this itself, have no answer that can be kept.
@@ -152,10 +164,13 @@ async fn ask(
         return Ok(None);
     }
     let (method, body) = match &question.body {
+        // Of what is posted only SQL is a question; the others change something.
+        Some(_) if !is_sql(&question.path) => return Ok(None),
         Some(body) => (Method::POST, Body::from(body.clone())),
         None => (Method::GET, Body::empty()),
     };
     let asked = Request::builder().method(method).uri(&question.path);
+    let asked = asked.extension(caller.clone());
     let asked = asked.body(body);
     let asked = asked.map_err(|e| ApiError::parameter("questions", e.to_string()))?;
     let Ok(answer) = TowerToHyperService::new(routes.clone()).call(asked).await;
@@ -178,6 +193,11 @@ async fn ask(
         kind,
         data: STANDARD.encode(packed),
     }))
+}
+
+fn is_sql(path: &str) -> bool {
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    path.ends_with("/sql")
 }
 
 /// Text in HTML.
@@ -211,7 +231,11 @@ mod tests {
         let mut room = 100;
         let mut asked = |path: &str| {
             let question = question(path);
-            let answer = ask(&routes, &question, &mut room);
+            let caller = Caller {
+                role: Role::Look,
+                name: None,
+            };
+            let answer = ask(&routes, &question, &caller, &mut room);
             runtime.block_on(answer).unwrap().is_some()
         };
         assert!(asked("/a"));
@@ -219,6 +243,7 @@ mod tests {
         assert!(!asked("/nothing"));
         assert!(!asked("/a"), "60 of 100 bytes are taken");
         assert_eq!(room, 40);
+        assert!(is_sql("/sessions/a/sql") && !is_sql("/sessions/a/save?/sql"));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use fathom_extensions::Extensions;
 use fathom_query::Limits;
 
 use super::{Question, ShareRequest, file};
+use crate::access::{Caller, Role};
 use crate::api::{self, App};
 use crate::columns::{collect, texts};
 use crate::error::{ApiError, Problem};
@@ -98,7 +99,7 @@ pub fn shared_page(
         .worker_threads(1)
         .enable_all()
         .build()?;
-    let made = runtime.block_on(make(&Arc::new(App::new(library, None))));
+    let made = runtime.block_on(make(&Arc::new(App::new(library, None, None))));
     runtime.shutdown_background();
     made.map_err(|error| {
         let Problem {
@@ -204,7 +205,11 @@ async fn make(app: &Arc<App>) -> Result<String, ApiError> {
         views: VIEWS.map(str::to_string).to_vec(),
         questions: paths.into_iter().map(question).collect(),
     };
-    file(&api::routes(app.clone()), &request).await
+    let caller = Caller {
+        role: Role::Query,
+        name: None,
+    };
+    file(&api::routes(app.clone()), &request, &caller).await
 }
 
 /// A list of texts in JSON.

@@ -5,6 +5,7 @@ import { FunctionName } from "../../components/request/LibraryCall";
 import { type FunctionSums, functionSql, functionsOf } from "../../components/request/library";
 import { colorOf } from "../../lib/color";
 import { bytes, count, duration, exact, exactDuration, percent } from "../../lib/format";
+import { has, useAccess } from "../../state/access";
 import { archive } from "../../state/server";
 import { useColumns, WHOLE } from "../../state/session";
 import { useTheme } from "../../state/theme";
@@ -27,6 +28,7 @@ function Time({ of, more = "" }: { of: number | null; more?: string }) {
 /** The functions of libraries whose calls were recorded, with the system calls that they made. */
 export function Functions() {
 	const theme = useTheme();
+	const linked = has(useAccess(), "query");
 	const answer = useColumns({ path: "questions/library-functions", ...WHOLE });
 	const functions = useMemo(() => (answer.data ? functionsOf(answer.data) : []), [answer.data]);
 	// A session that was exported as a page has no answer to this.
@@ -71,12 +73,16 @@ export function Functions() {
 													background: colorOf("layer", "user", theme),
 												}}
 											/>
-											<Link
-												to={{ view: "sql", params: { sql: functionSql(f), name: `System calls of ${f.name}` } }}
-												title="The longest system calls that it made"
-											>
+											{linked ? (
+												<Link
+													to={{ view: "sql", params: { sql: functionSql(f), name: `System calls of ${f.name}` } }}
+													title="The longest system calls that it made"
+												>
+													<FunctionName name={f.name} library={f.library} />
+												</Link>
+											) : (
 												<FunctionName name={f.name} library={f.library} />
-											</Link>
+											)}
 										</td>
 										<td className="number" title={callsTitle(f)}>
 											{count(f.calls)}

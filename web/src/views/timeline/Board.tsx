@@ -10,6 +10,7 @@ import { Tip } from "../../components/tip";
 import { useSize } from "../../components/useSize";
 import type { Span } from "../../lib/scale";
 import { nameKey } from "../../lib/spans";
+import { may } from "../../state/access";
 import { useFailures } from "../../state/failures";
 import { useShortcut } from "../../state/keys";
 import { client } from "../../state/server";
@@ -324,6 +325,7 @@ function leadOn(states: States, row: number, tid: number, start: number): void {
 		store.go({ rid });
 		return;
 	}
+	if (!may("query")) return;
 	const began = states.began[row] ?? Number.NaN;
 	const sql = Number.isFinite(began)
 		? `SELECT * FROM waits WHERE tid = ${tid} AND ts_ns = ${BigInt(start) + BigInt(began)}`

@@ -1,0 +1,609 @@
+//! What each role may do, with real requests; who gets a role by a token or by a reverse proxy.
+
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fathom_tests::environment::{fathom, must_run};
+use fathom_tests::page::{Answer, Page};
+use fathom_tests::session::{meta, query};
+use fathom_tests::tools::{import, project};
+use fathom_tests::{Record, Running, Scratch, need_program, need_root};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+const LOG: &str = "10 1700000000.000100 read(3, \"abc\", 100) = 3 <0.000020>\n";
+
+const LOOK: &str = "11111111111111111111111111111111";
+const QUERY: &str = "22222222222222222222222222222222";
+const RECORD: &str = "33333333333333333333333333333333";
+const SECRET: &str = "ssssssssssssssssssssssssssssssss";
+
+/// Addresses that need more than to look, and the least token for them.
+const MORE: [(&str, &str, &str); 4] = [
+    ("post", "/sessions/{id}/sql", QUERY),
+    ("get", "/panels", QUERY),
+    ("post", "/sessions/{id}/save", RECORD),
+    ("post", "/sessions/{id}/stop", RECORD),
+];
+
+fn write(path: &Path, text: &str, mode: u32) {
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// An access file with a token for each role, and more.
+fn access(scratch: &Scratch, more: &str) -> PathBuf {
+    let dir = scratch.root().join("access");
+    fs::create_dir_all(&dir).unwrap();
+    fs::set_permissions(&dir, Permissions::from_mode(0o700)).unwrap();
+    let mut text = String::new();
+    for (role, token) in [("look", LOOK), ("query", QUERY), ("record", RECORD)] {
+        write(&dir.join(role), &format!("{token}\n"), 0o600);
+        text +=
+            &format!("[[token]]\nrole = \"{role}\"\nfile = \"{role}\"\nname = \"{role} client\"\n");
+    }
+    write(&dir.join("secret"), SECRET, 0o640);
+    let path = dir.join("access.toml");
+    write(&path, &(text + more), 0o644);
+    path
+}
+
+const PROXY: &str = "[proxy]\norigin = \"https://fathom.example\"\nsecret-file = \"secret\"\n\
+                     [proxy.users]\nann = \"record\"\n[proxy.groups]\nstaff = \"look\"\nstorage = \"query\"\n";
+
+fn imported(scratch: &Scratch) -> PathBuf {
+    let sessions = scratch.root().join("sessions");
+    fs::create_dir(&sessions).unwrap();
+    let log = scratch.root().join("log");
+    fs::write(&log, LOG).unwrap();
+    import(&[&log], &sessions.join("a.fathom"));
+    sessions
+}
+
+fn served(scratch: &Scratch, more: &str) -> Page {
+    let access = access(scratch, more);
+    Page::serve_with(
+        &imported(scratch),
+        &[OsStr::new("--access"), access.as_os_str()],
+    )
+}
+
+/// A request with exactly these headers besides `Host`.
+fn ask(page: &Page, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    let mut head = format!(
+        "{} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n",
+        method.to_uppercase(),
+        page.address,
+        body.len()
+    );
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    page.raw(&format!("{head}\r\n"), body.as_bytes())
+}
+
+fn with_token(page: &Page, token: &str, method: &str, path: &str, body: &str) -> Answer {
+    let bearer = format!("Bearer {token}");
+    ask(page, method, path, &[("Authorization", &bearer)], body)
+}
+
+fn error(answer: &Answer) -> Value {
+    let value: Value = serde_json::from_slice(&answer.body).unwrap();
+    for member in ["what", "subject", "next"] {
+        assert!(value["error"][member].is_string(), "{value}");
+    }
+    value["error"].clone()
+}
+
+fn document() -> Value {
+    let path = project().join("docs/reference/openapi.json");
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn each_role_against_each_address() {
+    let scratch = Scratch::new();
+    let page = served(&scratch, "");
+    assert_eq!(page.token, "", "no token is printed");
+    let document = document();
+    let mut asked = 0;
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let least = MORE.iter().find(|(m, p, _)| m == method && p == path);
+            let least = least.map_or(LOOK, |(_, _, token)| *token);
+            // The document says the same.
+            let said = operation["security"][0]["token"][0].as_str().unwrap();
+            let role = [(LOOK, "look"), (QUERY, "query"), (RECORD, "record")];
+            let role = role
+                .into_iter()
+                .find(|(token, _)| *token == least)
+                .unwrap()
+                .1;
+            assert_eq!(said, role, "{method} {path}");
+            let address = path
+                .replace("{id}", "a.fathom")
+                .replace("{rid}", "1")
+                .replace("{name}", "sda")
+                .replace("{question}", "blame-threads");
+            let address = format!("/api{address}");
+            let body = match path.as_str() {
+                "/sessions/{id}/sql" => json!({ "sql": "SELECT 1" }).to_string(),
+                "/share" => {
+                    json!({ "title": "", "start": "", "views": [], "questions": [] }).to_string()
+                }
+                _ => String::new(),
+            };
+            assert_eq!(
+                ask(&page, method, &address, &[], &body).status,
+                401,
+                "{address}"
+            );
+            for token in [LOOK, QUERY, RECORD] {
+                let answer = with_token(&page, token, method, &address, &body);
+                // Tokens are in the order of the roles.
+                if token >= least {
+                    assert!(
+                        ![401, 403].contains(&answer.status),
+                        "{token} {method} {path}: {}",
+                        answer.text()
+                    );
+                } else {
+                    assert_eq!(answer.status, 403, "{token} {method} {path}");
+                    let error = error(&answer);
+                    assert_eq!(error["what"], "your role does not allow this");
+                    assert!(error["next"].as_str().unwrap().contains(role), "{error}");
+                }
+                asked += 1;
+            }
+            // The token of no file, and one that is not whole.
+            for wrong in [&LOOK[1..], "", SECRET] {
+                assert_eq!(
+                    with_token(&page, wrong, method, &address, &body).status,
+                    401
+                );
+            }
+        }
+    }
+    assert!(asked >= 3 * 38, "{asked}");
+    for (token, role) in [(LOOK, "look"), (QUERY, "query"), (RECORD, "record")] {
+        let answer = with_token(&page, token, "get", "/api/access", "");
+        let answer: Value = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!(answer["role"], role);
+        assert_eq!(answer["name"], format!("{role} client"));
+        assert_eq!(answer["saves"], role == "record");
+        assert_eq!(answer["stops"], false);
+    }
+    // HEAD is what GET is; other ways of writing the address are other addresses.
+    assert_eq!(
+        with_token(&page, LOOK, "head", "/api/panels", "").status,
+        403
+    );
+    for other in [
+        "/api/sessions/a.fathom/SQL",
+        "/api//sessions/a.fathom/sql",
+        "/api/sessions/a.fathom/sql/",
+    ] {
+        assert_eq!(
+            with_token(&page, LOOK, "post", other, "{}").status,
+            404,
+            "{other}"
+        );
+    }
+    let encoded = with_token(&page, LOOK, "post", "/api/sessions/a%2Efathom/sql", "{}");
+    assert_eq!(encoded.status, 403);
+}
+
+#[test]
+fn the_printed_token_may_do_everything() {
+    let scratch = Scratch::new();
+    let page = Page::serve(&imported(&scratch));
+    assert_eq!(page.token.len(), 32);
+    let access = page.json("/access");
+    assert_eq!(
+        (&access["role"], &access["name"]),
+        (&json!("record"), &Value::Null)
+    );
+    assert_eq!(page.sql("a.fathom", "SELECT 1").status, 200);
+    // Nobody records it.
+    let token = page.token.clone();
+    for address in ["save", "stop"] {
+        let path = format!("/api/sessions/a.fathom/{address}");
+        let answer = with_token(&page, &token, "post", &path, "");
+        assert_eq!(answer.status, 409, "{}", answer.text());
+        assert_eq!(error(&answer)["what"], "this session is not being recorded");
+        assert_eq!(
+            page.get(&format!("/sessions/a.fathom/{address}")).status,
+            404
+        );
+    }
+}
+
+#[test]
+fn a_shared_file_has_only_what_its_maker_may_ask() {
+    let scratch = Scratch::new();
+    let page = served(&scratch, "");
+    let sql = json!({ "sql": "SELECT 41 + 1 AS answer" }).to_string();
+    let body = json!({ "title": "t", "start": "?s=a.fathom", "views": [], "questions": [
+        { "path": "/sessions/a.fathom", "body": null },
+        { "path": "/sessions/a.fathom/sql", "body": sql },
+        { "path": "/panels", "body": null },
+        { "path": "/sessions/a.fathom/stop", "body": "" },
+    ]})
+    .to_string();
+    for (token, missing) in [(LOOK, 3), (QUERY, 1), (RECORD, 1)] {
+        let answer = with_token(&page, token, "post", "/api/share", &body);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let text = answer.text();
+        assert!(text.contains(&format!("\"missing\":{missing}")), "{token}");
+        assert_eq!(text.contains("/sql\",\"body\""), token != LOOK);
+        assert!(!text.contains(token));
+    }
+}
+
+#[test]
+fn a_proxy_names_its_users() {
+    let scratch = Scratch::new();
+    let page = served(&scratch, PROXY);
+    let get = |headers: &[(&str, &str)]| ask(&page, "get", "/api/access", headers, "");
+    let role = |headers: &[(&str, &str)]| {
+        let answer = get(headers);
+        assert_eq!(answer.status, 200, "{headers:?}: {}", answer.text());
+        let value: Value = serde_json::from_slice(&answer.body).unwrap();
+        value["role"].as_str().unwrap().to_owned()
+    };
+    let secret = ("Fathom-Proxy-Secret", SECRET);
+    let ann = ("X-Forwarded-User", "ann");
+    let bob = ("X-Forwarded-User", "bob");
+    let storage = ("X-Forwarded-Groups", "others, storage");
+    assert_eq!(role(&[secret, ann]), "record");
+    assert_eq!(role(&[secret, bob, storage]), "query");
+    // Names of headers have no case.
+    let lower = ("fathom-proxy-secret", SECRET);
+    assert_eq!(role(&[lower, ("X-FORWARDED-USER", "ann")]), "record");
+    // A proxy may have a use of its own for this header.
+    let look = format!("Bearer {LOOK}");
+    let token = ("Authorization", look.as_str());
+    assert_eq!(role(&[secret, ann, token]), "record");
+    // Without the secret the names are not heard, and a token has its own role.
+    assert_eq!(role(&[ann, storage, token]), "look");
+    for (headers, status) in [
+        (&[ann][..], 401),
+        (&[ann, storage], 401),
+        (&[("Fathom-Proxy-Secret", ""), ann], 401),
+        (&[("Fathom-Proxy-Secret", LOOK), ann], 401),
+        (&[("Fathom-Proxy-Secret", "wrong"), ann, token], 401),
+        (&[("Fathom_Proxy_Secret", SECRET), ann], 401),
+        (&[("Authorization", &format!("Bearer {SECRET}")), ann], 401),
+        (&[secret, secret, ann], 401),
+        (&[secret, bob, ann], 401),
+        (&[secret, ann, ann], 401),
+        (
+            &[secret, bob, storage, ("X-Forwarded-Groups", "staff")],
+            401,
+        ),
+        (&[secret], 401),
+        (&[secret, ("X-Forwarded-User", "")], 401),
+        (&[secret, storage], 401),
+        (&[secret, bob], 403),
+        (&[secret, ("X-Forwarded-User", "Ann")], 403),
+        (&[secret, ("X-Forwarded-User", "ann,bob")], 403),
+        (&[secret, ("X_Forwarded_User", "ann")], 401),
+        (&[secret, bob, ("X-Forwarded-Groups", "storages")], 403),
+        (&[secret, ann, ("Sec-Fetch-Site", "cross-site")], 403),
+        (&[secret, ann, ("Origin", "https://evil.example")], 403),
+        (&[secret, ann, ("Origin", "http://fathom.example")], 403),
+    ] {
+        let answer = get(headers);
+        assert_eq!(answer.status, status, "{headers:?}: {}", answer.text());
+        error(&answer);
+    }
+    let post = |headers: &[(&str, &str)]| {
+        ask(&page, "post", "/api/sessions/a.fathom/save", headers, "").status
+    };
+    let own = ("Origin", "https://fathom.example");
+    assert_eq!(
+        post(&[secret, ann, own, ("Sec-Fetch-Site", "same-origin")]),
+        409
+    );
+    assert_eq!(post(&[secret, bob, storage, own]), 403);
+    // The proxy may pass the name of the host on.
+    let by_name = |host: &str, origin: &str| {
+        let head = format!(
+            "GET /api/access HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\nFathom-Proxy-Secret: {SECRET}\r\n\
+             X-Forwarded-User: ann\r\nConnection: close\r\n\r\n"
+        );
+        page.raw(&head, b"").status
+    };
+    assert_eq!(by_name("fathom.example", "https://fathom.example"), 200);
+    assert_eq!(by_name("fathom.example", "http://fathom.example"), 403);
+    assert_eq!(by_name("evil.example", "https://fathom.example"), 403);
+}
+
+#[test]
+fn without_a_proxy_in_the_file_its_headers_mean_nothing() {
+    let scratch = Scratch::new();
+    let page = served(&scratch, "");
+    let headers = [
+        ("Fathom-Proxy-Secret", SECRET),
+        ("X-Forwarded-User", "ann"),
+        ("X-Forwarded-Groups", "storage"),
+    ];
+    assert_eq!(ask(&page, "get", "/api/access", &headers, "").status, 401);
+    let look = format!("Bearer {LOOK}");
+    let headers = [&headers[..], &[("Authorization", look.as_str())]].concat();
+    let answer = ask(&page, "post", "/api/sessions/a.fathom/sql", &headers, "{}");
+    assert_eq!(answer.status, 403);
+}
+
+/// nginx that signs users in by passwords, until it is dropped.
+struct Nginx(Child);
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(pid, Signal::TERM).ok();
+        self.0.wait().ok();
+    }
+}
+
+#[test]
+fn nginx_signs_users_in() {
+    need_program!("nginx", "openssl", "curl");
+    let scratch = Scratch::new();
+    // A free port, which nginx gets next.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let proxy = PROXY.replace(
+        "https://fathom.example",
+        &format!("http://127.0.0.1:{port}"),
+    );
+    let page = served(&scratch, &proxy);
+    let dir = scratch.root().join("nginx");
+    fs::create_dir(&dir).unwrap();
+    let dir_text = dir.display();
+    let passwords = "printf 'ann:%s\\nbob:%s\\n' $(openssl passwd -apr1 one) $(openssl passwd -apr1 two) >\"$0\"";
+    let path = dir.join("passwords");
+    must_run("sh", ["-c", passwords, path.to_str().unwrap()]);
+    fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    let conf = format!(
+        "pid {dir_text}/pid; error_log {dir_text}/errors; daemon off; worker_processes 1;
+        events {{ worker_connections 64; }}
+        http {{
+            access_log off; client_body_temp_path {dir_text}/body; proxy_temp_path {dir_text}/proxy;
+            fastcgi_temp_path {dir_text}/f; uwsgi_temp_path {dir_text}/u; scgi_temp_path {dir_text}/s;
+            map $remote_user $groups {{ bob storage; default none; }}
+            server {{
+                listen 127.0.0.1:{port};
+                auth_basic fathom; auth_basic_user_file {dir_text}/passwords;
+                location / {{
+                    proxy_pass http://{address};
+                    proxy_set_header Host $http_host;
+                    proxy_set_header Authorization '';
+                    proxy_set_header Fathom-Proxy-Secret {SECRET};
+                    proxy_set_header X-Forwarded-User $remote_user;
+                    proxy_set_header X-Forwarded-Groups $groups;
+                }}
+            }}
+        }}",
+        address = page.address
+    );
+    fs::write(dir.join("conf"), conf).unwrap();
+    // The server processes of nginx must reach their folders as another user.
+    must_run("chmod", ["o+x", scratch.root().to_str().unwrap()]);
+    let mut command = Command::new("nginx");
+    let command = command
+        .args(["-g", "user root;", "-c"])
+        .arg(dir.join("conf"));
+    let _nginx = Nginx(
+        command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let curl = |more: &[&str], path: &str| {
+        let out = Command::new("curl")
+            .args([
+                "-s",
+                "--retry",
+                "30",
+                "--retry-connrefused",
+                "--retry-delay",
+                "1",
+                "-w",
+                "\n%{http_code}",
+            ])
+            .args(more)
+            .arg(format!("http://127.0.0.1:{port}{path}"))
+            .output()
+            .unwrap();
+        // Answers to SQL are no text.
+        let text = String::from_utf8_lossy(&out.stdout);
+        let (body, status) = text.rsplit_once('\n').unwrap();
+        (status.to_owned(), body.to_owned())
+    };
+    let role = |more: &[&str]| {
+        let (status, body) = curl(more, "/api/access");
+        assert_eq!(status, "200", "{more:?}: {body}");
+        let value: Value = serde_json::from_str(&body).unwrap();
+        format!(
+            "{} {}",
+            value["name"].as_str().unwrap(),
+            value["role"].as_str().unwrap()
+        )
+    };
+    assert_eq!(role(&["-u", "ann:one"]), "ann record");
+    assert_eq!(role(&["-u", "bob:two"]), "bob query");
+    // Its clients cannot name another user, another group, or the secret.
+    let forged = [
+        "-u",
+        "bob:two",
+        "-H",
+        "X-Forwarded-User: ann",
+        "-H",
+        "Fathom-Proxy-Secret: x",
+    ];
+    assert_eq!(role(&forged), "bob query");
+    assert_eq!(curl(&[], "/api/access").0, "401");
+    assert_eq!(curl(&["-u", "ann:two"], "/api/access").0, "401");
+    let sql = ["-u", "bob:two", "-d", "{\"sql\": \"SELECT 1\"}"];
+    assert_eq!(curl(&sql, "/api/sessions/a.fathom/sql").0, "200");
+    let save = ["-u", "bob:two", "-X", "POST"];
+    assert_eq!(curl(&save, "/api/sessions/a.fathom/save").0, "403");
+    let (status, page) = curl(&["-u", "bob:two", "--compressed"], "/");
+    assert!(status == "200" && page.contains("<title>"), "{status}");
+}
+
+#[test]
+fn files_that_others_read_or_write_are_refused() {
+    let scratch = Scratch::new();
+    let sessions = imported(&scratch);
+    let path = access(&scratch, "");
+    let refused = |part: &str| {
+        let out = Command::new("timeout")
+            .arg("20")
+            .arg(fathom())
+            .args(["ui", "--no-open", "--listen", "127.0.0.1:0", "--access"])
+            .arg(&path)
+            .arg(&sessions)
+            .output()
+            .unwrap();
+        let errors = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{errors}");
+        assert!(
+            out.stdout.is_empty() && errors.contains(part),
+            "{part}: {errors}"
+        );
+        assert!(!errors.contains(LOOK), "{errors}");
+    };
+    let token = path.with_file_name("look");
+    write(&token, LOOK, 0o644);
+    refused("every user can read this secret");
+    write(&token, LOOK, 0o622);
+    refused("other users can write it");
+    write(&token, "short", 0o600);
+    refused("too short");
+    write(&token, LOOK, 0o600);
+    write(&path, "[proxy]\n", 0o600);
+    refused("origin");
+    fs::remove_file(&path).unwrap();
+    refused("access.toml");
+}
+
+/// Works until a file is there.
+const SCRIPT: &str = "while [ ! -e \"$0/end\" ]; do echo x >\"$0/file\"; cat \"$0/file\" >/dev/null; sleep 0.05; done; exit 3";
+
+/// The page of a recording that has told its address, which has no token.
+fn page_of(running: &mut Running) -> Page {
+    let started = Instant::now();
+    loop {
+        let errors = running.errors();
+        let url = errors
+            .lines()
+            .find_map(|line| line.strip_prefix("fathom: http://"));
+        if let Some(address) = url.and_then(|url| url.strip_suffix('/')) {
+            return Page::at(&format!("http://{address}/"));
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "{errors}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn saved(answer: &Answer) -> String {
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let value: Value = serde_json::from_slice(&answer.body).unwrap();
+    value["name"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn clients_with_role_record_save_and_stop() {
+    need_root!();
+    let scratch = Scratch::new();
+    let access = access(&scratch, "");
+    let mut running = Record::named(&scratch, "live")
+        .options(["--ui", "--no-open", "--listen", "127.0.0.1:0", "--access"])
+        .options([&access])
+        .command(["sh", "-c", SCRIPT])
+        .command([scratch.work()])
+        .spawn();
+    let page = page_of(&mut running);
+    let session = running.session();
+    let folder = session.parent().unwrap().to_owned();
+    let post = |page: &Page, token: &str, what: &str| {
+        let path = format!("/api/sessions/live.fathom/{what}");
+        with_token(page, token, "post", &path, "")
+    };
+    let rows = |session: &Path| {
+        query(
+            session,
+            "SELECT count(*) AS n FROM syscalls WHERE syscall = 'openat'",
+        )[0]
+        .int("n")
+        .unwrap()
+    };
+    running.until("calls", || {
+        meta(&session)["totals"]["stored"].as_i64() > Some(100)
+    });
+    for token in [LOOK, QUERY] {
+        assert_eq!(post(&page, token, "save").status, 403);
+        assert_eq!(post(&page, token, "stop").status, 403);
+    }
+    let access = with_token(&page, RECORD, "get", "/api/access", "");
+    let access: Value = serde_json::from_slice(&access.body).unwrap();
+    assert_eq!(
+        (&access["saves"], &access["stops"]),
+        (&json!(true), &json!(true))
+    );
+    let first = saved(&post(&page, RECORD, "save"));
+    assert!(rows(&folder.join(&first)) > 0);
+    assert!(
+        running.errors().contains("record client (page) saved"),
+        "{}",
+        running.errors()
+    );
+
+    // Another server saves it too, but does not stop what it does not record.
+    let other = Page::serve(&folder);
+    let token = other.token.clone();
+    let second = saved(&post(&other, &token, "save"));
+    assert_ne!(first, second);
+    assert!(rows(&folder.join(&second)) >= rows(&folder.join(&first)));
+    let answer = post(&other, &token, "stop");
+    assert_eq!(answer.status, 409, "{}", answer.text());
+    assert_eq!(other.json("/sessions/live.fathom")["live"], true);
+
+    // The recording ends; the command, and the page, do not.
+    assert_eq!(post(&page, RECORD, "stop").status, 200);
+    running.until("the end of the recording", || {
+        post(&page, RECORD, "save").status == 409
+    });
+    assert!(
+        running
+            .errors()
+            .contains("record client (page) stopped the recording")
+    );
+    let stored = rows(&session);
+    let file = scratch.work().join("file");
+    fs::remove_file(&file).unwrap();
+    running.until("the command's next file", || file.exists());
+    assert_eq!(rows(&session), stored, "nothing more is recorded");
+    fs::write(scratch.work().join("end"), "").unwrap();
+    let started = Instant::now();
+    while !running.errors().contains("the page stays") {
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "{}",
+            running.errors()
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(post(&page, RECORD, "stop").status, 409);
+    running.signal(Signal::INT);
+    let recording = running.wait().must_exit(3);
+    recording.balanced();
+}
