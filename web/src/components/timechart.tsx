@@ -46,6 +46,8 @@ interface Props {
 	heat?: HeatMap;
 	height: number;
 	format: (value: number) => string;
+	/** What the vertical axis counts, beside it: of values that say no unit. */
+	unit?: string | undefined;
 	exact?: (value: number) => string;
 	/** Ticks at powers of two instead of ten. */
 	binary?: boolean | undefined;
@@ -71,6 +73,8 @@ interface Props {
 /** Room for the vertical axis, the same in every plot, so that times stand in line. */
 export const AXIS_WIDTH = 64;
 const RIGHT = 12;
+/** Room in it for its unit, which is written along it. */
+const UNIT_WIDTH = 15;
 /** A drag that leaves its line by less is a drag along it. */
 const UNMEANT = 24;
 
@@ -87,7 +91,7 @@ export function TimeChart(props: Props) {
 	const data = useMemo(() => aligned(props), [props]);
 	const latestData = useRef(data);
 	latestData.current = data;
-	const shape = `${theme} ${props.heat ? "heat" : ""} ${props.log ? "log" : ""} ${props.loose ? "loose" : ""} ${props.axis?.sync} ${times} ${props.series.map((s) => `${s.style}${s.color}${s.label}`).join("|")}`;
+	const shape = `${theme} ${props.heat ? "heat" : ""} ${props.log ? "log" : ""} ${props.loose ? "loose" : ""} ${props.axis?.sync} ${props.unit} ${times} ${props.series.map((s) => `${s.style}${s.color}${s.label}`).join("|")}`;
 
 	// biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for what the plot is made of
 	useEffect(() => {
@@ -307,7 +311,10 @@ function options(
 				grid,
 				ticks: { show: false },
 				font,
-				size: AXIS_WIDTH,
+				// With its unit it is as wide as without.
+				...(props.unit === undefined
+					? { size: AXIS_WIDTH }
+					: { size: AXIS_WIDTH - UNIT_WIDTH, label: props.unit, labelSize: UNIT_WIDTH, labelGap: 0, labelFont: font }),
 				gap: 6,
 				splits: (_u, _axis, from, to) =>
 					isLog(latest.current)

@@ -85,6 +85,7 @@ export function Depth({ device, atOnce }: OfDevice) {
 							series={series}
 							height={height}
 							atLeast={2}
+							unit="requests at once"
 							format={(v) => exact(Math.round(v * 10) / 10)}
 						/>
 					)
@@ -157,6 +158,15 @@ const NOTES: Readonly<Record<Measure, string>> = {
 	queue: "requests waiting for the device at once, mean, by thread name",
 	requests: "requests per second, by thread name",
 	bytes: "bytes per second, by thread name",
+};
+
+/** What the axis counts. */
+const UNITS: Readonly<Record<Measure, string>> = {
+	both: "requests at once",
+	device: "requests at once",
+	queue: "requests at once",
+	requests: "requests/s",
+	bytes: "bytes/s",
 };
 
 /** What the shares are of. */
@@ -265,6 +275,7 @@ export function Users({ device, atOnce }: OfDevice) {
 								series={made.series}
 								height={height}
 								binary={measure === "bytes"}
+								unit={UNITS[measure]}
 								format={format}
 							/>
 						</>

@@ -30,4 +30,6 @@ it("makes a path fit that would be cut at the edge", () => {
 	expect(widthsOf(columns, 1000)).toEqual([152, 220, 180]);
 	expect(widthsOf(columns, 352)).toEqual([152, 200, 180]);
 	expect(widthsOf(columns, 250)).toEqual([152, 220, 180]);
+	// The last column is whole, as long as the path leaves it room.
+	expect(widthsOf(columns, 500)).toEqual([152, 168, 180]);
 });

@@ -52,8 +52,16 @@ export function chosenColumns(param: string): TableColumn[] {
 /** A path that is cut at the edge of the grid has lost its end: one that is half in sight is made to fit, unless it becomes too narrow. */
 const LEAST_PATH = 140;
 
-/** Widths of columns in a grid so many pixels wide. */
+/** Widths of columns in a grid so many pixels wide. Paths give way to a last column that would be cut. */
 export function widthsOf(columns: readonly TableColumn[], room: number): number[] {
+	const over = columns.reduce((all, column) => all + column.width, 0) - room;
+	const paths = columns.filter((column) => column.path);
+	const spare = paths.reduce((all, column) => all + column.width - LEAST_PATH, 0);
+	if (over > 0 && over <= spare) {
+		return columns.map((column) =>
+			column.path ? column.width - Math.ceil((over * (column.width - LEAST_PATH)) / spare) : column.width,
+		);
+	}
 	let left = 0;
 	return columns.map((column) => {
 		const fits = room - left;
