@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 
 use fathom_model::meta::{SessionMeta, State};
+use fathom_model::units;
 use fathom_query::Db;
 use fathom_query::escape::shell_words;
 use fathom_query::fetch::{self, Row};
@@ -55,9 +56,8 @@ pub(crate) fn write(
         let left = all.saturating_sub(SLOWEST as u64);
         if left > 0 {
             let left = counted(left, one, many);
-            notes.push(format!(
-                "{left} left out: faster than the {SLOWEST} slowest"
-            ));
+            let kept = units::count(SLOWEST as i64);
+            notes.push(format!("{left} left out: not among the {kept} slowest"));
         }
     }
     Ok(Outcome {
