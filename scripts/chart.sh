@@ -34,7 +34,7 @@ check_chart() {
 		helm lint --quiet --strict "$chart" || die 1 "helm does not accept $chart"
 		if ! render_chart >"$work/usual.yaml" ||
 			! render_chart --set privileged=true --set state.hostPath=/var/lib/fathom --set priorityClassName=high \
-				--set 'pullSecrets[0].name=registry' >"$work/other.yaml"; then
+				--set 'pullSecrets[0].name=registry' --set claims=true >"$work/other.yaml"; then
 			die 1 "helm does not render $chart"
 		fi
 		[ -z "${FATHOM_BLESS:-}" ] || cp -- "$work/usual.yaml" "$manifest"

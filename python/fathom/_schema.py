@@ -351,6 +351,14 @@ TABLES: dict[str, tuple[list[tuple[str, str, str, bool]], list[str]]] = {
         ],
         [],
     ),
+    "volume_claims": (
+        [
+            ("directory", "VARCHAR", "directory", False),
+            ("namespace", "VARCHAR", "namespace", False),
+            ("claim", "VARCHAR", "claim", False),
+        ],
+        ["directory"],
+    ),
     "spans": (
         [
             ("trace_id", "VARCHAR", "trace_id", False),

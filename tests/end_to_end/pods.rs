@@ -2,7 +2,11 @@
 //! mount namespace of the recorder's own.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
+use fathom_tests::certificates::certificate;
 use fathom_tests::session::Row;
 use fathom_tests::{Record, Scratch, need_program, need_root, skip};
 use serde_json::Value;
@@ -110,23 +114,28 @@ fn texts<'a>(row: &'a Row, columns: &[&str]) -> Vec<&'a str> {
         .collect()
 }
 
+const ONE: &str = "3b1e5c0f7a9d2468ace013579bdf02468ace13579bdf02468ace13579bdf0246";
+const TWO: &str = "4c1e5c0f7a9d2468ace013579bdf02468ace13579bdf02468ace13579bdf0246";
+
+/// The control groups of the two containers.
+fn groups(scratch: &Scratch) -> Option<Groups> {
+    let slice = DATABASE.replace('-', "_");
+    let paths = [
+        format!("kubepods.slice/kubepods-pod{slice}.slice/cri-containerd-{ONE}.scope"),
+        format!(
+            "kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{SHIPPER}.slice/crio-{TWO}.scope"
+        ),
+    ];
+    Groups::new(scratch, paths)
+}
+
 #[test]
 fn bytes_of_pods_and_volumes_are_those_of_fio() {
     need_root!();
     need_program!("unshare", "mount", "mkfs.ext4", "fio");
     let scratch = Scratch::new();
-    let (one, two) = (
-        "3b1e5c0f7a9d2468ace013579bdf02468ace13579bdf02468ace13579bdf0246",
-        "4c1e5c0f7a9d2468ace013579bdf02468ace13579bdf02468ace13579bdf0246",
-    );
-    let slice = DATABASE.replace('-', "_");
-    let paths = [
-        format!("kubepods.slice/kubepods-pod{slice}.slice/cri-containerd-{one}.scope"),
-        format!(
-            "kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{SHIPPER}.slice/crio-{two}.scope"
-        ),
-    ];
-    let Some(_groups) = Groups::new(&scratch, paths) else {
+    let (one, two) = (ONE, TWO);
+    let Some(_groups) = groups(&scratch) else {
         return;
     };
     let root = scratch.root().display().to_string();
@@ -200,4 +209,297 @@ fn bytes_of_pods_and_volumes_are_those_of_fio() {
         units[0].text("unit"),
         Some(&*format!("cri-containerd-{one}.scope"))
     );
+}
+
+/// Two claims of one pod, a volume of its own in another pod that has the name of a PersistentVolume,
+/// and one that Kubernetes does not know.
+const CLAIMED: &str = r#"set -e
+work=$1 database=$2 shipper=$3 one=$4 two=$5
+shift 5
+mount -t tmpfs none /var/log
+mount -t tmpfs none /var/lib
+mkdir -p /var/log/containers
+pods=/var/lib/kubelet/pods
+volume() {
+    mkdir -p "$1"
+    truncate -s 32M "$work/$2"
+    mkfs.ext4 -q -F "$work/$2"
+    mount -o loop "$work/$2" "$1"
+}
+volume "$pods/$database/volumes/kubernetes.io~csi/pvc-77/mount" image-77
+volume "$pods/$database/volumes/kubernetes.io~csi/pvc-88/mount" image-88
+volume "$pods/$database/volumes/kubernetes.io~csi/inline/mount" image-inline
+volume "$pods/$shipper/volumes/kubernetes.io~nfs/pvc-77" image-nfs
+ln -s "/var/log/pods/shop_db-0_$database/postgres/0.log" "/var/log/containers/db-0_shop_postgres-$one.log"
+ln -s "/var/log/pods/kube-system_shipper-x7_$shipper/ship/3.log" "/var/log/containers/shipper-x7_kube-system_ship-$two.log"
+exec "$@"
+"#;
+
+/// fio on both claims, and dd on the other volumes.
+const CLAIMANTS: &str = r#"set -e
+groups=$1 database=$2 shipper=$3 work=$4
+pods=/var/lib/kubelet/pods
+sh -c 'echo $$ > "$1/database/cgroup.procs"; exec unshare -m sh -c '\''
+    mkdir -p /tmp/data /tmp/log
+    mount --bind "$1/pvc-77/mount" /tmp/data && mount --bind "$1/pvc-88/mount" /tmp/log
+    fio --name=write --directory=/tmp/data --filename=table --rw=write --bs=16k --size=4M --fallocate=none \
+        --output-format=json --output="$2/write.json"
+    fio --name=write --directory=/tmp/log --filename=wal --rw=write --bs=8k --size=2M --fallocate=none --fsync=8 \
+        --output-format=json --output="$2/log.json"
+    fio --name=read --directory=/tmp/data --filename=table --rw=randread --bs=4k --io_size=1M --size=4M \
+        --output-format=json --output="$2/read.json"
+    dd if=/dev/zero of="$1/inline/mount/x" bs=1000 count=7 2> /dev/null
+'\'' sh "$2" "$3"' sh "$groups" "$pods/$database/volumes/kubernetes.io~csi" "$work"
+sh -c 'echo $$ > "$1/shipper/cgroup.procs"; dd if=/dev/zero of="$2/spool" bs=1000 count=50 2> /dev/null' \
+    sh "$groups" "$pods/$shipper/volumes/kubernetes.io~nfs/pvc-77"
+"#;
+
+/// Kubernetes' API of PersistentVolumes; a line of its log is a request. The last argument is what it does
+/// wrong.
+const API: &str = r#"
+import http.server, json, ssl, sys, time
+certificate, key, log, token, wrong = sys.argv[1:]
+CLAIMS = {'pvc-77': ('shop', 'data-db-0'), 'pvc-88': ('shop', 'wal-db-0')}
+class Api(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        with open(log, 'a') as file:
+            file.write(self.path + '\n')
+        status, name = 200, self.path.rsplit('/', 1)[1]
+        if wrong == 'stalls':
+            time.sleep(60)
+        if wrong == 'drips':
+            self.send_response(200)
+            self.send_header('Content-Length', '1000000')
+            self.end_headers()
+            while True:
+                self.wfile.write(b' ')
+                time.sleep(0.1)
+        if wrong == 'redirects':
+            self.send_response(302)
+            self.send_header('Location', 'https://127.0.0.1:1/stolen')
+            self.send_header('Content-Length', '0')
+            self.end_headers()
+            return
+        if self.headers.get('Authorization') != 'Bearer ' + token:
+            status, answer = 401, {'kind': 'Status', 'reason': 'Unauthorized'}
+        elif not self.path.startswith('/api/v1/persistentvolumes/') or name not in CLAIMS:
+            status, answer = 404, {'kind': 'Status', 'reason': 'NotFound'}
+        else:
+            namespace, claim = CLAIMS[name]
+            reference = {'kind': 'PersistentVolumeClaim', 'namespace': namespace, 'name': claim}
+            answer = {'kind': 'PersistentVolume', 'apiVersion': 'v1', 'metadata': {'name': name},
+                      'spec': {'claimRef': reference}, 'status': {'phase': 'Bound'}}
+        body = json.dumps(answer).encode()
+        if wrong == 'floods':
+            body = b'[' * (64 << 20)
+        self.send_response(status)
+        self.send_header('Content-Length', str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_):
+        pass
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(certificate, key)
+server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Api)
+server.handle_error = lambda *_: None
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_port, flush=True)
+server.serve_forever()
+"#;
+
+const TOKEN: &str = "eyJhbGciOi.J9.x_y-z";
+
+/// A fake API, and the files that a client of it has.
+struct Api {
+    child: Child,
+    url: String,
+    certificate: String,
+    token: PathBuf,
+    log: PathBuf,
+}
+
+impl Api {
+    fn new(scratch: &Scratch, wrong: &str) -> Api {
+        let [certificate, key] = certificate(scratch, "api");
+        let token = scratch.root().join("token");
+        fs::write(&token, format!("{TOKEN}\n")).unwrap();
+        let log = scratch.root().join("requests");
+        fs::write(&log, "").unwrap();
+        let mut child = Command::new("python3")
+            .args(["-c", API, &certificate, &key])
+            .arg(&log)
+            .args([TOKEN, wrong])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut port = String::new();
+        let out = child.stdout.take().unwrap();
+        BufReader::new(out).read_line(&mut port).unwrap();
+        Api {
+            child,
+            url: format!("https://127.0.0.1:{}", port.trim()),
+            certificate,
+            token,
+            log,
+        }
+    }
+
+    fn options(&self, token: &Path) -> Vec<String> {
+        let token = token.to_str().unwrap();
+        let options = [
+            "--kubernetes",
+            &self.url,
+            "--kubernetes-ca",
+            &self.certificate,
+        ];
+        let options = options.into_iter().chain(["--kubernetes-token", token]);
+        options.map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Api {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+#[test]
+fn bytes_of_claims_are_those_of_fio() {
+    need_root!();
+    need_program!("unshare", "mount", "mkfs.ext4", "fio", "openssl", "python3");
+    let scratch = Scratch::new();
+    let Some(_groups) = groups(&scratch) else {
+        return;
+    };
+    let api = Api::new(&scratch, "");
+    let root = scratch.root().display().to_string();
+    let work = scratch.work().display().to_string();
+    let recording = Record::new(&scratch)
+        .options(api.options(&api.token))
+        .by([
+            "unshare", "-m", "sh", "-c", CLAIMED, "sh", &root, DATABASE, SHIPPER, ONE, TWO,
+        ])
+        .command(["sh", "-c", CLAIMANTS, "sh", &work, DATABASE, SHIPPER, &root])
+        .run()
+        .must_exit(0);
+    recording.complete();
+    assert!(
+        !recording.stderr.contains("cannot ask"),
+        "{}",
+        recording.stderr
+    );
+
+    let written = fio_bytes(&scratch, "write");
+    let text = fs::read_to_string(scratch.root().join("log.json")).unwrap();
+    let log: Value = serde_json::from_str(&text).unwrap();
+    let logged = log["jobs"][0]["write"]["io_bytes"].as_i64().unwrap();
+    let read = fio_bytes(&scratch, "read");
+    assert_eq!((written, logged, read), (4 << 20, 2 << 20, 1 << 20));
+    let rows = recording.rows("SELECT * FROM by_volume ORDER BY claim NULLS LAST, volume");
+    let found: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let names = texts(row, &["namespace", "claim", "plugin", "volume"]);
+            (
+                names,
+                ["read_bytes", "written_bytes"].map(|name| row.int(name).unwrap()),
+            )
+        })
+        .collect();
+    let expected = [
+        (
+            vec!["shop", "data-db-0", "kubernetes.io~csi", "pvc-77"],
+            [read, written],
+        ),
+        (
+            vec!["shop", "wal-db-0", "kubernetes.io~csi", "pvc-88"],
+            [0, logged],
+        ),
+        (
+            vec!["null", "null", "kubernetes.io~csi", "inline"],
+            [0, 7_000],
+        ),
+        // Its pod is in another namespace than the claim of the PersistentVolume of this name.
+        (
+            vec!["null", "null", "kubernetes.io~nfs", "pvc-77"],
+            [0, 50_000],
+        ),
+    ];
+    assert_eq!(found, expected);
+    let rows = recording.rows("SELECT * FROM volume_claims ORDER BY directory");
+    let directories: Vec<_> = rows
+        .iter()
+        .map(|row| row.text("directory").unwrap())
+        .collect();
+    let below = |pod: &str, volume: &str| format!("/var/lib/kubelet/pods/{pod}/volumes/{volume}");
+    let expected = [
+        below(DATABASE, "kubernetes.io~csi/pvc-77"),
+        below(DATABASE, "kubernetes.io~csi/pvc-88"),
+        below(SHIPPER, "kubernetes.io~nfs/pvc-77"),
+    ];
+    assert_eq!(directories, expected);
+
+    // Each volume was asked for once.
+    let asked = fs::read_to_string(&api.log).unwrap();
+    let mut asked: Vec<&str> = asked.lines().collect();
+    asked.sort_unstable();
+    let of = |name: &str| format!("/api/v1/persistentvolumes/{name}");
+    assert_eq!(asked, [of("inline"), of("pvc-77"), of("pvc-88")]);
+}
+
+#[test]
+fn an_api_that_fails_costs_no_recording() {
+    need_root!();
+    need_program!("unshare", "mount", "mkfs.ext4", "fio", "openssl", "python3");
+    let names = ["", "stalls", "drips", "floods", "redirects"];
+    for wrong in names {
+        let scratch = Scratch::new();
+        let api = Api::new(&scratch, wrong);
+        let token = scratch.root().join("other");
+        fs::write(&token, "other").unwrap();
+        let root = scratch.root().display().to_string();
+        let command = "echo x >/var/lib/kubelet/pods/$0/volumes/kubernetes.io~csi/pvc-77/mount/x";
+        let recording = Record::new(&scratch)
+            .options(api.options(&token))
+            .by([
+                "unshare", "-m", "sh", "-c", CLAIMED, "sh", &root, DATABASE, SHIPPER, ONE, TWO,
+            ])
+            .command(["sh", "-c", command, DATABASE])
+            .run()
+            .must_exit(0);
+        recording.complete();
+        let stderr = &recording.stderr;
+        let part = match wrong {
+            "" => "status 401",
+            "redirects" => "status 302",
+            _ => "cannot ask",
+        };
+        assert!(stderr.contains(part), "{wrong}: {stderr}");
+        let rows = recording.rows("SELECT * FROM by_volume");
+        assert_eq!(texts(&rows[0], &["volume", "claim"]), ["pvc-77", "null"]);
+        assert_eq!(rows[0].int("written_bytes"), Some(2));
+        let asked = fs::read_to_string(&api.log).unwrap();
+        assert!(!asked.is_empty() && !asked.contains("stolen"), "{asked}");
+    }
+    // Another certificate is not trusted: nothing is sent.
+    let scratch = Scratch::new();
+    let api = Api::new(&scratch, "");
+    let [other, _] = certificate(&scratch, "other");
+    let root = scratch.root().display().to_string();
+    let recording = Record::new(&scratch)
+        .options(["--kubernetes", &api.url, "--kubernetes-ca", &other])
+        .by([
+            "unshare", "-m", "sh", "-c", CLAIMED, "sh", &root, DATABASE, SHIPPER, ONE, TWO,
+        ])
+        .command(["true"])
+        .run()
+        .must_exit(0);
+    assert!(
+        recording.stderr.contains("cannot ask"),
+        "{}",
+        recording.stderr
+    );
+    assert_eq!(fs::read_to_string(&api.log).unwrap(), "");
 }

@@ -51,6 +51,16 @@ fn of_component(component: &str, parent: Option<&str>) -> Option<String> {
 
 const ID_LEN: usize = 64;
 
+/// The longest name of an object of Kubernetes.
+const MAX_NAME: usize = 253;
+
+/// Whether `text` may be a name of Kubernetes: one of DNS, in lower case.
+pub fn is_dns_name(text: &str) -> bool {
+    let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.');
+    let dots = text.starts_with('.') || text.contains("..");
+    (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(allowed) && !dots
+}
+
 fn is_id(text: &str) -> bool {
     text.len() == ID_LEN && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }

@@ -770,6 +770,19 @@ tables! {
         name: Str(Host) set,
     }
 
+    /// One row per mounted persistent volume of Kubernetes whose claim is known (`record
+    /// --kubernetes`), as the API of Kubernetes names the claim. View by_volume has the calls on its
+    /// files.
+    VOLUME_CLAIMS volume_claims VolumeClaimRows VolumeClaimRow key ["directory"] {
+        /// Its directory on the host: `/var/lib/kubelet/pods/UID/volumes/PLUGIN/NAME`, where NAME is
+        /// the name of the PersistentVolume.
+        directory: Str(Path) set,
+        /// Namespace of the claim.
+        namespace: Str(Host) set,
+        /// Name of the PersistentVolumeClaim.
+        claim: Str(Host) set,
+    }
+
     /// One row per span of an application: an operation, such as an HTTP request or a statement to a
     /// database. `record --spans` finds requests in the bytes on sockets; `fathom import --into` adds
     /// spans that an application traced itself to a closed session. View span_calls has the calls in

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use fathom_model::abi::{ContainerRecord, RECORD_CONTAINER};
+use fathom_model::container::is_dns_name;
 use fathom_model::raw::{RawChunk, Ring};
 
 use crate::framing::append_framed;
@@ -21,8 +22,6 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Links that are looked at, of one second; a node has some hundred.
 const MAX_LINKS: usize = 1 << 16;
 const ID_LEN: usize = 64;
-/// The longest name of a pod; names of namespaces and containers are shorter.
-const MAX_NAME: usize = 253;
 
 /// Follows the directory.
 #[derive(Debug, Default)]
@@ -94,7 +93,7 @@ impl<'a> Container<'a> {
         let mut names = names.strip_suffix('-')?.split('_');
         let (pod, namespace, name) = (names.next()?, names.next()?, names.next()?);
         let is_id = id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        let are_names = [pod, namespace, name].into_iter().all(is_name);
+        let are_names = [pod, namespace, name].into_iter().all(is_dns_name);
         (is_id && are_names && names.next().is_none()).then_some(Self {
             id,
             namespace,
@@ -108,12 +107,12 @@ impl<'a> Container<'a> {
         target.split('/').find_map(|part| {
             let rest = part.strip_prefix(self.namespace)?.strip_prefix('_')?;
             let uid = rest.strip_prefix(self.pod)?.strip_prefix('_')?;
-            is_name(uid).then_some(uid)
+            is_dns_name(uid).then_some(uid)
         })
     }
 
     fn record(&self, uid: &str, now_ns: u64) -> Vec<u8> {
-        // At most MAX_NAME each.
+        // At most 253 each.
         let length = |text: &str| text.len() as u16;
         let record = ContainerRecord {
             kind: RECORD_CONTAINER as u8,
@@ -132,12 +131,6 @@ impl<'a> Container<'a> {
         }
         bytes
     }
-}
-
-/// Whether `text` may be a name of DNS.
-fn is_name(text: &str) -> bool {
-    let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.');
-    (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(allowed)
 }
 
 #[cfg(test)]

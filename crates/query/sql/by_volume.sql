@@ -4,6 +4,10 @@
 --
 -- plugin: Plugin that serves it, as the kubelet names it: kubernetes.io~csi.
 -- volume: Its name there; of a persistent volume, the name of the PersistentVolume.
+-- namespace: Namespace of its claim; null if no claim is known (record --kubernetes).
+-- claim: Name of its PersistentVolumeClaim; null if no claim is known. A pod can only use claims of its own
+--   namespace: where the kubelet names another one for the pod, the volume only has the name of a
+--   PersistentVolume, and no claim.
 -- files: Files with calls.
 -- calls: Calls: stored, lost, and counted ones (table counters). A call on two files counts for the
 --   file of its first descriptor.
@@ -15,7 +19,9 @@
 -- total_ns: Total duration, nanoseconds; the times of threads that wait at the same time add up.
 -- max_ns: Longest duration, nanoseconds.
 SELECT
-    plugin, volume, count(*) AS files,
+    plugin, volume,
+    max(named.namespace) AS namespace, max(named.claim) AS claim,
+    count(*) AS files,
     bounded(sum(calls)) AS calls,
     bounded(sum(lost)) AS lost,
     bounded(sum(errors)) AS errors,
@@ -25,14 +31,23 @@ SELECT
     bounded(sum(total_ns)) AS total_ns,
     max(max_ns) AS max_ns
 FROM (
-    SELECT
-        by_file.*,
-        regexp_extract(
-            coalesce(files.host_path, files.path),
-            '^/var/lib/kubelet/pods/[^/]+/volumes/([^/]+)/([^/]+)/', ['plugin', 'volume']
-        ) AS place
-    FROM by_file JOIN files USING (file_id)
-), LATERAL (SELECT place.plugin, place.volume)
-WHERE plugin <> ''
+    SELECT found.*, place.directory, place.pod_uid, place.plugin, place.volume
+    FROM (
+        SELECT
+            by_file.*,
+            regexp_extract(
+                coalesce(files.host_path, files.path),
+                '^(/var/lib/kubelet/pods/([^/]+)/volumes/([^/]+)/([^/]+))/',
+                ['directory', 'pod_uid', 'plugin', 'volume']
+            ) AS place
+        FROM by_file JOIN files USING (file_id)
+    ) AS found
+    WHERE place.plugin <> ''
+) AS found
+LEFT JOIN (
+    SELECT pod_uid, max(namespace) AS of_pod FROM containers WHERE pod_uid IS NOT NULL GROUP BY pod_uid
+) AS pods USING (pod_uid)
+LEFT JOIN volume_claims AS named
+    ON named.directory = found.directory AND coalesce(of_pod = named.namespace, true)
 GROUP BY plugin, volume
 ORDER BY total_ns DESC, plugin, volume

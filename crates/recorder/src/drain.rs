@@ -2,12 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use fathom_model::Batch;
 use fathom_model::escape;
 use fathom_model::meta::{Cost, Counts, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_model::units;
 use fathom_probe::{Arrived, CONTEXT, KernelStats, LIBRARY, USDT, moment, monotonic_ns, system};
 
+use crate::claims::Claims;
 use crate::machine::Machine;
 use crate::pipeline::{self, Message};
 use crate::rules::Rules;
@@ -43,6 +45,8 @@ pub(crate) struct Drain<S> {
     tailing: Option<Tailing>,
     stalls: Option<Stalls>,
     machine: Option<Machine>,
+    /// Names the claims of volumes.
+    pub(crate) claims: Option<Claims>,
     /// Names of functions of libraries whose calls are counted.
     counted_functions: Vec<String>,
     /// Losses of which table `losses` has the details.
@@ -75,6 +79,7 @@ impl<S: RecordSource> Drain<S> {
             tailing,
             stalls,
             machine,
+            claims: None,
             counted_functions: Vec::new(),
             stored_losses: 0,
             drains: 0,
@@ -101,6 +106,7 @@ impl<S: RecordSource> Drain<S> {
         }
         self.settle()?;
         observer.ended();
+        self.look_at_claims(Claims::finish, observer);
         let waiting = self.pipeline.in_files();
         if waiting > 0 {
             observer.note(&format!(
@@ -132,6 +138,7 @@ impl<S: RecordSource> Drain<S> {
         if self.details.elapsed() >= DETAILS {
             self.details = Instant::now();
             self.store_details()?;
+            self.look_at_claims(Claims::take, observer);
         }
         let arrived = control
             .take()
@@ -263,6 +270,23 @@ impl<S: RecordSource> Drain<S> {
     fn look_at_machine(&mut self) {
         if let Some(rows) = self.machine.as_mut().and_then(Machine::row) {
             self.pipeline.tell(Message::Rows(rows));
+        }
+    }
+
+    /// Stores the claims that were named since the last time.
+    fn look_at_claims(
+        &mut self,
+        take: fn(&mut Claims) -> (Option<Batch>, Vec<String>),
+        observer: &mut dyn Observer,
+    ) {
+        let Some((rows, failures)) = self.claims.as_mut().map(take) else {
+            return;
+        };
+        if let Some(rows) = rows {
+            self.pipeline.tell(Message::Rows(rows));
+        }
+        for failure in failures {
+            observer.warning(&failure);
         }
     }
 

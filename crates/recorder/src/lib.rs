@@ -39,6 +39,7 @@
 #![warn(missing_docs)]
 
 mod backlog;
+mod claims;
 mod drain;
 mod error;
 mod host;
@@ -62,6 +63,7 @@ mod stalls;
 mod tail;
 mod trigger;
 
+pub use claims::Kubernetes;
 pub use error::RecordError;
 pub use fathom_probe::{Arrived, Content, FilterArgs, Signals};
 pub use host::describe as describe_host;

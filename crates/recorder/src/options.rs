@@ -8,6 +8,8 @@ use std::time::Duration;
 use fathom_probe::{Content, FilterArgs};
 use fathom_session::Share;
 
+use crate::Kubernetes;
+
 /// Options of a recording. Texts have the syntax of the command line (`fathom record --help`).
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -74,6 +76,8 @@ pub struct Options {
     pub raw: Option<PathBuf>,
     /// Show rows to the rules as they are recorded.
     pub diagnose: bool,
+    /// How Kubernetes' API is asked for the claims of persistent volumes; `None`: it is not.
+    pub kubernetes: Option<Kubernetes>,
     /// The session is looked at while it is recorded, by this process: rows are written sooner,
     /// and nothing is promised of the memory of the process.
     pub watched: bool,
@@ -116,6 +120,7 @@ impl Default for Options {
             durable: false,
             raw: None,
             diagnose: false,
+            kubernetes: None,
             watched: false,
         }
     }

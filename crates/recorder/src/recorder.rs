@@ -8,6 +8,7 @@ use fathom_model::meta::{PerfCounter, SessionMeta};
 use fathom_model::raw::RawChunk;
 use fathom_probe::{Command, Conditions, Content, Probe, Signals, User, system};
 
+use crate::claims::Claims;
 use crate::drain::Drain;
 use crate::machine::Machine;
 use crate::pipeline::MEMORY_BYTES;
@@ -30,6 +31,7 @@ pub struct Recorder {
     probe: Probe,
     pipeline: Pipeline,
     rules: Option<Rules>,
+    claims: Option<Claims>,
     plan: Plan,
     target: Target,
     meta: SessionMeta,
@@ -72,6 +74,8 @@ impl Recorder {
         observer: &mut dyn Observer,
     ) -> Result<Self, RecordError> {
         let mut plan = Plan::of(options, &target)?;
+        let claims = options.kubernetes.as_ref().map(Claims::start).transpose();
+        let claims = claims.map_err(RecordError::Input)?;
         let before = Conditions {
             user: None,
             preserve_environment: true,
@@ -110,6 +114,7 @@ impl Recorder {
             probe,
             pipeline,
             rules,
+            claims,
             plan,
             target,
             meta,
@@ -183,7 +188,7 @@ impl Recorder {
             }
         };
         let counts = self.plan.probe.counters || self.plan.probe.tail;
-        let drain = Drain::new(
+        let mut drain = Drain::new(
             self.probe,
             self.pipeline.start()?,
             self.rules,
@@ -192,6 +197,7 @@ impl Recorder {
             (counts, tailing),
             (self.plan.stalls, machine),
         );
+        drain.claims = self.claims;
         Ok(Recording {
             drain,
             first,

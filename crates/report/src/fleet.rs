@@ -96,7 +96,7 @@ pub struct FleetGroup {
     pub finding: Option<String>,
     /// With tenant: NAMESPACE/POD, otherwise the unit of systemd, otherwise the cgroup; null if unknown.
     pub tenant: Option<String>,
-    /// With volume: PLUGIN/NAME of the volume of Kubernetes.
+    /// With volume: NAMESPACE/CLAIM of the volume of Kubernetes; PLUGIN/NAME where no claim is known.
     pub volume: Option<String>,
     /// With device: name of the block device.
     pub device: Option<String>,
@@ -379,7 +379,9 @@ fn statement(detail: Option<FleetKey>) -> &'static str {
             FROM by_cgroup GROUP BY ALL"
         }
         Some(FleetKey::Volume) => {
-            "SELECT plugin || '/' || volume AS detail, calls, bytes, total_ns AS time_ns FROM by_volume"
+            "SELECT coalesce(namespace || '/' || claim, plugin || '/' || volume) AS detail, sum(calls)::BIGINT AS calls,
+                sum(bytes)::BIGINT AS bytes, sum(total_ns)::BIGINT AS time_ns
+            FROM by_volume GROUP BY ALL"
         }
         Some(FleetKey::Device) => {
             "SELECT device AS detail, sum(requests)::BIGINT AS calls, sum(bytes)::BIGINT AS bytes,

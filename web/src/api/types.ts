@@ -436,7 +436,7 @@ export type FleetGroup = {
   finding: string | null,
   /** With tenant: NAMESPACE/POD, otherwise the unit of systemd, otherwise the cgroup; null if unknown. */
   tenant: string | null,
-  /** With volume: PLUGIN/NAME of the volume of Kubernetes. */
+  /** With volume: NAMESPACE/CLAIM of the volume of Kubernetes; PLUGIN/NAME where no claim is known. */
   volume: string | null,
   /** With device: name of the block device. */
   device: string | null,

@@ -15,6 +15,7 @@ mod host;
 #[cfg(feature = "analysis")]
 pub mod id;
 mod keep;
+mod kubernetes;
 #[cfg(feature = "analysis")]
 mod mcp;
 mod record;
@@ -56,6 +57,7 @@ pub use extensions::ExtensionsOption;
 pub use filter::FilterOptions;
 pub use host::Host;
 pub use keep::{KeepOptions, RepairArgs, RowsArg, SnapshotArgs};
+pub use kubernetes::KubernetesOptions;
 #[cfg(feature = "analysis")]
 pub use mcp::McpArgs;
 pub use record::{ContentArg, DetailArg, HashInArg, LibraryBudgetArg, LibraryByArg, RecordArgs};

@@ -9,7 +9,7 @@ use fathom_model::units;
 
 #[cfg(feature = "analysis")]
 use super::{ExtensionsOption, OnOptions, RecordUiOptions};
-use super::{FilterOptions, KeepOptions, ShareOption, seconds};
+use super::{FilterOptions, KeepOptions, KubernetesOptions, ShareOption, seconds};
 use crate::help;
 
 /// How much to read per call.
@@ -177,6 +177,9 @@ pub struct RecordArgs {
     /// Rings, saves, durability.
     #[command(flatten)]
     pub keep: KeepOptions,
+    /// Claims of volumes.
+    #[command(flatten)]
+    pub kubernetes: KubernetesOptions,
     /// The page.
     #[cfg(feature = "analysis")]
     #[command(flatten)]

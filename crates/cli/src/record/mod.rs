@@ -8,12 +8,13 @@ mod terminal;
 
 use anyhow::anyhow;
 use fathom_recorder::{
-    Content, Detail, LIBRARY_CALLS_PER_SECOND, LibraryBy, Options, RecordError, Recorder, Rows,
-    SAMPLE, SaveWhen, Signals, Target,
+    Content, Detail, Kubernetes, LIBRARY_CALLS_PER_SECOND, LibraryBy, Options, RecordError,
+    Recorder, Rows, SAMPLE, SaveWhen, Signals, Target,
 };
 
 use crate::args::{
-    ContentArg, DetailArg, HashInArg, LibraryBudgetArg, LibraryByArg, RecordArgs, RowsArg,
+    ContentArg, DetailArg, HashInArg, KubernetesOptions, LibraryBudgetArg, LibraryByArg,
+    RecordArgs, RowsArg,
 };
 use crate::exit::Failure;
 pub use terminal::Terminal;
@@ -164,12 +165,22 @@ pub fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
         durable: keep.durable,
         raw: args.raw.clone(),
         diagnose: args.diagnose,
+        kubernetes: kubernetes(&args.kubernetes),
         #[cfg(feature = "analysis")]
         watched: args.page.ui,
         #[cfg(not(feature = "analysis"))]
         watched: false,
     };
     Ok((options, target))
+}
+
+fn kubernetes(options: &KubernetesOptions) -> Option<Kubernetes> {
+    Some(Kubernetes {
+        server: options.kubernetes.clone()?,
+        token: options.kubernetes_token.clone(),
+        authority: options.kubernetes_ca.clone(),
+        certificate: options.kubernetes_certificate.clone(),
+    })
 }
 
 impl From<RecordError> for Failure {

@@ -6,14 +6,14 @@
 //! The tables that requests refer to follow: the stages before write a row of
 //! files and processes again when it was last written [`REFRESH`] ago and a
 //! request refers to it, so what is older than that is referred to by nothing
-//! that is left. Table `losses` stays whole: it is about the recording, and
-//! small.
+//! that is left. Tables `losses` and `volume_claims` stay whole: they are small, and a claim is written
+//! once.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use fathom_model::meta::Keep;
-use fathom_model::tables::{COUNTERS, LOSSES, TABLES, Table, USER_CALL_COUNTERS};
+use fathom_model::tables::{COUNTERS, LOSSES, TABLES, Table, USER_CALL_COUNTERS, VOLUME_CLAIMS};
 
 use crate::error::SessionError;
 use crate::format::layout::PartInfo;
@@ -34,7 +34,8 @@ const SHARE: u32 = 8;
 const SPAN: Duration = Duration::from_secs(60);
 
 fn expires(table: &Table) -> bool {
-    ![LOSSES.name, COUNTERS.name, USER_CALL_COUNTERS.name].contains(&table.name)
+    let stay = [&LOSSES, &COUNTERS, &USER_CALL_COUNTERS, &VOLUME_CLAIMS];
+    !stay.iter().any(|other| other.name == table.name)
 }
 
 /// Parts that are worth merging in a ring: as while recording, but so few that

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_model::meta::{SessionMeta, State};
 use fathom_model::tables::{
-    CONTAINERS, SPAN_CONTEXTS, SPANS, SYSCALLS, TABLES, Table, USER_CALL_COUNTERS,
+    CONTAINERS, SPAN_CONTEXTS, SPANS, SYSCALLS, TABLES, Table, USER_CALL_COUNTERS, VOLUME_CLAIMS,
 };
 use rustix::fs::FileType;
 
@@ -22,7 +22,13 @@ use crate::read::set;
 /// How often a folder is read again whose parts are being merged.
 const RESCANS: u32 = 8;
 /// Tables that sessions of earlier versions do not have: they contain no rows of them, and lack none.
-const ADDED: [&Table; 4] = [&SPANS, &SPAN_CONTEXTS, &CONTAINERS, &USER_CALL_COUNTERS];
+const ADDED: [&Table; 5] = [
+    &SPANS,
+    &SPAN_CONTEXTS,
+    &CONTAINERS,
+    &USER_CALL_COUNTERS,
+    &VOLUME_CLAIMS,
+];
 
 /// A session that is being recorded, was recorded, or whose recorder was
 /// killed.
