@@ -9,6 +9,7 @@ mod frame;
 mod group;
 mod keys;
 mod latency;
+mod name;
 mod names;
 pub mod print;
 mod queues;
