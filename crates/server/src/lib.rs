@@ -24,6 +24,7 @@ mod folder;
 mod job;
 mod library;
 mod lock;
+mod nice;
 #[cfg(test)]
 mod openapi;
 mod page;

@@ -57,7 +57,7 @@ pub(crate) async fn story(
 #[derive(Default)]
 pub(crate) struct KnownFacts(Mutex<HashMap<String, (Stamp, Arc<Facts>)>>);
 
-/// What is known so far.
+/// How far the numbers are.
 enum Progress {
     /// The state of the session, and whether damaged rows are left out.
     Under(Gathering, bool),
