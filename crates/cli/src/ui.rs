@@ -18,6 +18,10 @@ use crate::redact::Copies;
 pub fn run(args: &UiArgs) -> Result<u8, Failure> {
     let at = args.at.as_deref().map(link).transpose();
     let at = at.map_err(Failure::input)?.unwrap_or_default();
+    // Copies take long, so everything that can be wrong is read before.
+    let tls = tls(&args.transport)?;
+    let access = access(args.access.as_deref())?;
+    let extensions = args.extensions.load()?;
     let redacted = Copies::make(&args.root, &args.redact)?;
     let root = match &redacted {
         Some(copies) => copies.folder().to_owned(),
@@ -31,14 +35,14 @@ pub fn run(args: &UiArgs) -> Result<u8, Failure> {
     let server = Server::start(&Options {
         root,
         listen: args.listen,
-        tls: tls(&args.transport)?,
-        access: access(args.access.as_deref())?,
+        tls,
+        access,
         recordings,
         plain_http: args.transport.plain_http,
         memory_bytes: args.memory << 20,
         nice: None,
         panels: args.panels.clone(),
-        extensions: args.extensions.load()?,
+        extensions,
     })
     .map_err(Failure::input)?;
     warn();
@@ -99,7 +103,7 @@ impl Recordings for Snapshots {
     }
 
     fn stop(&self, _session: &Path, _by: Option<&str>) -> Result<(), RecordingError> {
-        Err(RecordingError(
+        Err(RecordingError::Refused(
             "another process records this session, which only a signal to its recorder stops"
                 .to_owned(),
         ))
@@ -113,7 +117,7 @@ impl Recordings for Snapshots {
 /// Has the recorder of a session save it, and says who asked.
 pub fn save(session: &Path, by: Option<&str>) -> Result<PathBuf, RecordingError> {
     let saved = fathom_recorder::snapshot(session, None);
-    let saved = saved.map_err(|error| RecordingError(error.to_string()))?;
+    let saved = saved.map_err(|error| RecordingError::Failed(error.to_string()))?;
     errln!(
         "fathom: {} saved {} as {}",
         client(by),

@@ -149,6 +149,7 @@ fn recorder(named: &Path) -> Result<(PathBuf, OwnedFd), RecordError> {
             };
             let holds = |file: &Path| {
                 fs::metadata(file).is_ok_and(|m| m.dev() == lock.dev() && m.ino() == lock.ino())
+                    && has_locked(pid, file)
             };
             if open_files(pid).iter().any(|file| holds(file)) {
                 return Ok((named.to_owned(), process));
@@ -176,6 +177,7 @@ fn recorder(named: &Path) -> Result<(PathBuf, OwnedFd), RecordError> {
         };
         if path.file_name().is_some_and(|name| name == LOCK)
             && let Some(dir) = path.parent()
+            && has_locked(pid, &file)
             && Session::glance(dir).is_ok_and(|session| session.is_live())
         {
             return Ok((dir.to_owned(), process));
@@ -187,9 +189,73 @@ fn recorder(named: &Path) -> Result<(PathBuf, OwnedFd), RecordError> {
     ))
 }
 
+/// Whether a process has locked the open file `file` of /proc as a recorder does. Readers open the file
+/// for an instant, too, and lock it shared; a child has its parent's open files until it runs its
+/// program.
+fn has_locked(pid: Pid, file: &Path) -> bool {
+    let number = file.file_name().unwrap_or_default();
+    let about = Path::new("/proc").join(pid.as_raw_nonzero().to_string());
+    let about = about.join("fdinfo").join(number);
+    fs::read_to_string(about).is_ok_and(|about| is_locked_by(&about, pid.as_raw_nonzero().get()))
+}
+
+/// Whether a text of /proc/PID/fdinfo has the exclusive lock of flock(2) that process `pid` took.
+fn is_locked_by(about: &str, pid: i32) -> bool {
+    about.lines().any(|line| {
+        let mut words = line.split_ascii_whitespace();
+        words.next() == Some("lock:")
+            && words.nth(1) == Some("FLOCK")
+            && words.nth(1) == Some("WRITE")
+            && words.next().and_then(|word| word.parse().ok()) == Some(pid)
+    })
+}
+
 fn open_files(pid: Pid) -> Vec<PathBuf> {
     let Ok(files) = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())) else {
         return Vec::new();
     };
     files.filter_map(|entry| Some(entry.ok()?.path())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorder_has_locked_its_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(LOCK);
+        fs::write(&path, "").unwrap();
+        let pid = rustix::process::getpid();
+        let locked = || {
+            let files = open_files(pid);
+            let same = |file: &&PathBuf| fs::read_link(file).is_ok_and(|link| link == path);
+            let mut own = files.iter().filter(same);
+            let file = own.next().unwrap();
+            assert!(own.next().is_none());
+            has_locked(pid, file)
+        };
+        let path = path.canonicalize().unwrap();
+        let file = fs::File::open(&path).unwrap();
+        assert!(!locked());
+        // As a reader looks whether a session is recorded.
+        file.lock_shared().unwrap();
+        assert!(!locked());
+        file.unlock().unwrap();
+        file.lock().unwrap();
+        assert!(locked());
+        file.unlock().unwrap();
+        assert!(!locked());
+    }
+
+    #[test]
+    fn locks_of_a_parent_are_not_the_childs() {
+        let about =
+            "pos:\t0\nflags:\t02100002\nlock:\t1: FLOCK  ADVISORY  WRITE 71 fd:01:42 0 EOF\n";
+        assert!(is_locked_by(about, 71));
+        assert!(!is_locked_by(about, 72));
+        assert!(!is_locked_by(&about.replace("WRITE", "READ"), 71));
+        assert!(!is_locked_by(&about.replace("FLOCK", "POSIX"), 71));
+        assert!(!is_locked_by("pos:\t0\n", 71));
+    }
 }

@@ -82,7 +82,13 @@ impl Auth {
     fn check(&self, request: &Request) -> Result<(), ApiError> {
         let headers = request.headers();
         let refuse = |what: &str, subject: &str| {
-            let next = "open the address that fathom printed";
+            let next = match self.access.has_proxy() {
+                true => {
+                    "open the address that fathom printed; behind a proxy, `origin` of the access \
+                     file must be the address in the browser"
+                }
+                false => "open the address that fathom printed",
+            };
             ApiError::new(StatusCode::FORBIDDEN, what, subject, next)
         };
         let mut hosts = headers.get_all(header::HOST).iter();

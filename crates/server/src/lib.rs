@@ -76,7 +76,7 @@ pub struct Options {
     pub listen: Option<SocketAddr>,
     /// Certificate and key for clients to come by TLS; `None` for plain HTTP.
     pub tls: Option<Tls>,
-    /// Which clients may do what; `None` for a random token that may do everything.
+    /// Which clients may do what; `None` for a random token with role `query`.
     pub access: Option<Access>,
     /// Saves and stops recordings; `None` where there are none.
     pub recordings: Option<Arc<dyn Recordings>>,

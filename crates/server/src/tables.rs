@@ -4,10 +4,11 @@
 use arrow::array::Array;
 use arrow::datatypes::DataType;
 use arrow::record_batch::RecordBatch;
-use fathom_model::tables::{ColumnType, Table};
+use fathom_model::tables::{Column, ColumnType, Holds, Table};
 use fathom_query::escape::sql_name;
 use serde_json::{Map, Number, Value};
 
+use crate::access::Role;
 use crate::columns::{column, flags, numbers, texts};
 use crate::error::ApiError;
 
@@ -25,9 +26,22 @@ const TIMES: [&str; 10] = [
     "first_seen_at_ns",
 ];
 
-/// A column in a SELECT; `None` for bytes, which are not sent.
-pub(crate) fn column_sql(table: &Table, name: &str, started_at_ns: i64) -> Option<String> {
+/// Whether a client may see a column: what programs moved, and hashes of it, take role `query`.
+pub(crate) fn may_see(role: Role, column: &Column) -> bool {
+    role >= Role::Query || column.holds != Some(Holds::Content)
+}
+
+/// A column in a SELECT; `None` for bytes, which are not sent, and for what the client may not see.
+pub(crate) fn column_sql(
+    table: &Table,
+    name: &str,
+    started_at_ns: i64,
+    role: Role,
+) -> Option<String> {
     let column = table.columns.iter().find(|c| c.name == name)?;
+    if !may_see(role, column) {
+        return None;
+    }
     let quoted = sql_name(name);
     Some(match column.ty {
         ColumnType::Blob => return None,
@@ -39,11 +53,11 @@ pub(crate) fn column_sql(table: &Table, name: &str, started_at_ns: i64) -> Optio
     })
 }
 
-/// All columns that can be sent.
-pub(crate) fn columns_sql(table: &Table, started_at_ns: i64) -> String {
+/// All columns that can be sent to a client.
+pub(crate) fn columns_sql(table: &Table, started_at_ns: i64, role: Role) -> String {
     let columns: Vec<String> = table
         .shown()
-        .filter_map(|c| column_sql(table, c.name, started_at_ns))
+        .filter_map(|c| column_sql(table, c.name, started_at_ns, role))
         .collect();
     columns.join(", ")
 }

@@ -46,7 +46,7 @@ pub use disk::new_dir::NewDir;
 pub use disk::new_file::NewFile;
 pub use disk::owner::{Share, is_ours};
 pub use disk::trusted::{
-    Distrust, config_dir, open_trusted_dir, open_trusted_folder, read_trusted,
+    Distrust, config_dir, open_trusted_dir, open_trusted_folder, read_trusted, resolve_trusted,
 };
 pub use error::SessionError;
 pub use format::layout::{PartInfo, PartRange, is_own_name};

@@ -198,28 +198,98 @@ fn each_role_against_each_address() {
 }
 
 #[test]
-fn the_printed_token_may_do_everything() {
+fn the_printed_token_may_query() {
     let scratch = Scratch::new();
     let page = Page::serve(&imported(&scratch));
     assert_eq!(page.token.len(), 32);
     let access = page.json("/access");
     assert_eq!(
         (&access["role"], &access["name"]),
-        (&json!("record"), &Value::Null)
+        (&json!("query"), &Value::Null)
+    );
+    assert_eq!(
+        (&access["saves"], &access["stops"]),
+        (&json!(false), &json!(false))
     );
     assert_eq!(page.sql("a.fathom", "SELECT 1").status, 200);
-    // Nobody records it.
     let token = page.token.clone();
     for address in ["save", "stop"] {
         let path = format!("/api/sessions/a.fathom/{address}");
         let answer = with_token(&page, &token, "post", &path, "");
-        assert_eq!(answer.status, 409, "{}", answer.text());
-        assert_eq!(error(&answer)["what"], "this session is not being recorded");
+        assert_eq!(answer.status, 403, "{}", answer.text());
         assert_eq!(
             page.get(&format!("/sessions/a.fathom/{address}")).status,
             404
         );
     }
+}
+
+#[test]
+fn what_nobody_records_is_not_saved_or_stopped() {
+    let scratch = Scratch::new();
+    let page = served(&scratch, "");
+    for address in ["save", "stop"] {
+        let path = format!("/api/sessions/a.fathom/{address}");
+        let answer = with_token(&page, RECORD, "post", &path, "");
+        assert_eq!(answer.status, 409, "{}", answer.text());
+        assert_eq!(error(&answer)["what"], "this session is not being recorded");
+    }
+}
+
+#[test]
+fn hashes_of_content_take_role_query() {
+    let scratch = Scratch::new();
+    let page = served(&scratch, "");
+    let get = |token: &str, path: &str| {
+        with_token(
+            &page,
+            token,
+            "get",
+            &format!("/api/sessions/a.fathom/{path}"),
+            "",
+        )
+    };
+    // Names of columns are plain bytes in the schema of an Arrow stream, and keys in JSON.
+    let has = |answer: &Answer, name: &str| {
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer
+            .body
+            .windows(name.len())
+            .any(|w| w == name.as_bytes())
+    };
+    let events = ["events", "events?columns=rid,hash,content"];
+    for path in events {
+        assert!(has(&get(QUERY, path), "hash"), "{path}");
+        assert!(!has(&get(LOOK, path), "hash"), "{path}");
+        assert!(has(&get(LOOK, path), "rid"), "{path}");
+    }
+    let rid = page_rid(&page);
+    let request = format!("requests/{rid}");
+    assert!(has(&get(QUERY, &request), "\"hash\""));
+    assert!(!has(&get(LOOK, &request), "\"hash\""));
+    for (token, sort, status) in [
+        (LOOK, "hash", 403),
+        (LOOK, "-hash", 403),
+        (QUERY, "-hash", 200),
+        (LOOK, "content", 400),
+        (QUERY, "content", 400),
+        (RECORD, "-content", 400),
+        (LOOK, "-bytes", 200),
+        (LOOK, "rid&columns=hash", 400),
+        (QUERY, "rid&columns=hash", 200),
+        (QUERY, "rid&columns=content", 400),
+    ] {
+        let answer = get(token, &format!("events?sort={sort}"));
+        assert_eq!(answer.status, status, "{token} {sort}: {}", answer.text());
+    }
+}
+
+/// The id of the only call of the session.
+fn page_rid(page: &Page) -> i64 {
+    let path = "/api/sessions/a.fathom/events?columns=rid";
+    with_token(page, LOOK, "get", path, "")
+        .table()
+        .numbers("rid")[0] as i64
 }
 
 #[test]
@@ -232,9 +302,11 @@ fn a_shared_file_has_only_what_its_maker_may_ask() {
         { "path": "/sessions/a.fathom/sql", "body": sql },
         { "path": "/panels", "body": null },
         { "path": "/sessions/a.fathom/stop", "body": "" },
+        { "path": "/access", "body": null },
+        { "path": "/sessions/a.fathom/live?x", "body": null },
     ]})
     .to_string();
-    for (token, missing) in [(LOOK, 3), (QUERY, 1), (RECORD, 1)] {
+    for (token, missing) in [(LOOK, 5), (QUERY, 3), (RECORD, 3)] {
         let answer = with_token(&page, token, "post", "/api/share", &body);
         assert_eq!(answer.status, 200, "{}", answer.text());
         let text = answer.text();
@@ -491,8 +563,33 @@ fn files_that_others_read_or_write_are_refused() {
     write(&token, LOOK, 0o600);
     write(&path, "[proxy]\n", 0o600);
     refused("origin");
+    write(&path, &format!("token = {LOOK:?}\n"), 0o600);
+    refused("line 1: expected");
     fs::remove_file(&path).unwrap();
     refused("access.toml");
+}
+
+#[test]
+fn a_wrong_access_file_replaces_no_session() {
+    need_root!();
+    let scratch = Scratch::new();
+    let session = imported(&scratch).join("a.fathom");
+    let before = fs::read(session.join("session.json")).unwrap();
+    let missing = scratch.root().join("missing.toml");
+    let out = Command::new("timeout")
+        .arg("20")
+        .arg(fathom())
+        .args(["record", "--force", "--ui", "--no-open", "--output"])
+        .arg(&session)
+        .arg("--access")
+        .arg(&missing)
+        .args(["--", "true"])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(2), "{errors}");
+    assert!(errors.contains("missing.toml"), "{errors}");
+    assert_eq!(fs::read(session.join("session.json")).unwrap(), before);
 }
 
 /// Works until a file is there.
@@ -524,10 +621,10 @@ fn saved(answer: &Answer) -> String {
 fn clients_with_role_record_save_and_stop() {
     need_root!();
     let scratch = Scratch::new();
-    let access = access(&scratch, "");
+    let file = access(&scratch, "");
     let mut running = Record::named(&scratch, "live")
         .options(["--ui", "--no-open", "--listen", "127.0.0.1:0", "--access"])
-        .options([&access])
+        .options([&file])
         .command(["sh", "-c", SCRIPT])
         .command([scratch.work()])
         .spawn();
@@ -568,14 +665,15 @@ fn clients_with_role_record_save_and_stop() {
     );
 
     // Another server saves it too, but does not stop what it does not record.
-    let other = Page::serve(&folder);
-    let token = other.token.clone();
-    let second = saved(&post(&other, &token, "save"));
+    let other = Page::serve_with(&folder, &[OsStr::new("--access"), file.as_os_str()]);
+    let second = saved(&post(&other, RECORD, "save"));
     assert_ne!(first, second);
     assert!(rows(&folder.join(&second)) >= rows(&folder.join(&first)));
-    let answer = post(&other, &token, "stop");
+    let answer = post(&other, RECORD, "stop");
     assert_eq!(answer.status, 409, "{}", answer.text());
-    assert_eq!(other.json("/sessions/live.fathom")["live"], true);
+    let described = with_token(&other, RECORD, "get", "/api/sessions/live.fathom", "");
+    let described: Value = serde_json::from_slice(&described.body).unwrap();
+    assert_eq!(described["live"], true);
 
     // The recording ends; the command, and the page, do not.
     assert_eq!(post(&page, RECORD, "stop").status, 200);

@@ -41,9 +41,10 @@ describe("the client", () => {
 
 	it("notes a refused token, and asks again with another", async () => {
 		let status = 401;
-		const client = new Client(null, async () => answer(status, {}));
+		const client = new Client(null, async () => answer(status, { error: { next: "sign in at the proxy" } }));
 		await client.json("/sessions").catch(() => {});
 		expect(client.getConnection()).toBe("refused");
+		expect(client.getAdvice()).toBe("sign in at the proxy");
 		const before = client.getGeneration();
 		status = 200;
 		client.setToken("right");
@@ -71,6 +72,14 @@ describe("the client", () => {
 		await client.json("/sessions");
 		expect(client.getConnection()).toBe("up");
 		expect(tokens).toEqual(["Bearer old", "Bearer old", "Bearer old", "Bearer new"]);
+	});
+
+	it("remembers questions for a saved page, and not who asked", async () => {
+		const client = new Client(null, async () => answer(200, {}));
+		await client.json("/access");
+		await client.json("/sessions");
+		await client.request("/sessions/a/save", { method: "POST" });
+		expect(client.getAnswered()).toEqual([{ path: "/sessions" }]);
 	});
 
 	it("looks for a server that went away until it is back, and has what failed asked again", async () => {

@@ -38,6 +38,8 @@ export interface Question {
 export class Client {
 	private token: string | null;
 	private connection: Connection = "up";
+	/** What the server said to do when it refused the token. */
+	private advice = "";
 	/** Whether the server has taken a token of this page. */
 	private accepted = false;
 	/** Grows whenever the server is back, or the token was changed: what failed is to be asked again. */
@@ -63,6 +65,9 @@ export class Client {
 	getAnswered = (): Question[] => [...this.answered.values()].reverse();
 
 	getConnection = (): Connection => this.connection;
+
+	/** What to do about a refused token, in the server's words. */
+	getAdvice = (): string => this.advice;
 
 	/** Whether this page was shown something before: refused after that, the server was started anew. */
 	wasAccepted = (): boolean => this.accepted;
@@ -94,14 +99,15 @@ export class Client {
 		}
 		if (answer.ok) {
 			this.found();
-			// What changes something is no question.
-			if (init.method !== "POST" || path.endsWith("/sql")) this.remember(path, init.body);
+			// What changes something is no question; who asks here is not for the readers of a saved page.
+			if ((init.method !== "POST" || path.endsWith("/sql")) && path !== "/access") this.remember(path, init.body);
 			return answer;
 		}
 		const problem = await explain(answer, path);
 		if (problem.status === 401 && this.takeNewer(token)) return this.request(path, init);
 		if (problem.status === 401 && this.connection !== "refused") {
 			this.connection = "refused";
+			this.advice = problem.next;
 			this.tell();
 		}
 		throw problem;

@@ -4,7 +4,7 @@ import type { ComponentType } from "react";
 import { Component, type ReactNode, useEffect, useMemo, useState } from "react";
 import { asApiError } from "../api/client";
 import { Link } from "../components/link";
-import { Empty, ErrorState, Loading } from "../components/states";
+import { Empty, ErrorState, Loading, sentence } from "../components/states";
 import { count, counted, duration, exact, exactTime, time, visible } from "../lib/format";
 import { panSpan, zoomSpan } from "../lib/scale";
 import { hasRows } from "../lib/tables";
@@ -417,9 +417,8 @@ function TokenSheet({ anew = false }: { anew?: boolean }) {
 				{anew ? "fathom was restarted: this page needs its new access token" : "This link needs its access token"}
 			</h2>
 			<p>
-				Every start of fathom makes a new token. Open the address that <code>fathom ui</code> or{" "}
-				<code>fathom record --ui</code> has printed{anew ? " now" : ""}, or paste it here. If you were given a token of
-				your own, paste that.
+				{client.getAdvice() === "" ? null : `${sentence(client.getAdvice())}. `}
+				An address or a token can also be pasted here.
 				{anew
 					? " One tab of this browser is enough for all: this page continues with the same window and filter."
 					: null}

@@ -21,7 +21,7 @@ pub struct RecordUiOptions {
     #[command(flatten)]
     pub transport: TransportOptions,
     /// With --ui: tokens with the roles look, query, or record, and the users of a reverse proxy, from
-    /// this file (TOML), in place of the printed token
+    /// this file (TOML), in place of the printed token with role query
     #[arg(long, value_name = "FILE", requires = "ui")]
     pub access: Option<PathBuf>,
     /// With --ui: do not open the page in a browser
@@ -46,8 +46,8 @@ pub struct TransportOptions {
 /// Options of `ui`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Prints one address that ends with a secret token. Anyone who has the address can see \
-the sessions. With --access, each client needs a token of the file or has the role that the file gives to a user of the \
+    after_help = "Prints the address of the page. Without --access it ends with a secret token: anyone who \
+has the address can see the sessions and send SQL (role query). With --access, each client needs a token of the file or has the role that the file gives to a user of the \
 reverse proxy: see docs/explanation/page-security.md. Ctrl-C stops the server."
 )]
 pub struct UiArgs {
@@ -61,7 +61,7 @@ pub struct UiArgs {
     #[command(flatten)]
     pub transport: TransportOptions,
     /// Tokens with the roles look, query, or record, and the users of a reverse proxy, from this file
-    /// (TOML), in place of the printed token
+    /// (TOML), in place of the printed token with role query
     #[arg(long, value_name = "FILE")]
     pub access: Option<PathBuf>,
     /// Do not open the page in a browser

@@ -24,13 +24,15 @@ pub fn run(args: RecordArgs) -> Result<u8, Failure> {
     let (options, target) = recording(&args)?;
     #[cfg(feature = "analysis")]
     let extensions = args.extensions.load_to_record()?;
+    #[cfg(feature = "analysis")]
+    let clients = page::Clients::read(&args.page)?;
     // Before any thread starts, so that all threads inherit the blocked signals.
     let signals = Signals::block().map_err(Failure::recording)?;
     let mut terminal = Terminal::new(args.quiet);
     let recorder = Recorder::open(&options, target, &signals, &mut terminal)?;
     let session = recorder.session().to_owned();
     #[cfg(feature = "analysis")]
-    let page = page::Page::start(&args.page, &extensions, &recorder)?;
+    let page = page::Page::start(&args.page, clients, &extensions, &recorder)?;
     #[cfg(feature = "analysis")]
     let mut signals = page::Controlled::new(signals, page.as_ref());
     #[cfg(not(feature = "analysis"))]

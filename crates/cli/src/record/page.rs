@@ -12,7 +12,7 @@ use std::time::Duration;
 use fathom_extensions::Extensions;
 use fathom_probe::{Command, Conditions};
 use fathom_recorder::{Arrived, Control, Recorder, RunningTarget, Signals};
-use fathom_server::{Options, RecordingError, Recordings, Server};
+use fathom_server::{Access, Options, RecordingError, Recordings, Server, Tls};
 
 use crate::args::RecordUiOptions;
 use crate::exit::Failure;
@@ -80,10 +80,27 @@ impl Control for Controlled {
     }
 }
 
+/// The files that say which clients come, and how.
+pub struct Clients {
+    tls: Option<Tls>,
+    access: Option<Access>,
+}
+
+impl Clients {
+    /// Reads the files, before a session is made or replaced.
+    pub fn read(options: &RecordUiOptions) -> Result<Self, Failure> {
+        Ok(Self {
+            tls: ui::tls(&options.transport)?,
+            access: ui::access(options.access.as_deref())?,
+        })
+    }
+}
+
 impl Page {
     /// Serves the session of `recorder` and prints the address, if `--ui` is given.
     pub fn start(
         options: &RecordUiOptions,
+        clients: Clients,
         extensions: &Extensions,
         recorder: &Recorder,
     ) -> Result<Option<Self>, Failure> {
@@ -95,8 +112,8 @@ impl Page {
         let server = Server::start(&Options {
             root: recorder.session().to_owned(),
             listen: options.listen,
-            tls: ui::tls(&options.transport)?,
-            access: ui::access(options.access.as_deref())?,
+            tls: clients.tls,
+            access: clients.access,
             recordings: Some(Arc::new(Own(Arc::clone(&stopped)))),
             plain_http: options.transport.plain_http,
             memory_bytes: MEMORY_BYTES,

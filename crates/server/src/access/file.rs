@@ -1,15 +1,18 @@
 //! The access file, in TOML: tokens with their roles, and the reverse proxy.
 
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use axum::http::HeaderName;
 use fathom_http::Token;
-use fathom_session::{Distrust, open_trusted_dir, read_trusted};
+use fathom_model::escape;
+use fathom_session::{Distrust, open_trusted_dir, read_trusted, resolve_trusted};
 use serde::Deserialize;
 
-use super::{Access, Caller, Named, Proxy, Role, SECRET_HEADER};
+use super::{Access, BLANK, Caller, Named, Proxy, Role, SECRET_HEADER};
 
 /// Bytes of the file at most, and of a file with a secret.
 const MOST_BYTES: u64 = 1 << 20;
@@ -89,7 +92,7 @@ fn comma() -> char {
 /// what they lead to counts.
 fn read(path: &Path, most: u64) -> Result<(String, PathBuf), Distrust> {
     let failed = |reason: String| Distrust::new(path, reason);
-    let resolved = path.canonicalize().map_err(|e| failed(e.to_string()))?;
+    let resolved = resolve_trusted(path)?;
     let named = resolved.parent().zip(resolved.file_name());
     let named = named.and_then(|(parent, name)| Some((parent, name.to_str()?)));
     let (parent, name) = named.ok_or_else(|| failed("it is not a file".to_owned()))?;
@@ -100,14 +103,25 @@ fn read(path: &Path, most: u64) -> Result<(String, PathBuf), Distrust> {
 }
 
 /// The secret in the first line of a file that only its owner, and at most its group, can read.
-fn secret(path: &Path) -> Result<Token, AccessError> {
+/// `entry` is where the access file names it: what it has instead of a path may be the secret itself,
+/// which no message may show.
+fn secret(
+    path: &Path,
+    entry: &str,
+    wrong: &impl Fn(String) -> AccessError,
+) -> Result<Token, AccessError> {
+    if let Err(error) = path.metadata() {
+        return Err(wrong(format!("cannot read the file of {entry}: {error}")));
+    }
     let (text, resolved) = read(path, MOST_SECRET)?;
     let failed = |reason: &str| Distrust::new(path, reason);
     let found = resolved.symlink_metadata();
     let found = found.map_err(|e| failed(&e.to_string()))?;
     // The directory is trusted: this is the file that was read.
     if found.mode() & 0o007 != 0 {
-        return Err(failed("every user can read this secret; run `chmod o= FILE`").into());
+        let quoted = escape::shell_words([path.as_os_str().as_bytes()]);
+        let reason = format!("every user can read this secret; run `chmod o= {quoted}`");
+        return Err(failed(&reason).into());
     }
     let line = text.lines().next().unwrap_or_default().trim();
     if line.len() < LEAST_SECRET {
@@ -126,10 +140,10 @@ fn secret(path: &Path) -> Result<Token, AccessError> {
     Ok(Token::given(line.to_owned()))
 }
 
-/// The name of a header that a proxy may be asked to set.
-fn header(name: &str) -> Result<HeaderName, String> {
+/// The name of a header that a proxy may be asked to set; `entry` has it.
+fn header(name: &str, entry: &str) -> Result<HeaderName, String> {
     let parsed = HeaderName::from_bytes(name.as_bytes());
-    let parsed = parsed.map_err(|_| format!("{name:?} is not the name of a header"))?;
+    let parsed = parsed.map_err(|_| format!("{entry} is not the name of a header"))?;
     let taken = ["host", "origin", "authorization", "cookie", SECRET_HEADER];
     match taken.contains(&parsed.as_str()) {
         true => Err(format!(
@@ -139,19 +153,82 @@ fn header(name: &str) -> Result<HeaderName, String> {
     }
 }
 
-/// The origin as browsers send it.
+/// The origin as browsers send it: in lower case, without the port of the scheme, addresses in their
+/// shortest form.
 fn origin(text: &str) -> Result<String, String> {
-    let host = text
-        .strip_prefix("https://")
-        .or_else(|| text.strip_prefix("http://"));
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-._:[]".contains(c);
-    match host {
-        Some(host) if !host.is_empty() && host.chars().all(plain) => Ok(text.to_owned()),
-        _ => Err(format!(
-            "proxy.origin is {text:?}: write the address in the browser in lower case, without a \
-             path, as \"https://fathom.example.com\""
-        )),
+    let host = text.strip_prefix("https://").map(|host| (host, 443));
+    let host = host.or_else(|| text.strip_prefix("http://").map(|host| (host, 80)));
+    if host.is_some_and(|(host, port)| is_host(host, port)) {
+        return Ok(text.to_owned());
     }
+    Err(
+        "proxy.origin is not an origin: write the address as the browser shows it, in lower case, \
+         without a path and without the port 443 of https or 80 of http, as \
+         \"https://fathom.example.com\""
+            .to_owned(),
+    )
+}
+
+/// Whether a text is a host, and perhaps a port other than `usual`.
+fn is_host(text: &str, usual: u16) -> bool {
+    let (name, port) = match text.rsplit_once(':') {
+        // The colon may be one of an address of IPv6.
+        Some((name, port)) if !port.contains(']') => (name, Some(port)),
+        _ => (text, None),
+    };
+    let is_port = |port: &str| {
+        let number = port.parse::<u16>();
+        number.is_ok_and(|number| number != usual && number.to_string() == port)
+    };
+    let bare = name.strip_prefix('[').and_then(|n| n.strip_suffix(']'));
+    let is_name = match bare {
+        Some(bare) => bare
+            .parse::<Ipv6Addr>()
+            .is_ok_and(|address| address.to_string() == bare),
+        None => {
+            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+            name.chars().all(|c| plain(c) || "-._".contains(c)) && name.contains(plain)
+        }
+    };
+    is_name && port.is_none_or(is_port)
+}
+
+/// What is wrong with the file, without its values: one of them may be a secret in the wrong place.
+fn told(error: &toml::de::Error, text: &str) -> String {
+    let message = error.message();
+    let reason = match message.rfind("expected ") {
+        _ if message.starts_with("missing field ") => message,
+        Some(at) => message.get(at..).unwrap_or_default(),
+        None => "it is not as expected",
+    };
+    let before = error.span().and_then(|span| text.get(..span.start));
+    match before {
+        Some(before) => format!("line {}: {reason}", before.matches('\n').count() + 1),
+        None => reason.to_owned(),
+    }
+}
+
+/// Whether a name of `entry` can be one that a proxy sends.
+fn check_names(
+    names: &BTreeMap<String, Role>,
+    entry: &str,
+    separator: Option<char>,
+) -> Result<(), String> {
+    for name in names.keys() {
+        let wrong = if name.is_empty() {
+            "is empty"
+        } else if name.trim_matches(BLANK) != name {
+            "begins or ends with a space"
+        } else if name.chars().any(char::is_control) {
+            "has a control character"
+        } else if separator.is_some_and(|separator| name.contains(separator)) {
+            "contains groups-separator"
+        } else {
+            continue;
+        };
+        return Err(format!("a name in [{entry}] {wrong}: no request has it"));
+    }
+    Ok(())
 }
 
 impl Access {
@@ -162,21 +239,15 @@ impl Access {
     pub fn read(path: &Path) -> Result<Self, AccessError> {
         let (text, resolved) = read(path, MOST_BYTES)?;
         let wrong = |reason: String| AccessError::from(Distrust::new(path, reason));
-        let written: Written = toml::from_str(&text).map_err(|error| {
-            let before = error.span().and_then(|span| text.get(..span.start));
-            let line = before.map(|before| before.matches('\n').count() + 1);
-            wrong(match line {
-                Some(line) => format!("line {line}: {}", error.message()),
-                None => error.message().to_owned(),
-            })
-        })?;
+        let written: Written = toml::from_str(&text).map_err(|error| wrong(told(&error, &text)))?;
         if written.token.len() > MOST_TOKENS {
             return Err(wrong(format!("it has more than {MOST_TOKENS} tokens")));
         }
         let dir = resolved.parent().unwrap_or(Path::new("/"));
         let mut tokens: Vec<Named> = Vec::new();
-        for written in written.token {
-            let token = secret(&dir.join(&written.file))?;
+        for (number, written) in (1..).zip(written.token) {
+            let entry = format!("token {number}");
+            let token = secret(&dir.join(&written.file), &entry, &wrong)?;
             if tokens
                 .iter()
                 .any(|other| other.token.is(token.text().as_bytes()))
@@ -196,6 +267,17 @@ impl Access {
         let proxy = proxy
             .map(|proxy| Proxy::of(proxy, dir, &wrong))
             .transpose()?;
+        // A client with this token could say that it is the proxy, with any user.
+        if let Some(proxy) = &proxy
+            && tokens
+                .iter()
+                .any(|other| other.token.is(proxy.secret.text().as_bytes()))
+        {
+            return Err(wrong(
+                "proxy.secret-file has the token of a client; make a secret for the proxy alone"
+                    .to_owned(),
+            ));
+        }
         if tokens.is_empty() && proxy.is_none() {
             return Err(wrong(
                 "it lets no client in: add [[token]] with role and file, or [proxy]".to_owned(),
@@ -215,13 +297,22 @@ impl Proxy {
         dir: &Path,
         wrong: &impl Fn(String) -> AccessError,
     ) -> Result<Self, AccessError> {
-        let user_header = header(&written.user_header).map_err(wrong)?;
-        let groups_header = header(&written.groups_header).map_err(wrong)?;
+        let user_header = header(&written.user_header, "proxy.user-header").map_err(wrong)?;
+        let groups_header = header(&written.groups_header, "proxy.groups-header").map_err(wrong)?;
         if user_header == groups_header {
-            return Err(wrong(format!(
-                "header {user_header} cannot name both the user and the groups"
-            )));
+            return Err(wrong(
+                "proxy.user-header and proxy.groups-header are both the same header".to_owned(),
+            ));
         }
+        let separator = written.groups_separator;
+        if separator.is_control() {
+            return Err(wrong(
+                "proxy.groups-separator is a control character, which headers do not have"
+                    .to_owned(),
+            ));
+        }
+        check_names(&written.users, "proxy.users", None).map_err(wrong)?;
+        check_names(&written.groups, "proxy.groups", Some(separator)).map_err(wrong)?;
         if written.users.is_empty() && written.groups.is_empty() && written.default_role.is_none() {
             return Err(wrong(
                 "[proxy] gives no user a role: add [proxy.groups], [proxy.users], or default-role"
@@ -229,11 +320,11 @@ impl Proxy {
             ));
         }
         Ok(Self {
-            secret: secret(&dir.join(&written.secret_file))?,
+            secret: secret(&dir.join(&written.secret_file), "proxy.secret-file", wrong)?,
             origin: origin(&written.origin).map_err(wrong)?,
             user_header,
             groups_header,
-            separator: written.groups_separator,
+            separator,
             users: written.users,
             groups: written.groups,
             default_role: written.default_role,
@@ -332,7 +423,7 @@ mod tests {
             ),
             (of("look.token").replace("look\"", "admin\""), "line 2"),
             ("[[token]]\nrole = \"look\"\n".to_owned(), "file"),
-            (format!("{LOOK}secret = 1\n"), "unknown field"),
+            (format!("{LOOK}secret = 1\n"), "line 5: expected one of"),
             (
                 proxied("https://fathom.example", "fathom.example"),
                 "proxy.origin",
@@ -361,7 +452,30 @@ mod tests {
                 format!("{PROXY}user-header = \"X-Forwarded-Groups\"\n"),
                 "both",
             ),
-            (proxied("secret\"", "look\""), "look"),
+            (
+                format!("{LOOK}{}", proxied("\"secret\"", "\"look.token\"")),
+                "proxy.secret-file has the token of a client",
+            ),
+            (
+                format!("{PROXY}[proxy.groups]\n\"\" = \"look\"\n"),
+                "a name in [proxy.groups] is empty",
+            ),
+            (
+                format!("{PROXY}[proxy.users]\n\"\" = \"look\"\n"),
+                "a name in [proxy.users] is empty",
+            ),
+            (
+                format!("{PROXY}[proxy.groups]\n\"staff \" = \"look\"\n"),
+                "ends with a space",
+            ),
+            (
+                format!("{PROXY}[proxy.groups]\n\"a,b\" = \"look\"\n"),
+                "contains groups-separator",
+            ),
+            (
+                format!("{PROXY}groups-separator = \"\\n\"\n"),
+                "control character",
+            ),
         ] {
             let error = files
                 .access(&text)
@@ -369,8 +483,78 @@ mod tests {
                 .unwrap_or_else(|| panic!("{text}"));
             assert!(error.contains(part), "{text}: {error}");
         }
+        for other in [
+            "https://fathom.example:443",
+            "http://fathom.example:80",
+            "https://fathom.example:08443",
+            "https://fathom.example:",
+            "https://:8443",
+            "https://.",
+            "https://[]",
+            "https://[::0:1]",
+            "https://Fathom.example",
+        ] {
+            let error = files.access(&proxied("https://fathom.example", other));
+            let error = error.err().unwrap_or_else(|| panic!("{other}"));
+            assert!(error.contains("proxy.origin"), "{other}: {error}");
+        }
+        for good in [
+            "http://fathom.example:443",
+            "https://fathom.example:80",
+            "https://10.0.0.1:8443",
+            "https://[::1]",
+            "http://[fe80::1]:8080",
+        ] {
+            let read = files.access(&proxied("https://fathom.example", good));
+            assert!(read.is_ok(), "{good}: {:?}", read.err());
+        }
         let path = files.write("access.toml", LOOK, 0o666);
         let error = Access::read(&path).err().unwrap().to_string();
         assert!(error.contains("other users can write it"), "{error}");
+    }
+
+    #[test]
+    fn messages_have_no_secret() {
+        let files = Files::new();
+        let secret = "0123456789abcdef";
+        files.write("secret", "fedcba9876543210", 0o600);
+        let line = format!("\"{secret}\"");
+        for (text, part) in [
+            (LOOK.replace("\"look.token\"", &line), "file of token 1"),
+            (LOOK.replace("\"look\"", &line), "line 2: expected one of"),
+            (format!("{LOOK}{secret} = 1\n"), "expected one of"),
+            (format!("{LOOK}token = {line}\n"), "line 5: expected one of"),
+            (format!("token = {line}\n"), "line 1: expected"),
+            (format!("{secret}\n"), "line 1"),
+            (
+                PROXY.replace("\"secret\"", &line),
+                "file of proxy.secret-file",
+            ),
+            (
+                PROXY.replace("\"https://fathom.example\"", &line),
+                "proxy.origin",
+            ),
+            (
+                format!("{PROXY}user-header = \" {secret}\"\n"),
+                "proxy.user-header",
+            ),
+            (
+                format!("{PROXY}groups-separator = {line}\n"),
+                "line 5: expected",
+            ),
+            (format!("{PROXY}[proxy.users]\nann = {line}\n"), "line 6"),
+        ] {
+            let error = files.access(&text).err();
+            let error = error.unwrap_or_else(|| panic!("{text}"));
+            assert!(error.contains(part), "{text}: {error}");
+            assert!(!error.contains(secret), "{text}: {error}");
+        }
+        // The advice names the file.
+        let path = files.write("look.token", secret, 0o604);
+        let error = files.access(LOOK).err().unwrap();
+        assert!(
+            error.contains(&format!("`chmod o= {}`", path.display())),
+            "{error}"
+        );
     }
 }

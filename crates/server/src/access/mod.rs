@@ -1,6 +1,6 @@
 //! The client of a request, and its role.
 //!
-//! A server without an access file has one random token, which may do everything. An access file
+//! A server without an access file has one random token with role `query`. An access file
 //! names tokens with a role each, and the reverse proxy whose identities count. A proxy proves itself
 //! by a secret in a header: other programs reach the address too, and could send the same names.
 
@@ -104,20 +104,24 @@ fn single<'a>(
     }
 }
 
+/// What may surround a value in a header. Other spaces belong to names.
+const BLANK: [char; 2] = [' ', '\t'];
+
 /// A header as text without characters that mean something to a terminal.
 fn text(value: &HeaderValue) -> Option<&str> {
-    let text = std::str::from_utf8(value.as_bytes()).ok()?.trim();
+    let text = std::str::from_utf8(value.as_bytes()).ok()?;
     (!text.chars().any(char::is_control)).then_some(text)
 }
 
 impl Access {
-    /// A random token that may do everything.
+    /// A random token that may see everything. It is shown on screens and in links, so what changes a
+    /// recording takes an access file.
     ///
     /// # Errors
     /// When the kernel has no random numbers.
     pub fn local() -> io::Result<Self> {
         let caller = Caller {
-            role: Role::Record,
+            role: Role::Query,
             name: None,
         };
         let token = Token::random()?;
@@ -138,6 +142,11 @@ impl Access {
     fn origin(&self) -> Option<(&str, &str)> {
         let origin = self.proxy.as_ref()?.origin.as_str();
         Some((origin, origin.split_once("://")?.1))
+    }
+
+    /// Whether clients come by a proxy.
+    pub(crate) fn has_proxy(&self) -> bool {
+        self.proxy.is_some()
     }
 
     /// Whether a header `Host` names the proxy.
@@ -223,13 +232,14 @@ impl Proxy {
         };
         let name = single(headers, &self.user_header)?.and_then(text);
         let name = name
-            .filter(|name| !name.is_empty() && name.len() <= MOST_NAME)
+            .filter(|name| !name.trim_matches(BLANK).is_empty() && name.len() <= MOST_NAME)
             .ok_or_else(nameless)?;
         let groups = match single(headers, &self.groups_header)? {
             None => "",
             Some(groups) => text(groups).ok_or_else(nameless)?,
         };
-        let groups = groups.split(self.separator).map(str::trim);
+        let groups = groups.split(self.separator);
+        let groups = groups.map(|group| group.trim_matches(BLANK));
         let own = self.users.get(name).copied();
         let role = groups
             .filter_map(|group| self.groups.get(group).copied())
@@ -343,7 +353,19 @@ mod tests {
         for other in ["Staff", "staffs", "staff storage", "", ",", "staff;storage"] {
             assert_eq!(in_groups(other), Err(403), "{other}");
         }
-        assert_eq!(with(&[("x-forwarded-user", "Ann")]), Err(403));
+        for other in ["Ann", "ann\u{a0}", "\u{a0}ann", "\u{2003}ann"] {
+            assert_eq!(with(&[("x-forwarded-user", other)]), Err(403), "{other}");
+        }
+        for other in ["staff\u{a0}", "staff,\u{2003}storage\u{2003}"] {
+            let role = if other.contains(',') {
+                Ok(Role::Look)
+            } else {
+                Err(403)
+            };
+            assert_eq!(in_groups(other), role, "{other}");
+        }
+        // U+0085 is a control character.
+        assert_eq!(with(&[("x-forwarded-user", "ann\u{85}")]), Err(401));
         // No user, no answer.
         for nameless in ["", " ", "\u{1}"] {
             if let Ok(value) = HeaderValue::from_bytes(nameless.as_bytes()) {

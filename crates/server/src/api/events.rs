@@ -1,17 +1,20 @@
 //! `GET /sessions/ID/events`: rows of the calls, a page of them at a time.
 
+use axum::Extension;
 use axum::extract::{Path, State};
-use fathom_model::tables::SYSCALLS;
+use axum::http::StatusCode;
+use fathom_model::tables::{ColumnType, SYSCALLS, Stored};
 use fathom_query::escape::sql_name;
 use serde::{Deserialize, Serialize};
 
 use super::{Shared, place};
+use crate::access::{Caller, Role};
 use crate::calls::Calls;
 use crate::columns::{ArrowAnswer, collect, encode};
 use crate::error::ApiError;
 use crate::job::Lane;
 use crate::selection::{Params, Selection, SelectionParams};
-use crate::tables::{column_sql, columns_sql};
+use crate::tables::{column_sql, columns_sql, may_see};
 use crate::view::Reader;
 
 /// Rows of an answer at most.
@@ -24,13 +27,15 @@ const MOST_SKIPPED: u64 = 1_000_000;
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct EventsParams {
-    /// A column of table `syscalls`, with `-` before it for descending order; `ts_ns` by default.
+    /// A column of table `syscalls`, with `-` before it for descending order; `ts_ns` by default. Not
+    /// `content`; `hash` takes role `query`.
     sort: Option<String>,
     /// Rows to skip; at most a million when sorted by another column than `ts_ns`.
     offset: Option<u64>,
     /// Rows of the answer; 200 by default, at most 10,000.
     limit: Option<u64>,
-    /// Columns of the answer, separated by commas; all by default.
+    /// Columns of the answer, separated by commas; all by default. `content` is never among them, `hash`
+    /// only for role `query`.
     columns: Option<String>,
 }
 
@@ -51,10 +56,11 @@ struct Page {
     offset: u64,
     limit: u64,
     columns: Option<Vec<String>>,
+    role: Role,
 }
 
 impl EventsParams {
-    fn parse(&self) -> Result<Page, ApiError> {
+    fn parse(&self, role: Role) -> Result<Page, ApiError> {
         let known = |name: &str| SYSCALLS.columns.iter().find(|c| c.name == name);
         let sort = self.sort.as_deref().unwrap_or("ts_ns");
         let (name, descending) = match sort.strip_prefix('-') {
@@ -63,6 +69,20 @@ impl EventsParams {
         };
         let column = known(name)
             .ok_or_else(|| ApiError::parameter("sort", "it is no column of table syscalls"))?;
+        if column.ty == ColumnType::Blob || column.stored == Stored::Hidden {
+            return Err(ApiError::parameter(
+                "sort",
+                "rows cannot be sorted by this column",
+            ));
+        }
+        if !may_see(role, column) {
+            let what = "your role does not allow to sort by this column";
+            let next = format!(
+                "sort by another one, or ask the operator of this server for role {}",
+                Role::Query.name()
+            );
+            return Err(ApiError::new(StatusCode::FORBIDDEN, what, "sort", next));
+        }
         let columns = match self.columns.as_deref() {
             None | Some("") => None,
             Some(list) => Some(list.split(',').map(str::to_string).collect::<Vec<_>>()),
@@ -79,6 +99,7 @@ impl EventsParams {
             offset: self.offset.unwrap_or(0),
             limit: self.limit.unwrap_or(200).min(MOST),
             columns,
+            role,
         })
     }
 }
@@ -86,12 +107,13 @@ impl EventsParams {
 /// `GET /sessions/ID/events`.
 pub(crate) async fn events(
     State(app): State<Shared>,
+    Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
     Params(selection): Params<SelectionParams>,
     Params(params): Params<EventsParams>,
 ) -> Result<ArrowAnswer, ApiError> {
     let selection = selection.parse()?;
-    let page = params.parse()?;
+    let page = params.parse(caller.role)?;
     if page.sort != "ts_ns" && page.offset > MOST_SKIPPED {
         let what = format!("rows not in order of time end at {MOST_SKIPPED}");
         return Err(ApiError::parameter("offset", what));
@@ -122,15 +144,19 @@ fn answer(reader: &Reader, selection: &Selection, page: &Page) -> Result<ArrowAn
         None => place::count(reader, &calls)?,
     };
     let columns = match &page.columns {
-        None => columns_sql(&SYSCALLS, start),
+        None => columns_sql(&SYSCALLS, start, page.role),
         Some(names) => {
             let columns: Vec<String> = names
                 .iter()
-                .filter_map(|name| column_sql(&SYSCALLS, name, start))
+                .filter_map(|name| column_sql(&SYSCALLS, name, start, page.role))
                 .collect();
             columns.join(", ")
         }
     };
+    if columns.is_empty() {
+        let what = "none of these columns is sent to your role";
+        return Err(ApiError::parameter("columns", what));
+    }
     let direction = if page.descending { "DESC" } else { "ASC" };
     let order = format!(
         "{} {direction} NULLS LAST, rid {direction}",

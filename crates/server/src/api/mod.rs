@@ -70,8 +70,8 @@ pub(crate) struct App {
     pub panels: Option<PathBuf>,
     /// Saves and stops recordings.
     pub recordings: Option<Arc<dyn Recordings>>,
-    /// One of them is at work.
-    pub changing: Arc<Semaphore>,
+    /// A save is at work.
+    pub saving: Arc<Semaphore>,
 }
 
 impl App {
@@ -91,7 +91,7 @@ impl App {
             workers: Workers::default(),
             panels,
             recordings,
-            changing: Arc::new(Semaphore::new(1)),
+            saving: Arc::new(Semaphore::new(1)),
         }
     }
 }

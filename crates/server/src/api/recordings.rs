@@ -8,6 +8,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use fathom_session::Session;
 use serde::Serialize;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Json, Shared};
 use crate::access::Caller;
@@ -15,7 +16,12 @@ use crate::error::ApiError;
 
 /// Why a recording was not saved or stopped: what happened.
 #[derive(Clone, Debug)]
-pub struct RecordingError(pub String);
+pub enum RecordingError {
+    /// Nobody records the session, or this program cannot do it.
+    Refused(String),
+    /// It was tried.
+    Failed(String),
+}
 
 /// Recordings in progress, as the program that serves them can change them.
 pub trait Recordings: Send + Sync {
@@ -65,7 +71,13 @@ pub(crate) async fn save(
             name: name.into_owned(),
         })
     };
-    change(&app, id, work).await.map(Json)
+    // A save may take long, and waiting ones must not take the threads of all other requests.
+    let Ok(turn) = Arc::clone(&app.saving).try_acquire_owned() else {
+        let what = "another recording is being saved";
+        let next = "try again when that is done";
+        return Err(ApiError::new(StatusCode::CONFLICT, what, id, next));
+    };
+    change(&app, id, Some(turn), work).await.map(Json)
 }
 
 /// `POST /sessions/ID/stop`.
@@ -78,14 +90,15 @@ pub(crate) async fn stop(
         recordings.stop(dir, caller.name.as_deref())?;
         Ok(StoppedAnswer { stopping: true })
     };
-    change(&app, id, work).await.map(Json)
+    change(&app, id, None, work).await.map(Json)
 }
 
-/// Changes a recording in progress, one at a time: a save may take long, and waiting ones must not
-/// take the threads of all other requests.
+/// Changes a recording in progress; `turn` is held until the work is over, whether the client waits or
+/// not.
 async fn change<T: Send + 'static>(
     app: &Shared,
     id: String,
+    turn: Option<OwnedSemaphorePermit>,
     work: impl FnOnce(&dyn Recordings, &FilePath) -> Result<T, RecordingError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let dir = app.library.dir(&id)?;
@@ -94,22 +107,29 @@ async fn change<T: Send + 'static>(
         let next = "serve the directory of the recording itself, without --redact";
         return Err(refused("this server shows copies".to_owned(), next));
     };
-    let Ok(turn) = Arc::clone(&app.changing).try_acquire_owned() else {
-        let next = "try again when that is done";
-        return Err(refused("another recording is being saved".to_owned(), next));
-    };
     let done = tokio::task::spawn_blocking(move || {
-        // Held until the work is over, whether the client waits or not.
         let _turn = turn;
+        let not_recorded = "this session is not being recorded";
         if !Session::is_recorded_now(&dir) {
-            return Err(RecordingError(
-                "this session is not being recorded".to_owned(),
-            ));
+            return Err(RecordingError::Refused(not_recorded.to_owned()));
         }
-        work(recordings.as_ref(), &dir)
+        work(recordings.as_ref(), &dir).map_err(|error| match error {
+            // It has ended meanwhile.
+            RecordingError::Failed(_) if !Session::is_recorded_now(&dir) => {
+                RecordingError::Refused(not_recorded.to_owned())
+            }
+            error => error,
+        })
     });
     let done = done.await.map_err(|_| ApiError::cancelled())?;
-    done.map_err(|RecordingError(what)| {
-        refused(what, "see what `fathom sessions` says about the session")
+    done.map_err(|error| match error {
+        RecordingError::Refused(what) => {
+            refused(what, "see what `fathom sessions` says about the session")
+        }
+        RecordingError::Failed(what) => {
+            let next = "check the messages of the recorder, and the space and the owner of the \
+                        directory above the session";
+            ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, what, &id, next)
+        }
     })
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use arrow::array::Array;
+use axum::Extension;
 use axum::extract::{Path, State};
 use fathom_model::tables::{
     BIOS, BLOCK, FAULTS, IRQS, PERF_COUNTERS, SLICES, SYSCALLS, Table, WAITS, WRITEBACK,
@@ -11,6 +12,7 @@ use fathom_query::escape::sql_name;
 use serde::Serialize;
 
 use super::{Json, Shared};
+use crate::access::{Caller, Role};
 use crate::columns::{collect, numbers, texts};
 use crate::error::ApiError;
 use crate::job::{Lane, Stop};
@@ -92,30 +94,31 @@ pub(crate) struct Neighbors {
 /// `GET /sessions/ID/requests/RID`.
 pub(crate) async fn request(
     State(app): State<Shared>,
+    Extension(caller): Extension<Caller>,
     Path((id, rid)): Path<(String, String)>,
 ) -> Result<Json<RequestAnswer>, ApiError> {
     let rid: i64 = rid
         .parse()
         .map_err(|_| ApiError::parameter("RID", "the id of a request is a number"))?;
-    let query = move |reader: &Reader, stop: &Stop| answer(reader, stop, rid);
+    let query = move |reader: &Reader, stop: &Stop| answer(reader, stop, rid, caller.role);
     app.jobs.query(id, Lane::Quick, query).await.map(Json)
 }
 
 /// The rows of a table that a condition holds for, in order of time.
-fn of(reader: &Reader, table: &Table, condition: &str) -> Result<Vec<Row>, ApiError> {
-    let columns = columns_sql(table, reader.started_at_ns());
+fn of(reader: &Reader, table: &Table, condition: &str, role: Role) -> Result<Vec<Row>, ApiError> {
+    let columns = columns_sql(table, reader.started_at_ns(), role);
     rows(&collect(reader.db().run(&format!(
         "SELECT {columns} FROM {name} AS t WHERE {condition} ORDER BY t.ts_ns LIMIT {MOST}",
         name = sql_name(table.name),
     ))?)?)
 }
 
-fn answer(reader: &Reader, stop: &Stop, rid: i64) -> Result<RequestAnswer, ApiError> {
+fn answer(reader: &Reader, stop: &Stop, rid: i64, role: Role) -> Result<RequestAnswer, ApiError> {
     let condition = format!("rid = {rid}");
     let mut found = None;
     for table in [&SYSCALLS, &FAULTS, &WRITEBACK] {
         // An operation that completes several times has several rows.
-        if let Some(row) = of(reader, table, &condition)?.into_iter().next() {
+        if let Some(row) = of(reader, table, &condition, role)?.into_iter().next() {
             found = Some((table, row));
             break;
         }
@@ -125,7 +128,7 @@ fn answer(reader: &Reader, stop: &Stop, rid: i64) -> Result<RequestAnswer, ApiEr
         ApiError::not_found(what, "it may have been lost, or dropped by --keep")
     })?;
     stop.check()?;
-    let mut slices = of(reader, &SLICES, &condition)?;
+    let mut slices = of(reader, &SLICES, &condition, role)?;
     let order = |row: &Row| {
         let number = |name: &str| row.get(name).and_then(|v| v.as_f64()).unwrap_or(0.0);
         (number("ts_ns"), number("depth"))
@@ -138,16 +141,16 @@ fn answer(reader: &Reader, stop: &Stop, rid: i64) -> Result<RequestAnswer, ApiEr
     Ok(RequestAnswer {
         table: table.name.to_string(),
         slices,
-        waits: of(reader, &WAITS, &condition)?,
-        irqs: of(reader, &IRQS, &condition)?,
-        block: block(reader, rid)?,
-        counters: of(reader, &PERF_COUNTERS, &condition)?,
-        neighbors: neighbors(reader, stop, &row)?,
+        waits: of(reader, &WAITS, &condition, role)?,
+        irqs: of(reader, &IRQS, &condition, role)?,
+        block: block(reader, rid, role)?,
+        counters: of(reader, &PERF_COUNTERS, &condition, role)?,
+        neighbors: neighbors(reader, stop, &row, role)?,
         row,
     })
 }
 
-fn block(reader: &Reader, rid: i64) -> Result<Vec<BlockRequest>, ApiError> {
+fn block(reader: &Reader, rid: i64, role: Role) -> Result<Vec<BlockRequest>, ApiError> {
     // One condition at a time: what holds of either has all row groups read, where what is in the
     // footers of the parts leaves few of them for each.
     let own = collect(reader.db().run(&format!(
@@ -165,13 +168,13 @@ fn block(reader: &Reader, rid: i64) -> Result<Vec<BlockRequest>, ApiError> {
         return Ok(Vec::new());
     }
     let condition = format!("block_id IN ({})", ids.join(", "));
-    let requests = of(reader, &BLOCK, &condition)?;
+    let requests = of(reader, &BLOCK, &condition, role)?;
     let number = |row: &Row| row.get("block_id").and_then(|v| v.as_i64());
     let mut ahead = match ids.len() <= MOST_AHEAD {
         true => ahead(reader, &ids)?,
         false => HashMap::new(),
     };
-    let bios = of(reader, &BIOS, &condition)?;
+    let bios = of(reader, &BIOS, &condition, role)?;
     let bios_of = |id: Option<i64>| bios.iter().filter(|b| number(b) == id).cloned().collect();
     Ok(requests
         .into_iter()
@@ -211,14 +214,14 @@ fn ahead(reader: &Reader, ids: &[String]) -> Result<HashMap<i64, Ahead>, ApiErro
 }
 
 /// The calls of the thread just before and after a request.
-fn neighbors(reader: &Reader, stop: &Stop, row: &Row) -> Result<Neighbors, ApiError> {
+fn neighbors(reader: &Reader, stop: &Stop, row: &Row, role: Role) -> Result<Neighbors, ApiError> {
     let number = |name: &str| row.get(name).and_then(|v| v.as_i64());
     let (Some(tid), Some(at), Some(rid)) = (number("tid"), number("ts_ns"), number("rid")) else {
         return Ok(Neighbors::default());
     };
     let start = reader.started_at_ns();
     let at = at.saturating_add(start);
-    let columns = columns_sql(&SYSCALLS, start);
+    let columns = columns_sql(&SYSCALLS, start, role);
     let side = |before: bool| {
         let mut found = Vec::new();
         for reach in REACH_NS {

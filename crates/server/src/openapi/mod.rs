@@ -292,7 +292,7 @@ const ABOUT: &str = "The page and the server use only this interface. Page and s
     exactly. Text that traced programs control (paths, names, arguments) is sent exactly as in the tables. docs/api.md describes what all \
     addresses have in common.";
 
-const TOKEN: &str = "The token in the fragment of the printed address, `#token=...`, which has every role, or a token of the access file. The \
+const TOKEN: &str = "The token in the fragment of the printed address, `#token=...`, which has role `query`, or a token of the access file. The \
     required role is in the list of roles of each address; `record` includes `query`, and `query` includes `look`.";
 
 const PROXY: &str = "The secret of the reverse proxy in the access file, next to the headers with the user and the groups, of which the role \

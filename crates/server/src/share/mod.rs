@@ -159,13 +159,15 @@ async fn ask(
     caller: &Caller,
     room: &mut usize,
 ) -> Result<Option<Answer>, ApiError> {
-    // A stream that goes on, and this itself, have no answer that can be kept.
-    if question.path.ends_with("/live") || question.path.starts_with("/share") {
+    // A stream that goes on, and this itself, have no answer that can be kept. Who has saved the file
+    // is no reader's concern.
+    let path = bare(&question.path);
+    if path.ends_with("/live") || path == ADDRESS || path == "/access" {
         return Ok(None);
     }
     let (method, body) = match &question.body {
         // Of what is posted only SQL is a question; the others change something.
-        Some(_) if !is_sql(&question.path) => return Ok(None),
+        Some(_) if !path.ends_with("/sql") => return Ok(None),
         Some(body) => (Method::POST, Body::from(body.clone())),
         None => (Method::GET, Body::empty()),
     };
@@ -195,9 +197,9 @@ async fn ask(
     }))
 }
 
-fn is_sql(path: &str) -> bool {
-    let path = path.split(['?', '#']).next().unwrap_or_default();
-    path.ends_with("/sql")
+/// The path without a query and a fragment.
+fn bare(path: &str) -> &str {
+    path.split(['?', '#']).next().unwrap_or_default()
 }
 
 /// Text in HTML.
@@ -224,6 +226,7 @@ mod tests {
     fn answers_are_kept_while_there_is_room() {
         let routes = Router::new()
             .route("/a", get(async || "x".repeat(60)))
+            .route("/access", get(async || "never"))
             .route("/live", get(async || "never"));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
@@ -239,11 +242,13 @@ mod tests {
             runtime.block_on(answer).unwrap().is_some()
         };
         assert!(asked("/a"));
-        assert!(!asked("/live"));
+        for never in ["/live", "/live?x", "/live#x", "/access", "/access?x"] {
+            assert!(!asked(never), "{never}");
+        }
         assert!(!asked("/nothing"));
         assert!(!asked("/a"), "60 of 100 bytes are taken");
         assert_eq!(room, 40);
-        assert!(is_sql("/sessions/a/sql") && !is_sql("/sessions/a/save?/sql"));
+        assert_eq!(bare("/sessions/a/save?/sql"), "/sessions/a/save");
     }
 
     #[test]

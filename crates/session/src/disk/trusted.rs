@@ -5,11 +5,11 @@
 //! write them. Each is opened once, and what was opened is checked.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use fathom_model::escape;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
@@ -23,6 +23,9 @@ const SAFE: OFlags = OFlags::RDONLY
     .union(OFlags::NOCTTY)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOFOLLOW);
+
+/// Symbolic links on the way to a file at most, as in the kernel.
+const MOST_LINKS: usize = 40;
 
 const LINK: &str = "it is a symbolic link, which is not followed; put the file itself in its place";
 
@@ -69,7 +72,60 @@ pub fn open_trusted_dir(dir: &Path) -> Result<(OwnedFd, PathBuf), Distrust> {
     let resolved = dir
         .canonicalize()
         .map_err(|e| Distrust::new(dir, e.to_string()))?;
-    for above in resolved.ancestors().skip(1) {
+    check_above(&resolved)?;
+    let opened = open(CWD, &resolved, &resolved, OFlags::DIRECTORY)?
+        .ok_or_else(|| Distrust::new(&resolved, "it does not exist"))?;
+    Ok((opened, resolved))
+}
+
+/// The path of a file without symbolic links. Each link on the way, and the directories above it, are
+/// checked as those above the file: who can replace a link decides which file is read.
+///
+/// # Errors
+/// The link or directory that another user owns or can replace, or that does not exist.
+pub fn resolve_trusted(path: &Path) -> Result<PathBuf, Distrust> {
+    let failed = |e: io::Error| Distrust::new(path, e.to_string());
+    let mut ahead = vec![std::path::absolute(path).map_err(failed)?];
+    let mut here = PathBuf::from("/");
+    let mut links = 0;
+    while let Some(rest) = ahead.pop() {
+        let mut parts = rest.components();
+        let Some(part) = parts.next() else {
+            continue;
+        };
+        ahead.push(parts.as_path().to_owned());
+        let name = match part {
+            Component::Normal(name) => name,
+            Component::ParentDir => {
+                here.pop();
+                continue;
+            }
+            Component::RootDir => {
+                here = PathBuf::from("/");
+                continue;
+            }
+            Component::CurDir | Component::Prefix(_) => continue,
+        };
+        let at = here.join(name);
+        let found = at.symlink_metadata().map_err(failed)?;
+        if !found.is_symlink() {
+            here = at;
+            continue;
+        }
+        links += 1;
+        if links > MOST_LINKS {
+            return Err(failed(Errno::LOOP.into()));
+        }
+        check_above(&at)?;
+        check(&at, found.uid(), 0)?;
+        ahead.push(at.read_link().map_err(failed)?);
+    }
+    Ok(here)
+}
+
+/// Refuses a path if another user can put something else in the place of one of its parts.
+fn check_above(path: &Path) -> Result<(), Distrust> {
+    for above in path.ancestors().skip(1) {
         let found = above.symlink_metadata();
         let found = found.map_err(|e| Distrust::new(above, e.to_string()))?;
         // In a directory with this bit only the owner of an entry can replace it.
@@ -77,9 +133,7 @@ pub fn open_trusted_dir(dir: &Path) -> Result<(OwnedFd, PathBuf), Distrust> {
         let mode = if sticky { 0 } else { found.mode() };
         check(above, found.uid(), mode)?;
     }
-    let opened = open(CWD, &resolved, &resolved, OFlags::DIRECTORY)?
-        .ok_or_else(|| Distrust::new(&resolved, "it does not exist"))?;
-    Ok((opened, resolved))
+    Ok(())
 }
 
 /// Opens a directory `name` in a trusted one; `path` is its path for messages. `None` if it does
@@ -173,6 +227,44 @@ fn check(path: &Path, owner: u32, mode: u32) -> Result<(), Distrust> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_are_checked_where_they_are() {
+        use std::fs::{self, Permissions};
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let mode = |dir: &str, mode| {
+            let dir = root.join(dir);
+            fs::create_dir_all(&dir).unwrap();
+            fs::set_permissions(&dir, Permissions::from_mode(mode)).unwrap();
+            dir
+        };
+        let (own, open) = (mode("own", 0o755), mode("open", 0o777));
+        fs::write(own.join("file"), "").unwrap();
+        let file = own.join("file");
+        assert_eq!(resolve_trusted(&file).unwrap(), file);
+        symlink("file", own.join("link")).unwrap();
+        symlink("../own/link", own.join("second")).unwrap();
+        assert_eq!(resolve_trusted(&own.join("second")).unwrap(), file);
+        let dotted = own.join("./../own/second");
+        assert_eq!(resolve_trusted(&dotted).unwrap(), file);
+        // Anybody could make these lead elsewhere, the last one or one on the way.
+        symlink(&file, open.join("link")).unwrap();
+        symlink(&own, open.join("dir")).unwrap();
+        symlink(open.join("link"), own.join("third")).unwrap();
+        for path in [open.join("link"), open.join("dir/file"), own.join("third")] {
+            let error = resolve_trusted(&path).err().unwrap();
+            assert_eq!(error.path, open, "{error}");
+            assert!(error.reason.contains("other users can write it"), "{error}");
+        }
+        // As Kubernetes mounts secrets.
+        mode("open", 0o1777);
+        assert_eq!(resolve_trusted(&open.join("dir/file")).unwrap(), file);
+        symlink("round", own.join("round")).unwrap();
+        assert!(resolve_trusted(&own.join("round")).is_err());
+        assert!(resolve_trusted(&own.join("missing")).is_err());
+    }
 
     #[test]
     fn files_belong_to_the_user_or_to_root() {
