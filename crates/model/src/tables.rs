@@ -7,7 +7,7 @@ pub use crate::table::{Column, ColumnType, Difference, Holds, Stored, Table, Ter
 
 #[macro_use]
 mod define;
-use define::{MAX_RESERVED, value};
+use define::{MAX_RESERVED, STAGGER, value};
 
 /// Version of the tables and of the layout of a session. A reader refuses sessions of other
 /// versions.
