@@ -7,9 +7,9 @@ use std::path::Path;
 
 use fathom_tests::environment::{fathom, must_run};
 use fathom_tests::session::query;
-use fathom_tests::tools::{export, project};
+use fathom_tests::tools::{export, import, project};
 use fathom_tests::{Record, Scratch, need_program, need_root};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Writes files, each in a span. One name has what is special in JSON and on terminals.
 const PROGRAM: &str = r#"
@@ -60,6 +60,7 @@ fn types(properties: &Value, prefix: &str, out: &mut BTreeMap<String, String>) {
 fn has_type(value: &Value, kind: &str) -> bool {
     match kind {
         "long" => value.is_i64(),
+        "boolean" => value.is_boolean(),
         "keyword" | "text" => value.is_string(),
         "date_nanos" => value.as_str().unwrap().len() == "2026-01-31T12:00:05.250000000Z".len(),
         "object" => value.is_object(),
@@ -134,7 +135,8 @@ fn findings_and_slow_requests_are_documents() {
     assert!(!found.is_empty());
     let findings = &by_index["fathom-findings"];
     assert_eq!(findings.len(), found.len());
-    for (finding, row) in findings.iter().zip(&found) {
+    for (rank, (finding, row)) in (1..).zip(findings.iter().zip(&found)) {
+        assert_eq!(finding["rank"].as_i64(), Some(rank));
         assert_eq!(finding["rule"].as_str(), row.text("rule"));
         assert_eq!(finding["title"].as_str(), row.text("title"));
         assert_eq!(finding["severity"].as_str(), row.text("severity"));
@@ -192,6 +194,140 @@ fn findings_and_slow_requests_are_documents() {
     let (none, _) = bulk(session, "opensearch", &["--until", "0s"]);
     assert_eq!((count(&none, "call"), count(&none, "span")), (0, 0));
     assert_eq!(none.len(), 1 + found.len());
+}
+
+/// Two processes; the second one has two threads, whose reads overlap by 0.1 ms.
+const LOG: &str = "\
+7 1700000000.000000 openat(AT_FDCWD, \"/a.log\", O_RDONLY) = 3 <0.000010>
+7 1700000000.000100 read(3</a.log>, \"\", 4096) = 0 <0.000100>
+7 1700000000.000350 read(3</a.log>, \"\", 4096) = 0 <0.000100>
+7 1700000000.000990 clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|SIGCHLD, child_tidptr=0x7f00) = 20 <0.000005>
+20 1700000000.001000 openat(AT_FDCWD, \"/b.log\", O_RDONLY) = 3 <0.000010>
+20 1700000000.001020 clone(child_stack=0x7f00, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD|CLONE_SYSVSEM, parent_tid=[21]) = 21 <0.000010>
+20 1700000000.002100 read(3</b.log>, \"\", 4096) = 0 <0.000200>
+21 1700000000.002200 read(3</b.log>, \"\", 4096) = 0 <0.000200>
+";
+
+/// A span of `LOG`: microseconds from and until; its thread if it has one.
+fn span(id: u32, parent: u32, name: &str, us: [u64; 2], pid: i32, tid: Option<i32>) -> Value {
+    let at = |us: u64| (1_700_000_000_000_000_000 + us * 1000).to_string();
+    let number = |key: &str, n: i32| json!({"key": key, "value": {"intValue": n.to_string()}});
+    let trace = if pid == 7 { 1 } else { 2 };
+    let mut span = json!({
+        "traceId": format!("{trace:032x}"),
+        "spanId": format!("{id:016x}"),
+        "name": name,
+        "startTimeUnixNano": at(us[0]),
+        "endTimeUnixNano": at(us[1]),
+        "attributes": tid.map(|tid| number("thread.id", tid)).into_iter().collect::<Vec<_>>(),
+    });
+    if parent > 0 {
+        span["parentSpanId"] = format!("{parent:016x}").into();
+    }
+    let resource = json!({"attributes": [number("process.pid", pid)]});
+    json!({"resource": resource, "scopeSpans": [{"spans": [span]}]})
+}
+
+#[test]
+fn time_outside_of_calls_is_outside_of_all_of_them() {
+    let scratch = Scratch::new();
+    let (log, spans) = (
+        scratch.root().join("log"),
+        scratch.root().join("spans.json"),
+    );
+    fs::write(&log, LOG).unwrap();
+    let all = json!({"resourceSpans": [
+        span(1, 0, "outer", [50, 1050], 7, Some(7)),
+        span(2, 1, "inner", [300, 600], 7, Some(7)),
+        span(3, 0, "threads", [2000, 3000], 20, None),
+    ]});
+    fs::write(&spans, all.to_string()).unwrap();
+    let session = scratch.session("session");
+    import(&[&log], &session);
+    let into = ["import".as_ref(), "--into".as_ref(), session.as_os_str()];
+    must_run(fathom(), into.into_iter().chain([spans.as_os_str()]));
+    let (documents, _) = bulk(&session, "opensearch", &[]);
+    let found: BTreeMap<&str, &Value> = documents
+        .iter()
+        .filter(|(_, document)| document["kind"] == "span")
+        .map(|(_, span)| (span["name"].as_str().unwrap(), span))
+        .collect();
+    let times = |name| {
+        let span: &Value = found[name];
+        let layers = &span["layer_ns"];
+        [&span["calls"], &layers["syscall"], &layers["outside"]].map(|n| n.as_i64().unwrap())
+    };
+    assert_eq!(found.len(), 3);
+    // Its own call and the one of the inner span take 0.1 ms each.
+    assert_eq!(times("outer"), [1, 100_000, 800_000]);
+    assert_eq!(times("inner"), [1, 100_000, 200_000]);
+    // From 2.1 to 2.4 ms.
+    assert_eq!(times("threads"), [2, 400_000, 700_000]);
+}
+
+#[test]
+fn findings_of_rules_of_users_tell_nothing_of_their_files() {
+    let scratch = Scratch::new();
+    let log = scratch.root().join("log");
+    fs::write(&log, LOG).unwrap();
+    let session = scratch.session("session");
+    import(&[&log], &session);
+    let rules = scratch.root().join("S1homesecret/rules");
+    fs::create_dir_all(&rules).unwrap();
+    let rule = "-- Reads.\n--\n-- title: {path} is read\n-- severity: high\n-- advice: Do not.\n\
+        SELECT path FROM syscalls WHERE syscall = 'read' AND path <> 'S2querysecret' GROUP BY path";
+    fs::write(rules.join("own-reads.sql"), rule).unwrap();
+    let dir = rules.parent().unwrap().to_str().unwrap();
+    let own = |more: &[&str]| {
+        let options = [&["--extensions", dir], more].concat();
+        let (documents, text) = bulk(&session, "opensearch", &options);
+        let mut documents = documents.into_iter().map(|(_, document)| document);
+        let own = documents.find(|d| d["rule"] == "own-reads").unwrap();
+        (own, text)
+    };
+    let (finding, text) = own(&[]);
+    assert_eq!(finding["page"], "own-reads.sql");
+    assert!(finding["query"].as_str().unwrap().contains("S2querysecret"));
+    assert!(!text.contains("S1homesecret"));
+    assert_eq!(finding.get("redacted"), None);
+    let (finding, text) = own(&["--redact"]);
+    assert_eq!(finding["page"], "own-reads.sql");
+    assert_eq!(finding.get("query"), None);
+    assert!(!text.contains("S1homesecret") && !text.contains("S2querysecret"));
+    assert_eq!(finding["redacted"], true);
+}
+
+#[test]
+fn counts_of_a_session_in_progress_are_of_its_rows() {
+    need_root!();
+    let scratch = Scratch::new();
+    let mut running = Record::new(&scratch)
+        .interactive()
+        .command(["sh", "-c", "cat /etc/passwd > copy; echo ready; read x"])
+        .spawn();
+    assert_eq!(running.line(), "ready");
+    let session = running.session();
+    let mut all = Vec::new();
+    running.until("rows", || {
+        if !session.join("session.json").exists() {
+            return false;
+        }
+        all = bulk(&session, "opensearch", &[]).0;
+        all.iter().any(|(_, document)| document["kind"] == "call")
+    });
+    let of = |index: &str| {
+        let of_index = all.iter().filter(|(action, _)| action["_index"] == index);
+        of_index.map(|(_, document)| document).collect::<Vec<_>>()
+    };
+    let [own] = of("fathom-sessions")[..] else {
+        panic!("{all:?}");
+    };
+    assert_eq!(own["state"], "recording");
+    let number = |name: &str| own[name].as_u64().unwrap();
+    assert_eq!(number("stored"), of("fathom-requests").len() as u64);
+    assert_eq!(number("seen"), number("stored") + number("lost"));
+    running.say("\n");
+    running.wait().must_exit(0);
 }
 
 #[test]

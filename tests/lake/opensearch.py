@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Sends findings, slow requests, and DIO's documents of recordings to a node of OpenSearch, each twice, and compares
-what the node answers with `fathom query`. Every visualization and saved search of deploy/opensearch/dashboards.ndjson
+"""Sends findings, slow requests, and DIO's documents of recordings to a node of OpenSearch, each twice, also with the
+commands of docs/how-to/export.md, and compares what the node answers with `fathom query`. Every visualization and saved search of deploy/opensearch/dashboards.ndjson
 is run as the search that OpenSearch Dashboards makes of it.
 
 Needs root (it records), a built fathom, a JDK, and Maven, which fetches the node of examples/opensearch (50 MB).
@@ -28,12 +28,15 @@ from stores import cache, port
 
 DEPLOY = ROOT / "deploy/opensearch"
 TEMPLATE = json.loads((DEPLOY / "index-template.json").read_text())
+PAGE = ROOT / "docs/how-to/export.md"
 OBJECTS = [json.loads(line) for line in (DEPLOY / "dashboards.ndjson").read_text().splitlines()]
 INDICES = TEMPLATE["index_patterns"]
 SLOWEST = 1000
 # Of the buckets of a histogram of dates.
 MINUTE = 60_000_000_000
-# The fields by which DIO's dashboards filter, group, and add up, and their types without a template.
+# The key of rows without a value, where the visualization asks for such a bucket.
+MISSING = "__missing__"
+# The fields by which DIO's dashboards filter, group, and add up, and their types.
 DIO_FIELDS = {
     **dict.fromkeys(["args.offset", "call_timestamp", "execution_time", "pid", "return_timestamp", "return_value", "tid"], "long"),
     **dict.fromkeys(["time_called", "time_returned"], "date"),
@@ -86,9 +89,8 @@ def node(work):
             sys.exit(f"{program} is missing: install a JDK")
     jars = os.environ.get("OPENSEARCH_JARS")
     if not jars:
-        cache = os.environ.get("FATHOM_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "fathom")
         # The directory that examples/opensearch/run.sh makes, too.
-        jars = Path(cache, "opensearch")
+        jars = cache() / "opensearch"
         if not (jars / "complete").exists():
             if not shutil.which("mvn"):
                 sys.exit("mvn is missing: install maven")
@@ -108,10 +110,14 @@ def node(work):
                 break
             with contextlib.suppress(OSError), urllib.request.urlopen(one.address, timeout=5) as answer:
                 print(f"OpenSearch {json.load(answer)['version']['number']}")
-                yield one
-                return
+                break
             time.sleep(0.2)
-        sys.exit(f"OpenSearch did not start:\n{(work / 'node.log').read_text()[-3000:]}")
+        else:
+            server.kill()
+            server.wait()
+        if server.poll() is not None:
+            sys.exit(f"OpenSearch did not start:\n{(work / 'node.log').read_text()[-3000:]}")
+        yield one
     finally:
         server.stdin.close()
         try:
@@ -129,12 +135,43 @@ def export(session, form):
     return subprocess.run([FATHOM, "export", session, "--format", form], capture_output=True, check=True)
 
 
+def outside(spans, calls):
+    """Sets the time of each span that is in no call of it or of the spans below it."""
+    inside = defaultdict(list)
+    for call in calls:
+        inside[call["trace_id"], call["span_id"]].append((call["ts_ns"], call["ts_ns"] + call["dur_ns"]))
+    below = defaultdict(list)
+    for span in spans:
+        below[span["trace_id"], span["parent_span_id"]].append(span)
+
+    def times(span):
+        yield from inside[span["trace_id"], span["span_id"]]
+        for child in below[span["trace_id"], span["span_id"]]:
+            yield from times(child)
+
+    inner = parallel = 0
+    for span in spans:
+        now, end = span["ts_ns"], span["ts_ns"] + span["dur_ns"]
+        free = 0
+        for start, until in sorted(times(span)):
+            free += max(min(start, end) - now, 0)
+            parallel += start < now < until
+            now = max(now, min(until, end))
+        span["layer_ns.outside"] = free + end - now
+        inner += span["parent_span_id"] is not None
+    if spans and not (inner and parallel):
+        sys.exit(f"{inner} spans in others, and {parallel} calls at the same time as others")
+
+
 def rows_of(session):
     """What the documents have to say, by index, as `fathom query` knows it."""
     [own] = query(session, "SELECT * EXCLUDE (calls), epoch_ns(start_time) AS time_ns FROM session")
     labels = sorted(f"{key}={value}" for key, value in (own["labels"] or {}).items())
     common = {"session": own["id"], "host": own["host"], "command": own["command"], "labels": labels}
-    totals = json.loads((session / "session.json").read_text())["totals"]
+    meta = json.loads((session / "session.json").read_text())
+    totals = meta["totals"]
+    if meta["history"].get("redacted"):
+        common["redacted"] = True
     rows = {
         "fathom-sessions": [{**totals, **own, **common, "dur_ns": own["duration_ns"]}],
         "fathom-findings": query(session, "SELECT * FROM findings"),
@@ -155,10 +192,10 @@ def rows_of(session):
         by_key[row["key"]]["calls"] = row["n"]
     for one in layers:
         by_key[one["key"]][f"layer_ns.{one['layer']}"] = one["ns"]
-    for span in spans:
-        span["layer_ns.outside"] = max(span["dur_ns"] - sum(v for k, v in span.items() if k.startswith("layer_ns.")), 0)
+    outside(spans, query(session, "SELECT trace_id, span_id, ts_ns, dur_ns FROM span_calls WHERE span_id IS NOT NULL AND dur_ns IS NOT NULL"))
     rows["fathom-requests"] = calls + spans
-    for finding in rows["fathom-findings"]:
+    for rank, finding in enumerate(rows["fathom-findings"], 1):
+        finding["rank"] = rank
         finding["group"] = "correctness" if finding["correctness"] else "performance"
         finding["example_rids"] = finding["examples"] or []
     rows["fathom-sessions"][0]["findings"] = len(rows["fathom-findings"])
@@ -247,6 +284,8 @@ def aggregations(aggs):
         else:
             by = params["orderBy"] if params["orderBy"] in metrics or params["orderBy"] == "_key" else "_count"
             own = {"terms": {"field": params["field"], "size": params["size"], "order": {by: params["order"]}}}
+            if params["missingBucket"]:
+                own["terms"]["missing"] = MISSING
         body = {**metrics, agg["id"]: {**own, "aggs": body}}
     return body
 
@@ -267,7 +306,8 @@ def grouped(rows, aggs):
     groups = defaultdict(list)
     dimensions = [agg for agg in aggs if agg["schema"] != "metric"]
     for row in rows:
-        key = tuple(row["time_ns"] // MINUTE * MINUTE // 1_000_000 if agg["type"] == "date_histogram" else row.get(agg["params"]["field"])
+        key = tuple(row["time_ns"] // MINUTE * MINUTE // 1_000_000 if agg["type"] == "date_histogram"
+                    else row.get(agg["params"]["field"]) or (MISSING if agg["params"]["missingBucket"] else None)
                     for agg in dimensions)
         if None not in key:
             groups[key].append(row)
@@ -313,7 +353,8 @@ def search(one, saved, expected):
     hits = one.ask("POST", f"/{index}/_search", body)["hits"]["hits"]
     columns = [name for name in saved["attributes"]["columns"]]
     rows = [row for row in expected[index] if wanted(row)]
-    rows.sort(key=lambda row: (row.get(field) is None, -(row.get(field) or 0)))
+    sign = {"asc": 1, "desc": -1}[order]
+    rows.sort(key=lambda row: (row.get(field) is None, sign * (row.get(field) or 0)))
     check(f"{saved['attributes']['title']}, order", [hit["_source"].get(field) for hit in hits],
           [row.get(field) for row in rows[:500]])
     found = [[dict(flat(hit["_source"])).get(name) for name in columns] for hit in hits]
@@ -360,8 +401,57 @@ def dashboards(one, expected):
     check("saved objects on the dashboard", sorted(shown), sorted(one for one in there if one[0] in ("visualization", "search")))
 
 
-def dio(one, sessions):
+def commands(one):
+    """The shell commands of the page: the template, a session, DIO's template, and a session for DIO."""
+    text = PAGE.read_text().split("\n## OpenSearch\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.S)
+    lines = [line for block in blocks for line in block.splitlines() if ":5601/" not in line]
+    at = [number for number, line in enumerate(lines) if line.startswith(("send() {", "fathom export", "curl"))]
+    if len(at) != 6:
+        sys.exit(f"{PAGE.name}: other commands than this test knows: {[lines[n] for n in at]}")
+    text = "\n".join(lines).replace("http://localhost:9200", one.address)
+    lines = text.splitlines()
+    first, begin, end, last = at[0], at[1], at[4], at[5]
+    return {"template": lines[first:begin], "send": lines[begin:at[2]], "session": lines[at[2]:end], "dio template": lines[end:last],
+            "dio": lines[last:]}
+
+
+def shell(work, lines, session="", given=None):
+    """Runs such commands."""
+    text = "\n".join(lines).replace("@deploy/", f"@{ROOT}/deploy/").replace("fathom export run.fathom", f"{FATHOM} export {session}")
+    return subprocess.run(["bash", "-e", "-o", "pipefail", "-c", text], input=given, cwd=work, capture_output=True, text=True)
+
+
+def must(done):
+    if done.returncode:
+        sys.exit(f"{done.args[-1]}: {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}")
+    return done
+
+
+def sent_by_command(one, work, page, sessions, expected):
+    """The commands of the page leave no document of before, and do not hide errors."""
+    for session in sessions:
+        [own] = query(session, "SELECT id FROM session")
+        for index in INDICES:
+            one.ask("PUT", f"/{index}/_doc/{own['id']}-stale?refresh=true", {"session": own["id"], "title": "stale"})
+        done = must(shell(work, [*page["send"], *page["session"]], session))
+        if done.stderr.count('{"errors":false}') == 0:
+            sys.exit(f"send says nothing: {done.stderr}")
+    one.ask("POST", "/_refresh")
+    check("sent by the page's commands", [[index, one.count(index)] for index in INDICES], [[index, len(expected[index])] for index in INDICES])
+    bad = '{"index":{"_index":"fathom-findings","_id":"bad"}}\n{"@timestamp":"never"}\n'
+    done = shell(work, [*page["send"], "send"], given=bad)
+    if not done.returncode or "never" not in done.stderr:
+        sys.exit(f"send hides an error: {done}")
+    print("  the page's commands: nothing of before is left, and errors are shown")
+
+
+def dio(one, work, page, sessions):
     """DIO's documents: the searches that its dashboards are made of."""
+    must(shell(work, page["dio template"]))
+    # Of this session's first document the index would take the path for a date.
+    must(shell(work, [*page["send"], *page["dio"]], sessions[0]))
+    one.ask("DELETE", "/dio_trace")
     for again in [False, True]:
         for session in sessions:
             results = one.bulk(export(session, "dio-bulk").stdout.splitlines())
@@ -409,9 +499,21 @@ def dio(one, sessions):
         check("DIO, documents of paths", [answer["hits"]["total"]["value"]], list(truth.values()))
 
 
+DATED = """\
+7<touch> 1700000000.000100 openat(AT_FDCWD, "2026-11-27", O_RDONLY) = 3 <0.000010>
+7<touch> 1700000000.000200 read(3, "", 4096) = 0 <0.000020>
+7<touch> 1700000000.000300 openat(AT_FDCWD, "later", O_RDONLY) = 4 <0.000030>
+"""
 WORKLOAD = r"""
-import json, os, sys, time
+import json, os, sys, threading, time
 os.chdir(sys.argv[1])
+def work(name):
+    with open(name, "w") as file:
+        for _ in range(20):
+            file.write("x" * 5000)
+            file.flush()
+            os.fsync(file.fileno())
+thread = [{"key": "thread.id", "value": {"intValue": os.getpid()}}]
 spans = []
 for i in range(int(sys.argv[2])):
     begin = time.time_ns()
@@ -423,13 +525,24 @@ for i in range(int(sys.argv[2])):
             os.fsync(file.fileno())
     os.stat(name)
     if i % 5 == 0:
+        inner = time.time_ns()
         os.unlink(name)
-    spans.append({"traceId": f"{i + 1:032x}", "spanId": f"{i + 1:016x}", "name": f"job {i % 4}", "kind": 1 + i % 2,
+        spans.append({"traceId": f"{i + 1:032x}", "spanId": f"{i + 5001:016x}", "parentSpanId": f"{i + 1:016x}", "name": "inner",
+                      "startTimeUnixNano": str(inner), "endTimeUnixNano": str(time.time_ns()), "attributes": thread})
+    spans.append({"traceId": f"{i + 1:032x}", "spanId": f"{i + 1:016x}", "name": f"job {i % 4}", "kind": 1 + i % 2, "attributes": thread,
                   "startTimeUnixNano": str(begin), "endTimeUnixNano": str(time.time_ns()),
                   "status": {"code": 2 if i % 10 == 0 else 0, "message": "broken \x1b"}})
-attributes = [{"key": "process.pid", "value": {"intValue": os.getpid()}}, {"key": "service.name", "value": {"stringValue": "jobs"}}]
+# A span of the process, whose threads make calls at the same time, and without a service.
+begin = time.time_ns()
+threads = [threading.Thread(target=work, args=[f"thread {n}"]) for n in range(4)]
+[one.start() for one in threads]
+[one.join() for one in threads]
+parallel = {"traceId": "f" * 32, "spanId": "f" * 16, "name": "parallel", "startTimeUnixNano": str(begin), "endTimeUnixNano": str(time.time_ns())}
+process = {"key": "process.pid", "value": {"intValue": os.getpid()}}
+service = {"key": "service.name", "value": {"stringValue": "jobs"}}
 with open(sys.argv[3], "w") as file:
-    json.dump({"resourceSpans": [{"resource": {"attributes": attributes}, "scopeSpans": [{"spans": spans}]}]}, file)
+    json.dump({"resourceSpans": [{"resource": {"attributes": attributes}, "scopeSpans": [{"spans": own}]}
+                                 for attributes, own in [([process, service], spans), ([process], [parallel])]]}, file)
 """
 
 
@@ -442,6 +555,8 @@ def recorded(work):
         session = record(work, name, ["--label", f"jobs={jobs}", "--label", "site=a"], command)
         fathom("import", "--into", session, work / f"{name}.json")
         sessions.append(session)
+    fathom("redact", record(work, "private", [], "seq 100 > secret; sync secret"), "-o", work / "redacted.fathom")
+    sessions.append(work / "redacted.fathom")
     sessions.append(record(work, "shell", ["--content", "hash"], "for i in 1 2 3 4 5 6 7 8; do seq 20000 > n$i; sync n$i; cat n$i > m; rm n$i; done"))
     return sessions
 
@@ -457,10 +572,14 @@ def main():
         for index, rows in expected.items():
             print(f"{index}: {len(rows)} rows of fathom query")
         with node(work) as one:
-            one.ask("PUT", "/_index_template/fathom", TEMPLATE)
+            page = commands(one)
+            must(shell(work, page["template"]))
             documents(one, [export(session, "opensearch").stdout for session in sessions], expected)
+            sent_by_command(one, work, page, sessions, expected)
             dashboards(one, expected)
-            dio(one, sessions)
+            (work / "dated.log").write_text(DATED)
+            fathom("import", work / "dated.log", "-o", work / "dated.fathom")
+            dio(one, work, page, [work / "dated.fathom", *sessions])
             print(f"{run.checked} checks passed")
     finally:
         shutil.rmtree(work)

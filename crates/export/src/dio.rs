@@ -52,6 +52,9 @@ pub(crate) struct Dio {
 
 impl Dio {
     pub fn new(db: &Db, meta: &SessionMeta, bulk: bool) -> Result<Self> {
+        if bulk {
+            opensearch::check_id(meta)?;
+        }
         let mut files = HashMap::new();
         each_row(
             db,

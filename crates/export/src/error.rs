@@ -26,6 +26,12 @@ pub enum ExportError {
     /// The session lacks a column, or has it in another type.
     #[error("column {0} cannot be read; the session is damaged or was not written by fathom")]
     Column(&'static str),
+    /// The id of the session cannot be a part of ids of documents.
+    #[error(
+        "the id in session.json is not one that fathom makes (letters, digits, and -, at most 128); \
+         the session is damaged or was not written by fathom"
+    )]
+    Id,
     /// The format is the page, which its server makes.
     #[error("the page is made by its server")]
     Page,

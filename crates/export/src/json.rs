@@ -65,6 +65,11 @@ impl<'a> Object<'a> {
         }
     }
 
+    pub fn truth(&mut self, name: &str, value: bool) {
+        self.name(name);
+        self.out.push_str(if value { "true" } else { "false" });
+    }
+
     /// A number as JSON has it.
     pub fn number(&mut self, name: &str, value: &serde_json::Number) {
         self.name(name);

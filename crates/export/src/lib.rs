@@ -12,6 +12,7 @@
 
 mod args;
 mod chrome;
+mod covered;
 mod ctf;
 mod dio;
 mod error;

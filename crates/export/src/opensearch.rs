@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
+use std::path::Path;
 
 use fathom_model::meta::{SessionMeta, State};
 use fathom_model::units;
@@ -17,10 +18,18 @@ use serde_json::Value;
 use crate::error::{ExportError, Result};
 use crate::json::{Object, string};
 use crate::source::check_condition;
-use crate::{Outcome, Selection, counted, time};
+use crate::{Outcome, Selection, counted, covered, time};
 
 /// Calls, and spans, that become documents at most: the slowest ones.
 const SLOWEST: usize = 1000;
+
+/// Longer texts are not in the index (`ignore_above` in the template), and every document repeats the command.
+const COMMAND_MAX: usize = 8191;
+
+/// Longest id of a session; fathom makes ids of 32 hexadecimal digits.
+const ID_MAX: usize = 128;
+
+const SESSIONS: &str = "fathom-sessions";
 
 /// Nanoseconds by layer.
 type Layers = BTreeMap<String, i64>;
@@ -41,9 +50,10 @@ pub(crate) fn write(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Outcome> {
     check_condition(db, selection)?;
+    check_id(meta)?;
     let mut documents = Documents::new(meta, out);
     let findings = documents.findings(db)?;
-    documents.session(findings)?;
+    documents.session(db, findings)?;
     let calls = documents.calls(db, selection)?;
     let spans = documents.spans(db, selection)?;
     documents.out.flush()?;
@@ -69,9 +79,12 @@ pub(crate) fn write(
 struct Documents<'a> {
     meta: &'a SessionMeta,
     out: &'a mut dyn Write,
-    /// Fields that every document has.
+    /// Fields that every document has. The document of the session has the whole command.
     command: Option<String>,
     labels: String,
+    redacted: bool,
+    /// From times of the session to the wall clock, nanoseconds.
+    wall_ns: i64,
     text: String,
     written: u64,
 }
@@ -85,33 +98,47 @@ impl<'a> Documents<'a> {
             }
             string(&format!("{key}={value}"), &mut labels);
         }
+        let clock = &meta.clock;
         Self {
             meta,
             out,
             command: (!meta.command.is_empty()).then(|| shell_words(&meta.command)),
             labels,
+            redacted: !meta.history.redacted.is_empty(),
+            wall_ns: clock
+                .start_realtime_ns
+                .saturating_sub(clock.start_monotonic_ns),
             text: String::new(),
             written: 0,
         }
     }
 
-    /// Writes the document `id` of the session.
+    /// Writes the document `id` of the session, of a time of the session.
     fn add(
         &mut self,
         index: &str,
         id: &str,
-        wall_ns: i64,
+        ts_ns: i64,
         fill: impl FnOnce(&mut Object<'_>) -> Result<()>,
     ) -> Result<()> {
         self.text.clear();
         let id = format!("{}{id}", self.meta.id);
         action(index, &id, &mut self.text);
         let mut o = Object::begin(&mut self.text);
-        o.text("@timestamp", Some(&time::of_day(wall_ns.max(0))));
+        let wall_ns = ts_ns.saturating_add(self.wall_ns).max(0);
+        o.text("@timestamp", Some(&time::of_day(wall_ns)));
         o.text("session", Some(&self.meta.id));
         o.text("host", known(&self.meta.host.name));
-        o.text("command", self.command.as_deref());
+        let command = self.command.as_deref();
+        let whole = index == SESSIONS;
+        o.text(
+            "command",
+            command.map(|c| if whole { c } else { beginning(c) }),
+        );
         o.list("labels", &self.labels);
+        if self.redacted {
+            o.truth("redacted", true);
+        }
         fill(&mut o)?;
         o.end();
         self.text.push('\n');
@@ -126,17 +153,26 @@ impl<'a> Documents<'a> {
                 confidence, cost_ns, title, subject, pid, tid, comm, path, evidence,
                 array_to_string(examples, ',') AS examples, advice, query, page, caveats
             FROM findings";
-        let start = self.meta.clock.start_realtime_ns;
+        let start = self.meta.clock.start_monotonic_ns;
         let mut numbers: HashMap<String, u64> = HashMap::new();
-        let mut found = 0;
+        let mut found: u64 = 0;
         fetch::each(db, sql, |row| {
             found += 1;
             let rule = row.text("rule")?;
             let number = numbers.entry(rule.clone()).or_default();
             *number += 1;
             let id = format!("-{rule}-{number}");
+            let rank = i64::try_from(found).ok();
+            let mut page = row.text("page")?;
+            let mut query = row.get::<Option<String>>("query")?;
+            if page != format!("rules/{rule}.md") {
+                // A rule of the user's: its file is where the user keeps rules, and its SQL is the user's.
+                page = file_name(&page);
+                query = query.filter(|_| !self.redacted);
+            }
             self.add("fathom-findings", &id, start, |o| {
                 o.text("rule", Some(&rule));
+                o.int("rank", rank);
                 o.text("group", Some(&row.text("kind")?));
                 for name in ["severity", "confidence", "title", "subject"] {
                     o.text(name, Some(&row.text(name)?));
@@ -144,9 +180,11 @@ impl<'a> Documents<'a> {
                 for name in ["cost_ns", "pid", "tid"] {
                     o.int(name, row.get(name)?);
                 }
-                for name in ["comm", "path", "advice", "query", "page", "caveats"] {
+                for name in ["comm", "path", "advice", "caveats"] {
                     o.text(name, row.get::<Option<String>>(name)?.as_deref());
                 }
+                o.text("query", query.as_deref());
+                o.text("page", known(&page));
                 o.list("example_rids", &row.text("examples")?);
                 evidence(&row.text("evidence")?, o)
             })
@@ -155,12 +193,13 @@ impl<'a> Documents<'a> {
     }
 
     /// The document of the session itself.
-    fn session(&mut self, findings: u64) -> Result<()> {
+    fn session(&mut self, db: &Db, findings: u64) -> Result<()> {
+        let counts = counts(db, self.meta)?;
         let meta = self.meta;
         let clock = &meta.clock;
         let start = clock.start_monotonic_ns;
         let signed = |n: u64| Some(i64::try_from(n).unwrap_or(i64::MAX));
-        self.add("fathom-sessions", "", clock.start_realtime_ns, |o| {
+        self.add(SESSIONS, "", start, |o| {
             let state = match meta.state {
                 State::Recording => "recording",
                 State::Complete => "complete",
@@ -175,16 +214,8 @@ impl<'a> Documents<'a> {
             o.text("distribution", known(&meta.host.distribution));
             o.int("cpus", Some(i64::from(meta.host.cpus)));
             o.int("memory_bytes", signed(meta.host.memory_bytes));
-            let totals = &meta.totals;
-            for (name, calls) in [
-                ("seen", totals.seen),
-                ("stored", totals.stored),
-                ("lost", totals.lost),
-                ("expired", totals.expired),
-                ("counted", totals.counted),
-                ("missing", totals.missing),
-            ] {
-                o.int(name, signed(calls));
+            for (name, calls) in counts {
+                o.int(name, Some(calls));
             }
             o.int("findings", signed(findings));
             o.text("fathom_version", Some(&meta.fathom_version));
@@ -207,7 +238,7 @@ impl<'a> Documents<'a> {
         let slowest = slowest.join(", ");
         let layers = layers_of_calls(db, &slowest)?;
         let sql = format!(
-            "SELECT rid, epoch_ns(wall_time(ts_ns)) AS wall_ns, dur_ns, pid, tid, comm, syscall, class, path, file_offset, size, bytes, ret, errno
+            "SELECT rid, ts_ns, dur_ns, pid, tid, comm, syscall, class, path, file_offset, size, bytes, ret, errno
             FROM syscalls WHERE rid IN ({slowest}) ORDER BY dur_ns DESC, rid"
         );
         fetch::each(db, &sql, |row| {
@@ -216,7 +247,7 @@ impl<'a> Documents<'a> {
             self.add(
                 "fathom-requests",
                 &format!("-{rid}"),
-                row.int("wall_ns")?,
+                row.int("ts_ns")?,
                 |o| {
                     o.text("kind", Some("call"));
                     o.text("name", Some(&row.text("syscall")?));
@@ -262,8 +293,9 @@ impl<'a> Documents<'a> {
             "SELECT * FROM {spans} ORDER BY dur_ns DESC, trace_id, span_id LIMIT {SLOWEST}"
         );
         let inside = inside_of_spans(db, &slowest)?;
+        let in_calls = covered::in_calls(db, &slowest)?;
         let sql = format!(
-            "SELECT trace_id, span_id, parent_span_id, epoch_ns(wall_time(ts_ns)) AS wall_ns, dur_ns, pid, tid, service, name, kind, status,
+            "SELECT trace_id, span_id, parent_span_id, ts_ns, dur_ns, pid, tid, service, name, kind, status,
                 status_message, source
             FROM ({slowest}) ORDER BY dur_ns DESC, trace_id, span_id"
         );
@@ -272,8 +304,10 @@ impl<'a> Documents<'a> {
             let (trace, span) = (row.text("trace_id")?, row.text("span_id")?);
             let dur_ns = row.int("dur_ns")?;
             let id = format!("-{trace}-{span}");
-            let inside = inside.get(&(trace, span)).unwrap_or(&nothing);
-            self.add("fathom-requests", &id, row.int("wall_ns")?, |o| {
+            let key = (trace, span);
+            let in_calls = in_calls.get(&key).copied().unwrap_or(0);
+            let inside = inside.get(&key).unwrap_or(&nothing);
+            self.add("fathom-requests", &id, row.int("ts_ns")?, |o| {
                 o.text("kind", Some("span"));
                 for name in ["dur_ns", "pid", "tid"] {
                     o.int(name, row.get(name)?);
@@ -292,7 +326,6 @@ impl<'a> Documents<'a> {
                 }
                 o.text("span_kind", Some(&row.text("kind")?));
                 o.int("calls", Some(inside.calls));
-                let in_calls: i64 = inside.layers.values().fold(0, |a, b| a.saturating_add(*b));
                 let mut layers = inside.layers.clone();
                 layers.insert("outside".to_owned(), dur_ns.saturating_sub(in_calls).max(0));
                 layer_times(&layers, o);
@@ -301,6 +334,61 @@ impl<'a> Documents<'a> {
         })?;
         Ok(all)
     }
+}
+
+/// Whether the id of the session is one that can be part of the ids of documents.
+pub(crate) fn check_id(meta: &SessionMeta) -> Result<()> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    match meta.id.chars().all(plain) && (1..=ID_MAX).contains(&meta.id.len()) {
+        true => Ok(()),
+        false => Err(ExportError::Id),
+    }
+}
+
+/// The calls of the session by what became of them, as table `session` has them: while the session is being recorded,
+/// its metadata is older than its rows.
+fn counts(db: &Db, meta: &SessionMeta) -> Result<Vec<(&'static str, i64)>> {
+    let sql = "SELECT seen, stored, lost FROM session";
+    let told = fetch::rows(db, sql, |row| {
+        ["seen", "stored", "lost"]
+            .into_iter()
+            .map(|name| Ok((name, row.int(name)?)))
+            .collect::<std::result::Result<Vec<_>, _>>()
+    })?;
+    let mut counts = told.into_iter().next().unwrap_or_default();
+    let totals = &meta.totals;
+    let others = [
+        ("expired", totals.expired),
+        ("counted", totals.counted),
+        ("missing", totals.missing),
+    ];
+    let others = others.map(|(name, calls)| (name, i64::try_from(calls).unwrap_or(i64::MAX)));
+    // They are of another moment if the sum is wrong.
+    let sum = |calls: &[(&str, i64)]| calls.iter().fold(0, |a: i64, b| a.saturating_add(b.1));
+    if let [(_, seen), accounted @ ..] = &counts[..]
+        && *seen == sum(accounted).saturating_add(sum(&others))
+    {
+        counts.extend(others);
+    }
+    Ok(counts)
+}
+
+/// The name of the file at a path.
+fn file_name(path: &str) -> String {
+    let name = Path::new(path).file_name();
+    name.map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+/// As much of a text as an index holds, whose characters are those of UTF-16.
+fn beginning(text: &str) -> &str {
+    let mut length = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        length += c.len_utf16();
+        length > COMMAND_MAX
+    });
+    let end = end.and_then(|(at, _)| text.get(..at));
+    end.unwrap_or(text)
 }
 
 /// An empty text is one that is not known.
@@ -392,4 +480,67 @@ fn inside_of_spans(db: &Db, slowest: &str) -> Result<HashMap<(String, String), I
         Ok::<_, ExportError>(())
     })?;
     Ok(spans)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(meta: &SessionMeta, index: &str, ts_ns: i64) -> Value {
+        let mut out = Vec::new();
+        let mut documents = Documents::new(meta, &mut out);
+        documents.add(index, "-1", ts_ns, |_| Ok(())).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        serde_json::from_str(text.lines().nth(1).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn times_of_a_damaged_session_are_the_last_there_are() {
+        let mut meta = fathom_testkit::meta();
+        meta.clock.start_realtime_ns = 1_700_000_000_000_000_000;
+        meta.clock.start_monotonic_ns = 5;
+        let at = |ts_ns| document(&meta, "fathom-requests", ts_ns)["@timestamp"].clone();
+        assert_eq!(at(6), "2023-11-14T22:13:20.000000001Z");
+        assert_eq!(at(i64::MAX), "2262-04-11T23:47:16.854775807Z");
+        assert_eq!(at(i64::MIN), "1970-01-01T00:00:00.000000000Z");
+    }
+
+    #[test]
+    fn documents_have_the_beginning_of_the_command() {
+        let mut meta = fathom_testkit::meta();
+        meta.command = vec!["a".repeat(10_000)];
+        let length = |index| document(&meta, index, 0)["command"].as_str().unwrap().len();
+        assert_eq!(length("fathom-requests"), COMMAND_MAX);
+        assert_eq!(length(SESSIONS), 10_000);
+        assert_eq!(document(&meta, SESSIONS, 0).get("redacted"), None);
+        meta.history.redacted = "{}".into();
+        assert_eq!(document(&meta, SESSIONS, 0)["redacted"], true);
+    }
+
+    #[test]
+    fn ids_of_other_makers_are_refused() {
+        let mut meta = fathom_testkit::meta();
+        let mut check = |id: &str| {
+            meta.id = id.to_owned();
+            check_id(&meta).is_ok()
+        };
+        assert!(check("0123456789abcdef0123456789abcdef") && check(&"a-Z0".repeat(32)));
+        let long = "a".repeat(129);
+        for id in ["", "a/b", "a b", "é", "a\"", "a\n", "../x", long.as_str()] {
+            assert!(!check(id), "{id}");
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(beginning("short"), "short");
+        assert_eq!(beginning(&"é".repeat(9000)), "é".repeat(COMMAND_MAX));
+        // Two characters of UTF-16 each.
+        assert_eq!(
+            beginning(&"\u{1f600}".repeat(9000)),
+            "\u{1f600}".repeat(COMMAND_MAX / 2)
+        );
+        let whole = "a".repeat(COMMAND_MAX);
+        assert_eq!(beginning(&whole), whole);
+    }
 }
