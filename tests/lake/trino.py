@@ -128,7 +128,6 @@ def s3(endpoint):
 
 
 def hive(client, expected):
-    client.run("CREATE SCHEMA hive.fathom WITH (location = 's3://bucket/hive')")
     for statement in statements("Trino")[0].strip().split(";\n"):
         client.run(statement.strip().rstrip(";").replace("s3://bucket/PREFIX", "s3://bucket/a/lake"))
     compare("Trino, Hive", client.run, expected)
@@ -169,8 +168,9 @@ def main():
             fathom("ship", *sessions, "--to", "s3://bucket/a/lake")
             expected = truth(sessions)
             print(f"seen, accounted, stored, rows: {expected[0][0]}")
+            [setting] = re.findall(r"^    (hive\..*)$", run.PAGE.read_text(), re.M)
             catalogs = {"hive": "connector.name=hive\nhive.metastore=file\nhive.metastore.catalog.dir=s3://bucket/metastore\n"
-                                "hive.non-managed-table-writes-enabled=true\n" + s3(endpoint)}
+                                f"{setting}\n" + s3(endpoint)}
             place = None
             try:
                 from iceberg import Place, postgresql
