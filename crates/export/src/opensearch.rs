@@ -380,7 +380,7 @@ fn file_name(path: &str) -> String {
         .unwrap_or_default()
 }
 
-/// As much of a text as an index holds, whose characters are those of UTF-16.
+/// As much of a text as an index holds, which counts characters of UTF-16.
 fn beginning(text: &str) -> &str {
     let mut length = 0;
     let end = text.char_indices().find(|(_, c)| {

@@ -139,7 +139,7 @@ pub fn row(batch: &Batch, row: usize, columns: &[&str]) -> String {
         .join(" | ")
 }
 
-/// Columns have equal lengths but for those that are null, null occurs only where it may, and every string belongs to the
+/// Columns have equal lengths but for null ones, null occurs only where it may, and every string belongs to the
 /// batch.
 pub fn check(batch: &Batch) {
     assert_eq!(batch.columns.len(), batch.table.columns.len());

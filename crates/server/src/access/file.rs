@@ -193,7 +193,7 @@ fn is_host(text: &str, usual: u16) -> bool {
     is_name && port.is_none_or(is_port)
 }
 
-/// What is wrong with the file, without its values: one of them may be a secret in the wrong place.
+/// The error in the file, without the file's values: one of them may be a secret in the wrong place.
 fn told(error: &toml::de::Error, text: &str) -> String {
     let message = error.message();
     let reason = match message.rfind("expected ") {

@@ -104,7 +104,7 @@ fn single<'a>(
     }
 }
 
-/// What may surround a value in a header. Other spaces belong to names.
+/// Characters that may surround a value in a header. Other spaces belong to names.
 const BLANK: [char; 2] = [' ', '\t'];
 
 /// A header as text without characters that mean something to a terminal.

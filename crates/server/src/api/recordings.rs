@@ -17,7 +17,7 @@ use crate::error::ApiError;
 /// Why a recording was not saved or stopped: what happened.
 #[derive(Clone, Debug)]
 pub enum RecordingError {
-    /// Nobody records the session, or this program cannot do it.
+    /// No program records the session, or this program cannot do it.
     Refused(String),
     /// It was tried.
     Failed(String),

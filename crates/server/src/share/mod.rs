@@ -159,8 +159,8 @@ async fn ask(
     caller: &Caller,
     room: &mut usize,
 ) -> Result<Option<Answer>, ApiError> {
-    // A stream that goes on, and this itself, have no answer that can be kept. Who has saved the file
-    // is no reader's concern.
+    // A stream that goes on, and this itself, have no answer that can be kept. The name of
+    // the client that saves the file is no reader's concern.
     let path = bare(&question.path);
     if path.ends_with("/live") || path == ADDRESS || path == "/access" {
         return Ok(None);

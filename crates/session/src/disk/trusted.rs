@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(resolve_trusted(&own.join("second")).unwrap(), file);
         let dotted = own.join("./../own/second");
         assert_eq!(resolve_trusted(&dotted).unwrap(), file);
-        // Anybody could make these lead elsewhere, the last one or one on the way.
+        // Any user could make these lead elsewhere, the last one or one on the way.
         symlink(&file, open.join("link")).unwrap();
         symlink(&own, open.join("dir")).unwrap();
         symlink(open.join("link"), own.join("third")).unwrap();

@@ -267,7 +267,7 @@ impl Encoder {
     }
 }
 
-/// Whether the batch has the columns of its table, all of one length but for those that are null.
+/// Whether the batch has the columns of its table, all of one length but for null ones.
 pub(crate) fn check(batch: &Batch) -> std::result::Result<(), String> {
     let columns = batch.table.columns;
     if columns.len() != batch.columns.len() {
