@@ -24,6 +24,11 @@ for i in range(300):
             file.flush()
     spans.append({'traceId': f'{i + 1:032x}', 'spanId': f'{i + 1:016x}', 'name': f'job {i % 3}',
                   'startTimeUnixNano': str(begin), 'endTimeUnixNano': str(time.time_ns())})
+# A finding without a cost, whatever else the machine does.
+for text in ['old', 'new']:
+    with open('config.tmp', 'w') as file:
+        file.write(text * 2000)
+    os.replace('config.tmp', 'config')
 fd = os.open('log', os.O_CREAT | os.O_WRONLY)
 for i in range(40):
     os.write(fd, b'x' * 100)
@@ -132,7 +137,7 @@ fn findings_and_slow_requests_are_documents() {
         session,
         "SELECT rule, title, severity, cost_ns FROM findings",
     );
-    assert!(!found.is_empty());
+    assert!(found.iter().any(|row| row.int("cost_ns").is_none()));
     let findings = &by_index["fathom-findings"];
     assert_eq!(findings.len(), found.len());
     for (rank, (finding, row)) in (1..).zip(findings.iter().zip(&found)) {
@@ -303,7 +308,11 @@ fn counts_of_a_session_in_progress_are_of_its_rows() {
     let scratch = Scratch::new();
     let mut running = Record::new(&scratch)
         .interactive()
-        .command(["sh", "-c", "cat /etc/passwd > copy; echo ready; read x"])
+        .command([
+            "sh",
+            "-c",
+            "cat /etc/passwd > /dev/null; echo ready; read x",
+        ])
         .spawn();
     assert_eq!(running.line(), "ready");
     let session = running.session();
