@@ -76,7 +76,7 @@ pub enum QueryError {
         /// The message of the database.
         detail: String,
     },
-    /// The rows of a part are not the rows that were written.
+    /// Rows differ from those that were written.
     #[error(
         "a part of the session is damaged: its checksum is another; `fathom repair` repairs as much as possible"
     )]

@@ -8,6 +8,7 @@ use duckdb::Connection;
 
 use fathom_model::tables::TABLES;
 
+use crate::relations::UNSTORED;
 use crate::tables::sources;
 use crate::views::{VIEWS, View};
 
@@ -86,9 +87,6 @@ pub(crate) fn create_view(view: &View) -> String {
 fn every() -> BTreeSet<usize> {
     (0..VIEWS.len()).collect()
 }
-
-/// A view over tables that the others use; its statement is in `relations`.
-const UNSTORED: &str = "unstored";
 
 /// The tables whose rows a statement may read, by the names in its text: all if it names a view.
 pub(crate) fn tables_read(sql: &str) -> Vec<&'static str> {

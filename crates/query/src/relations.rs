@@ -14,6 +14,7 @@ use crate::{QueryError, findings, percentiles, session_row, tables};
 
 /// Calls that have no rows in table `syscalls`, for the views that add them to those
 /// that have: lost ones and counted ones.
+pub(crate) const UNSTORED: &str = "unstored";
 const CREATE_UNSTORED: &str = "CREATE VIEW unstored AS
     SELECT syscall, pid, nullif(file_id, -1) AS file_id, count, count AS lost, bytes, errors,
         dur_ns, max_dur_ns, hist

@@ -18,7 +18,9 @@ use crate::error::ApiError;
 use crate::job::Stop;
 use crate::library::{Library, Stamp};
 use crate::lock::lock;
-use crate::nice::be_nicer;
+
+/// How much nicer than the server's other threads.
+const NICER: i32 = 5;
 
 /// A diagnosis, as fathom has it and as the page gets it.
 pub(crate) struct RenderedDiagnosis {
@@ -106,6 +108,14 @@ impl Diagnoses {
             ApiError::internal(format!("no thread for the diagnosis: {e}"))
         })?;
         Ok(outcome)
+    }
+}
+
+/// Makes the calling thread yield to those that answer.
+pub(crate) fn be_nicer() {
+    // Of this thread alone; without the right to it stays as it is.
+    if let Ok(nice) = rustix::process::getpriority_process(None) {
+        rustix::process::setpriority_process(None, nice + NICER).ok();
     }
 }
 

@@ -24,7 +24,6 @@ mod folder;
 mod job;
 mod library;
 mod lock;
-mod nice;
 #[cfg(test)]
 mod openapi;
 mod page;

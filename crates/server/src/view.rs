@@ -10,9 +10,9 @@ use fathom_query::zoom::Zoom;
 use fathom_query::{Db, Limits};
 use fathom_session::{RowCheck, Session};
 
+use crate::diagnoses::be_nicer;
 use crate::error::ApiError;
 use crate::lock::lock;
-use crate::nice::be_nicer;
 
 /// Connections that are kept for the next queries.
 const IDLE: usize = 2;
@@ -48,8 +48,8 @@ impl View {
     }
 
     /// The same of a session of which only footers were compared with their checksums. Rows are compared
-    /// meanwhile, before a query reads them. `damaged` is set if some are not as they were written: queries fail
-    /// as if the state were out of date, and the session is to be opened with [`Session::open`].
+    /// meanwhile, before a query reads them. `damaged` is set if some are not as they were written: queries fail as
+    /// those of a state that is out of date, and the session is to be opened with [`Session::open`].
     pub fn open_unchecked(
         id: &str,
         session: Session,

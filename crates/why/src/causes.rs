@@ -186,7 +186,7 @@ pub(crate) fn causes(
     shares
 }
 
-/// The main reason of the time off the CPU.
+/// What most of the time off the CPU was for.
 struct Sleeps {
     /// Time in which threads could have run.
     cpu_ns: i64,

@@ -12,6 +12,7 @@ use fathom_query::{Db, QueryError, read_row};
 use serde::Serialize;
 
 use crate::causes::Share;
+use crate::gather::Gathering;
 use crate::scope::Scope;
 
 /// Part of the mean time in the queue, weighted by that time, from which on a block request was delayed.
@@ -161,6 +162,16 @@ pub(crate) fn activity_of(name: &str) -> Activity {
         .into_iter()
         .find(|activity| name_of(*activity) == name)
         .unwrap_or_default()
+}
+
+impl Facts {
+    /// Takes the numbers of the requests of `scope` from the session that `db` was opened on.
+    ///
+    /// # Errors
+    /// When a query fails.
+    pub fn gather(db: &Db, meta: &SessionMeta, scope: &Scope) -> Result<Self, QueryError> {
+        Gathering::start(db, scope)?.facts(db, meta)
+    }
 }
 
 /// Beginning of a query: `selected` has the requests of the scope for which `of` holds, a condition on `rid`.

@@ -70,16 +70,6 @@ struct Found {
     numbers: [Option<i64>; 8],
 }
 
-impl Facts {
-    /// Takes the numbers of the requests of `scope` from the session that `db` was opened on.
-    ///
-    /// # Errors
-    /// When a query fails.
-    pub fn gather(db: &Db, meta: &SessionMeta, scope: &Scope) -> Result<Self, QueryError> {
-        Gathering::start(db, scope)?.facts(db, meta)
-    }
-}
-
 impl Gathering {
     /// Begins with the requests of `scope`.
     ///

@@ -57,7 +57,7 @@ pub(crate) async fn story(
 #[derive(Default)]
 pub(crate) struct KnownFacts(Mutex<HashMap<String, (Stamp, Arc<Facts>)>>);
 
-/// How far the numbers are.
+/// What is known so far.
 enum Progress {
     /// The state of the session, and whether damaged rows are left out.
     Under(Gathering, bool),

@@ -5,8 +5,8 @@
 //! before it reads rows.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, available_parallelism};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::available_parallelism;
 
 use fathom_model::tables::{SYSCALLS, TABLES};
 
@@ -14,6 +14,7 @@ use crate::error::SessionError;
 use crate::format::checksum::{Checksums, Wrong};
 use crate::format::layout::PartRange;
 use crate::read::session::Session;
+use crate::threads::{lock, spawn};
 
 /// Threads at most.
 const MOST_THREADS: usize = 4;
@@ -78,13 +79,10 @@ impl RowCheck {
         let threads = available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS));
         for thread in 0..threads {
             let (own, of) = (Arc::clone(&check), session.clone());
-            let started = Builder::new()
-                .name("fathom-check".to_owned())
-                .spawn(move || {
-                    first();
-                    own.work(&of);
-                })
-                .map_err(SessionError::io("start a thread for", session.dir()));
+            let started = spawn("fathom-check", session.dir(), move || {
+                first();
+                own.work(&of);
+            });
             // One is enough.
             if let (Err(error), 0) = (started, thread) {
                 return Err(error);
@@ -96,7 +94,7 @@ impl RowCheck {
     /// Waits until the rows of `tables` are compared; false if a row of any table is known to be
     /// damaged. Then [`Session::open`] leaves out what is.
     pub fn passed(&self, tables: &[&str]) -> bool {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while !state.damaged && tables.iter().any(|table| state.is_left(table)) {
             let woken = self.changed.wait(state);
             state = woken.unwrap_or_else(PoisonError::into_inner);
@@ -106,18 +104,14 @@ impl RowCheck {
 
     /// Whether nothing is left to compare.
     pub fn is_over(&self) -> bool {
-        let state = self.lock();
+        let state = lock(&self.state);
         state.damaged || state.left.values().all(|left| *left == 0)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn work(&self, session: &Session) {
         loop {
             let next = {
-                let mut state = self.lock();
+                let mut state = lock(&self.state);
                 match state.damaged {
                     true => None,
                     false => state.next.pop(),
@@ -127,7 +121,7 @@ impl RowCheck {
                 return;
             };
             let whole = is_whole(session, table, range);
-            let mut state = self.lock();
+            let mut state = lock(&self.state);
             state.damaged |= !whole;
             if let Some(left) = state.left.get_mut(table) {
                 *left -= 1;
