@@ -14,8 +14,7 @@ use crate::{QueryError, findings, percentiles, session_row, tables};
 
 /// Calls that have no rows in table `syscalls`, for the views that add them to those
 /// that have: lost ones and counted ones.
-pub(crate) const UNSTORED: &str = "unstored";
-const CREATE_UNSTORED: &str = "CREATE VIEW unstored AS
+const UNSTORED: &str = "CREATE VIEW unstored AS
     SELECT syscall, pid, nullif(file_id, -1) AS file_id, count, count AS lost, bytes, errors,
         dur_ns, max_dur_ns, hist
     FROM losses
@@ -49,10 +48,7 @@ pub(crate) fn create_tables(
         let created = connection.execute_batch(&create);
         created.map_err(unreadable(table.name))?;
     }
-    connection.execute_batch(CREATE_UNSTORED).map_err(db)?;
-    if let Some(stored) = source.stored {
-        return Ok(stored);
-    }
+    connection.execute_batch(UNSTORED).map_err(db)?;
     let count = "SELECT count(*) FROM syscalls";
     let stored: i64 = connection
         .query_row(count, [], |row| row.get(0))

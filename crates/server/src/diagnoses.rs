@@ -111,17 +111,12 @@ impl Diagnoses {
     }
 }
 
-/// Makes the calling thread yield to those that answer.
-pub(crate) fn be_nicer() {
-    // Of this thread alone; without the right to it stays as it is.
-    if let Ok(nice) = rustix::process::getpriority_process(None) {
-        rustix::process::setpriority_process(None, nice + NICER).ok();
-    }
-}
-
 impl State {
     fn work(&self, id: &str, dir: &Path, extensions: &Extensions, own: &Running) {
-        be_nicer();
+        // Of this thread alone; without the right to it stays as it is.
+        if let Ok(nice) = rustix::process::getpriority_process(None) {
+            rustix::process::setpriority_process(None, nice + NICER).ok();
+        }
         // A result cached in the session need not wait for others.
         let kept = own
             .stop

@@ -6,12 +6,11 @@ use fathom_model::meta::{SessionMeta, State as Recorded};
 use fathom_model::tables::TABLES;
 use fathom_query::escape::shell_words;
 use fathom_session::Session;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{Json, Shared};
 use crate::error::{ApiError, Problem};
 use crate::job::Lane;
-use crate::selection::Params;
 use crate::view::Reader;
 
 /// A session in the list.
@@ -74,8 +73,6 @@ pub(crate) struct SessionDescription {
     pub totals: Counted,
     /// Missing or damaged data, one sentence each.
     pub problems: Vec<String>,
-    /// Whether all rows were compared with their checksums. Until then a part with damaged rows is not in `problems`.
-    pub checked: bool,
     /// Options of the recording, as given.
     pub options: OptionsGiven,
     /// The machine.
@@ -195,27 +192,11 @@ pub(crate) async fn list(State(app): State<Shared>) -> Result<Json<Vec<SessionSu
     app.jobs.run(Lane::Quick, work).await.map(Json)
 }
 
-/// Parameters of a description.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct DescribeParams {
-    /// With 1: waits until all rows were compared with their checksums, so that `problems` names each damaged part.
-    #[cfg_attr(test, schemars(extend("enum" = [0, 1])))]
-    checked: Option<u8>,
-}
-
 /// `GET /sessions/ID`.
 pub(crate) async fn describe(
     State(app): State<Shared>,
     Path(id): Path<String>,
-    Params(params): Params<DescribeParams>,
 ) -> Result<Json<SessionDescription>, ApiError> {
-    if params.checked.unwrap_or(0) != 0 {
-        let view = app.jobs.look(id.clone()).await?;
-        // Takes no turn of the queries. Damaged rows are found by the next one, too.
-        let checked = tokio::task::spawn_blocking(move || view.wait_for_rows()).await;
-        checked.map_err(|_| ApiError::cancelled())?;
-    }
     let query = |reader: &Reader, _: &crate::job::Stop| description(reader);
     app.jobs.query(id, Lane::Quick, query).await.map(Json)
 }
@@ -319,7 +300,6 @@ fn description(reader: &Reader) -> Result<SessionDescription, ApiError> {
         losses: losses(reader)?,
         totals: totals(session),
         problems: session.problems().to_vec(),
-        checked: reader.is_checked(),
         options: OptionsGiven {
             detail: meta.options.detail.clone(),
             syscalls: meta.options.syscalls.clone(),

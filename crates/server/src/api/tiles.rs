@@ -208,10 +208,7 @@ fn answer_of(
     }
     if latency {
         let lists = latencies(rows)?;
-        // Without the zeros at the end: most calls are short, and thousands of lists are sent.
-        let shown = |list: &'_ Vec<f64>| list.iter().rposition(|n| *n > 0.0).map_or(0, |i| i + 1);
-        let lists = lists.iter().map(|list| &list[..shown(list)]);
-        columns.lists("latency", lists);
+        columns.lists("latency", lists.iter().map(Vec::as_slice));
     }
     columns.answer(&meta(reader, answer)?)
 }
