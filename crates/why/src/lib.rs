@@ -8,7 +8,6 @@
 mod advice;
 mod causes;
 mod facts;
-mod gather;
 mod scope;
 mod sentence;
 mod spans;
@@ -17,7 +16,6 @@ mod story;
 
 pub use causes::{Cause, Share};
 pub use facts::{Ahead, Block, Facts, Group, Single};
-pub use gather::Gathering;
 pub use scope::{File, Named, Scope};
 pub use sentence::{Link, Piece, Sentence};
 pub use spans::why_span;

@@ -121,7 +121,7 @@ export type Block = {
   queue_ns: number,
   /** Sum of their times in the device. */
   device_ns: number,
-  /** Median of the times in the device; null when no end was seen, and with very many requests. */
+  /** Median of the times in the device; null when no end was seen. */
   device_p50_ns: number | null,
 };
 
@@ -182,10 +182,7 @@ export type Facts = {
   causes: Array<Share>,
   /** Their block requests by device, most time first. */
   blocks: Array<Block>,
-  /**
-   * Block requests that were ahead of theirs, by the process that caused them, most bytes first. Not looked for with
-   * very many requests.
-   */
+  /** Block requests that were ahead of theirs, by the process that caused them, most bytes first. */
   ahead: Array<Ahead>,
   /** The one request that is asked about. */
   single: Single | null,
