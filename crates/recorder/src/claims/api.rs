@@ -1,6 +1,7 @@
 //! Kubernetes' API: the claim of a volume.
 
 use std::fs;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -67,6 +68,16 @@ struct ClaimRef {
     name: String,
 }
 
+/// Whether an address of `http://` is of this machine.
+fn is_here(server: &str) -> bool {
+    let host = server.trim_start_matches("http://");
+    let host = match host.parse::<SocketAddr>() {
+        Ok(address) => return address.ip().is_loopback(),
+        Err(_) => host.rsplit_once(':').map_or(host, |(host, _)| host),
+    };
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
 impl Api {
     /// Checks addresses and files. Nothing is sent.
     ///
@@ -93,6 +104,11 @@ impl Api {
         if !tls && !server.strip_prefix("http://").is_some_and(is_address) {
             return Err(format!(
                 "--kubernetes {server:?}: give https://HOST:PORT, or in-cluster"
+            ));
+        }
+        if !tls && options.token.is_some() && !is_here(&server) {
+            return Err(format!(
+                "--kubernetes {server}: a token would be sent there unencrypted; give https://"
             ));
         }
         options.server = server;
@@ -386,6 +402,16 @@ mod tests {
         };
         assert_eq!(token("abc\n").unwrap().as_deref(), Some("Bearer abc"));
         assert!(token("").is_err());
+        for (server, here) in [
+            ("http://127.0.0.1:8001", true),
+            ("http://[::1]:8001", true),
+            ("http://localhost:8001", true),
+            ("http://localhost.example.com:8001", false),
+            ("http://10.96.0.1:443", false),
+            ("http://10.96.0.1", false),
+        ] {
+            assert_eq!(is_here(server), here, "{server}");
+        }
         assert!(token("a b").is_err());
         assert!(token("a\r\nHost: x").is_err());
         assert!(token(&"a".repeat(1 << 17)).is_err());

@@ -32,6 +32,8 @@ const PAUSE: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(6);
 /// Volumes at most; a node has some hundred.
 const MOST: usize = 1 << 14;
+/// Failures after which a look ends: each may cost the time that the server has to answer.
+const MOST_FAILURES: usize = 3;
 /// Failures that are reported; the later ones are like them.
 const MOST_REPORTS: usize = 5;
 
@@ -181,15 +183,14 @@ impl Worker {
     ) {
         loop {
             let last = ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Disconnected);
-            if last {
-                self.pause_until = None;
-            }
-            if self.pause_until.is_none_or(|until| Instant::now() >= until)
-                && let Ok(mounts) = mounts()
-                && let Err(failure) = self.look(&mounts, ask)
-            {
-                self.pause_until = Some(Instant::now() + PAUSE);
-                self.tell.send(News::Failure(failure)).ok();
+            // The end waits no longer, and does not wait for a server that has just failed.
+            let until = last.then(|| Instant::now() + PATIENCE);
+            if self.pause_until.is_none_or(|until| Instant::now() >= until) {
+                let looked = mounts().map_err(|error| format!("cannot read the mounts: {error}"));
+                if let Err(failure) = looked.and_then(|mounts| self.look(&mounts, ask, until)) {
+                    self.pause_until = Some(Instant::now() + PAUSE);
+                    self.tell.send(News::Failure(failure)).ok();
+                }
             }
             if last {
                 return;
@@ -197,12 +198,15 @@ impl Worker {
         }
     }
 
-    /// Sends the claims of the mounted volumes that are new. After a failure the others wait.
+    /// Sends the claims of the mounted volumes that are new, `until` then. A volume whose claim the
+    /// server did not name is asked for again the next time. The first failure is the error.
     fn look(
         &mut self,
         mounts: &str,
         ask: &dyn Fn(&str) -> Result<Option<Claim>, String>,
+        until: Option<Instant>,
     ) -> Result<(), String> {
+        let mut failures = Vec::new();
         let volumes: Vec<(&str, &str)> = mounts.lines().filter_map(volume).take(MOST).collect();
         let names: HashSet<&str> = volumes.iter().map(|(_, name)| *name).collect();
         let directories: HashSet<&str> = volumes.iter().map(|(directory, _)| *directory).collect();
@@ -213,13 +217,22 @@ impl Worker {
             if self.told.contains(directory) {
                 continue;
             }
+            if failures.len() >= MOST_FAILURES || until.is_some_and(|until| Instant::now() >= until)
+            {
+                break;
+            }
             let claim = match self.claims.get(name) {
                 Some(claim) => claim.clone(),
-                None => {
-                    let claim = ask(name)?;
-                    self.claims.insert(name.to_owned(), claim.clone());
-                    claim
-                }
+                None => match ask(name) {
+                    Ok(claim) => {
+                        self.claims.insert(name.to_owned(), claim.clone());
+                        claim
+                    }
+                    Err(failure) => {
+                        failures.push(failure);
+                        continue;
+                    }
+                },
             };
             self.told.insert(directory.to_owned());
             if let Some(claim) = claim {
@@ -227,12 +240,14 @@ impl Worker {
                 self.tell.send(News::Row { directory, claim }).ok();
             }
         }
-        Ok(())
+        failures.into_iter().next().map_or(Ok(()), Err)
     }
 }
 
 fn mounts() -> io::Result<String> {
-    fs::read_to_string("/proc/self/mountinfo")
+    // Names of other mounts may be any bytes.
+    let bytes = fs::read("/proc/self/mountinfo")?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The directory of a volume that may have a claim, and its name, of a line of mountinfo. Names of
@@ -319,6 +334,7 @@ mod tests {
             asked.borrow_mut().push(volume.to_owned());
             match (volume, *down.borrow()) {
                 (_, true) => Err("down".to_owned()),
+                ("refused", _) => Err("refused".to_owned()),
                 ("inline", _) => Ok(None),
                 (volume, _) => Ok(Some(claim(&format!("of-{volume}")))),
             }
@@ -329,8 +345,8 @@ mod tests {
             ))
         };
         let both = csi("u-1", "a") + &csi("u-2", "a") + &csi("u-2", "inline");
-        worker.look(&both, &ask).unwrap();
-        worker.look(&both, &ask).unwrap();
+        worker.look(&both, &ask, None).unwrap();
+        worker.look(&both, &ask, None).unwrap();
         assert_eq!(*asked.borrow(), ["a", "inline"]);
         let rows: Vec<News> = news.try_iter().collect();
         let row = |pod: &str| News::Row {
@@ -342,16 +358,29 @@ mod tests {
         // A failure makes no row; the volume is asked for again.
         *down.borrow_mut() = true;
         let more = both.clone() + &csi("u-3", "b");
-        assert_eq!(worker.look(&more, &ask), Err("down".to_owned()));
+        assert_eq!(worker.look(&more, &ask, None), Err("down".to_owned()));
         *down.borrow_mut() = false;
-        worker.look(&more, &ask).unwrap();
+        worker.look(&more, &ask, None).unwrap();
         assert_eq!(news.try_iter().count(), 1);
         // A volume that is gone and returns may be bound to another claim.
-        worker.look(&csi("u-3", "b"), &ask).unwrap();
+        worker.look(&csi("u-3", "b"), &ask, None).unwrap();
         assert_eq!((worker.claims.len(), worker.told.len()), (1, 1));
-        worker.look(&both, &ask).unwrap();
+        worker.look(&both, &ask, None).unwrap();
         assert_eq!(news.try_iter().count(), 2);
         assert_eq!(*asked.borrow(), ["a", "inline", "b", "b", "a", "inline"]);
+
+        // One that the server refuses does not stand before the others.
+        let more = csi("u-3", "refused") + &csi("u-4", "c");
+        assert_eq!(worker.look(&more, &ask, None), Err("refused".to_owned()));
+        assert_eq!(news.try_iter().count(), 1);
+        // A server that does not answer is not asked for each, and nothing after the end.
+        *down.borrow_mut() = true;
+        asked.borrow_mut().clear();
+        let many: String = (0..9).map(|n| csi("u-5", &format!("v-{n}"))).collect();
+        assert!(worker.look(&many, &ask, None).is_err());
+        assert_eq!(asked.borrow().len(), MOST_FAILURES);
+        worker.look(&many, &ask, Some(Instant::now())).unwrap();
+        assert_eq!(asked.borrow().len(), MOST_FAILURES);
     }
 
     #[test]
