@@ -7,7 +7,7 @@ pub use crate::table::{Column, ColumnType, Difference, Holds, Stored, Table, Ter
 
 #[macro_use]
 mod define;
-use define::{MAX_RESERVED, STAGGER, value};
+use define::{MAX_RESERVED, value};
 
 /// Version of the tables and of the layout of a session. A reader refuses sessions of other
 /// versions.
@@ -773,7 +773,7 @@ tables! {
     /// One row per mounted persistent volume of Kubernetes whose claim is known (`record
     /// --kubernetes`), as the API of Kubernetes names the claim. View by_volume has the calls on its
     /// files.
-    VOLUME_CLAIMS volume_claims VolumeClaimRows VolumeClaimRow key ["directory"] {
+    VOLUME_CLAIMS volume_claims VolumeClaimRows VolumeClaimRow key [] {
         /// Its directory on the host: `/var/lib/kubelet/pods/UID/volumes/PLUGIN/NAME`, where NAME is
         /// the name of the PersistentVolume.
         directory: Str(Path) set,

@@ -47,7 +47,9 @@ FROM (
 LEFT JOIN (
     SELECT pod_uid, max(namespace) AS of_pod FROM containers WHERE pod_uid IS NOT NULL GROUP BY pod_uid
 ) AS pods USING (pod_uid)
-LEFT JOIN volume_claims AS named
+LEFT JOIN (
+    SELECT directory, max(namespace) AS namespace, max(claim) AS claim FROM volume_claims GROUP BY directory
+) AS named
     ON named.directory = found.directory AND coalesce(of_pod = named.namespace, true)
 GROUP BY plugin, volume
 ORDER BY total_ns DESC, plugin, volume

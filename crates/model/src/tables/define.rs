@@ -4,11 +4,6 @@
 /// Rows for which a new batch sets memory aside at most.
 pub(super) const MAX_RESERVED: usize = 1 << 20;
 
-/// Further rows for which it does. Batches of 2^n rows have columns that begin at equal places of
-/// pages: the lines of a row, one in each column, would then all compete for one set of the
-/// processor's cache, which holds eight of them or so.
-pub(super) const STAGGER: usize = 40;
-
 /// The value in a row, by [`ColumnType`].
 pub(super) mod value {
     pub type I64 = i64;
@@ -179,10 +174,7 @@ macro_rules! tables {
 
                 /// The rows; as many find room in what is left, in the columns that had values.
                 pub fn take(&mut self) -> Self {
-                    let room = |len: usize| match len {
-                        0 => 0,
-                        len => len.min(MAX_RESERVED) + STAGGER,
-                    };
+                    let room = |len: usize| len.min(MAX_RESERVED);
                     let next = Self { $($column: Vec::with_capacity(room(self.$column.len()))),* };
                     std::mem::replace(self, next)
                 }
