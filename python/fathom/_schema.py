@@ -357,7 +357,7 @@ TABLES: dict[str, tuple[list[tuple[str, str, str, bool]], list[str]]] = {
             ("namespace", "VARCHAR", "namespace", False),
             ("claim", "VARCHAR", "claim", False),
         ],
-        ["directory"],
+        [],
     ),
     "spans": (
         [
