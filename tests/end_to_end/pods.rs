@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fathom_tests::certificates::certificate;
 use fathom_tests::session::Row;
@@ -52,14 +53,19 @@ sh -c 'echo $$ > "$1/shipper/cgroup.procs"; exec unshare -m sh -c '\''
 '\'' sh "$2"' sh "$groups" "$pods/$shipper/volumes/kubernetes.io~empty-dir/cache"
 "#;
 
+/// The names of the groups are the same in each test, and the machine has one hierarchy.
+static HIERARCHY: Mutex<()> = Mutex::new(());
+
 /// A hierarchy of cgroup v2 with the groups of two containers.
 struct Groups {
+    _alone: MutexGuard<'static, ()>,
     mounted: std::path::PathBuf,
     made: Vec<std::path::PathBuf>,
 }
 
 impl Groups {
     fn new(scratch: &Scratch, paths: [String; 2]) -> Option<Groups> {
+        let alone = HIERARCHY.lock().unwrap_or_else(PoisonError::into_inner);
         let mounted = scratch.root().join("cgroup");
         fs::create_dir(&mounted).unwrap();
         let mount = std::process::Command::new("mount")
@@ -71,6 +77,7 @@ impl Groups {
             return None;
         }
         let mut groups = Groups {
+            _alone: alone,
             mounted,
             made: Vec::new(),
         };
