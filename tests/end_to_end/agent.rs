@@ -733,7 +733,11 @@ fn prometheus_and_the_dashboard_read_it() {
         std::thread::sleep(SETTLED);
     }
     let found = prometheus.query(writes);
-    assert_eq!(found[0]["value"][1], wanted.as_str());
+    let why = prometheus.query(
+        "fathom_calls_lost_total or fathom_calls_without_labels_total or \
+         sum by (command, file_type) (fathom_call_duration_seconds_count{operation=\"write\"})",
+    );
+    assert_eq!(found[0]["value"][1], wanted.as_str(), "{why}");
     let up = prometheus.query("up");
     assert_eq!(up[0]["value"][1], "1");
 

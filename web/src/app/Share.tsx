@@ -1,10 +1,9 @@
 // What is shown, for others: a link, a command, a picture, or a page in one file.
 
-import { useEffect, useRef, useState } from "react";
-import { asApiError } from "../api/client";
+import { useEffect } from "react";
+import { Actions } from "../components/actions";
 import { saveBlob, savedName } from "../components/save";
 import { snapshot } from "../components/snapshot";
-import { sentence } from "../components/states";
 import { chipsOf } from "../lib/filters";
 import { duration, time, visible, wallTime } from "../lib/format";
 import { archive, client } from "../state/server";
@@ -17,22 +16,12 @@ import { visitLinks } from "./visit";
 /** Views that were looked at since the page was opened: a saved page has tabs for them. */
 const looked = new Set<string>();
 
-const SAID_MS = 4000;
-
 export function Share() {
 	const page = useRestedPage();
 	const session = useMaybeSession();
-	const menu = useRef<HTMLDetailsElement>(null);
-	const [said, setSaid] = useState("");
-	const [busy, setBusy] = useState(false);
 	useEffect(() => {
 		looked.add(page.view);
 	}, [page.view]);
-	useEffect(() => {
-		if (said === "") return;
-		const timer = setTimeout(() => setSaid(""), SAID_MS);
-		return () => clearTimeout(timer);
-	}, [said]);
 	if (archive) {
 		return (
 			<span
@@ -43,63 +32,43 @@ export function Share() {
 			</span>
 		);
 	}
-	const copy = (text: string, what: string) => {
-		navigator.clipboard.writeText(text).then(
-			() => setSaid(`${what} copied`),
-			() => setSaid("The browser did not let the page copy"),
-		);
-	};
-	const run = async (work: () => Promise<string>) => {
-		setBusy(true);
-		try {
-			setSaid(await work());
-		} catch (error) {
-			setSaid(sentence(asApiError(error).message));
-		}
-		setBusy(false);
-		if (menu.current) menu.current.open = false;
-	};
-	const item = (title: string, about: string, act: () => void) => (
-		<button type="button" className="share-item" disabled={busy} onClick={act}>
-			<b>{title}</b>
-			<span className="quiet">{about}</span>
-		</button>
-	);
 	return (
-		<>
-			<span className="share-said" role="status">
-				{said}
-			</span>
-			<details
-				className="dropdown share"
-				ref={menu}
-				onKeyDown={(event) => {
-					if (event.key === "Escape" && menu.current) menu.current.open = false;
-				}}
-			>
-				<summary className="button plain" title="Share what is shown">
-					Share
-				</summary>
-				<div className="dropdown-list">
-					{item("Copy link", "To this view, window, filter and call. It has no access token.", () =>
-						copy(`${window.location.origin}/${store.address()}`, "Link"),
-					)}
-					{item("Copy command", "Opens the same on any machine that has the session.", () =>
-						copy(`fathom ui --at '${store.address()}'`, "Command"),
-					)}
-					{item(
-						"Copy as picture",
-						"PNG, 1200 × 675, with session, window and host.",
-						() => void run(() => copyPicture(page, session)),
-					)}
-					{item(
-						"Save as page",
+		<Actions
+			name="Share"
+			title="Share what is shown"
+			actions={[
+				{
+					title: "Copy link",
+					about: "To this view, window, filter and call. It has no access token.",
+					act: () => copy(`${window.location.origin}/${store.address()}`, "Link"),
+					stays: true,
+				},
+				{
+					title: "Copy command",
+					about: "Opens the same on any machine that has the session.",
+					act: () => copy(`fathom ui --at '${store.address()}'`, "Command"),
+					stays: true,
+				},
+				{
+					title: "Copy as picture",
+					about: "PNG, 1200 × 675, with session, window and host.",
+					act: () => copyPicture(page, session),
+				},
+				{
+					title: "Save as page",
+					about:
 						"One HTML file of what this tab has shown, and of what its explanations link to. It opens without a server.",
-						() => void run(() => savePage(page, (done, all) => setSaid(`Saving: link ${done} of ${all}`))),
-					)}
-				</div>
-			</details>
-		</>
+					act: (say) => savePage(page, (done, all) => say(`Saving: link ${done} of ${all}`)),
+				},
+			]}
+		/>
+	);
+}
+
+function copy(text: string, what: string): Promise<string> {
+	return navigator.clipboard.writeText(text).then(
+		() => `${what} copied`,
+		() => "The browser did not let the page copy",
 	);
 }
 
