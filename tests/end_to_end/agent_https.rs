@@ -1,11 +1,11 @@
 //! The agent's metrics to a collector by TLS.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use fathom_tests::certificates::certificate;
+use fathom_tests::serve::serve;
 use fathom_tests::{Scratch, need_program, need_root};
 use serde_json::Value;
 
@@ -55,21 +55,14 @@ fn a_collector_is_reached_by_tls() {
     let [other, _] = certificate(&scratch, "other");
     let received = scratch.root().join("received");
     fs::create_dir(&received).unwrap();
-    let mut child = Command::new("python3")
-        .args(["-c", COLLECTOR, &own, &key])
-        .arg(&received)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut port = String::new();
-    let out = child.stdout.take().unwrap();
-    let _collector = Collector(child);
-    BufReader::new(out).read_line(&mut port).unwrap();
+    let mut collector = Command::new("python3");
+    collector.args(["-c", COLLECTOR, &own, &key]).arg(&received);
+    let (collector, port) = serve(&mut collector);
+    let _collector = Collector(collector);
     let config = |authority: &str| {
         format!(
-            "[otlp]\nendpoint = 'https://127.0.0.1:{}/v1/metrics'\ninterval = '1s'\n\
-             certificate-authority = '{authority}'\nheaders = {{ Authorization = 'Bearer secret' }}\n",
-            port.trim()
+            "[otlp]\nendpoint = 'https://127.0.0.1:{port}/v1/metrics'\ninterval = '1s'\n\
+             certificate-authority = '{authority}'\nheaders = {{ Authorization = 'Bearer secret' }}\n"
         )
     };
 

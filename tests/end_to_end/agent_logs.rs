@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use fathom_tests::serve::serve;
 use fathom_tests::session::{meta, query};
 use fathom_tests::tools::project;
 use fathom_tests::{Scratch, need_python, need_root};
@@ -27,19 +27,13 @@ impl Collector {
     fn start(scratch: &Scratch, python: &Path) -> Self {
         let directory = scratch.root().join("collector");
         fs::create_dir(&directory).unwrap();
-        let mut child = Command::new(python)
-            .arg(project().join("tests/python/otlp_logs.py"))
-            .arg(&directory)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut port = String::new();
-        let out = child.stdout.take().unwrap();
-        BufReader::new(out).read_line(&mut port).unwrap();
+        let mut collector = Command::new(python);
+        collector.arg(project().join("tests/python/otlp_logs.py"));
+        let (child, port) = serve(collector.arg(&directory));
         Self {
             child,
             directory,
-            port: port.trim().to_owned(),
+            port,
         }
     }
 

@@ -2,12 +2,12 @@
 //! mount namespace of the recorder's own.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fathom_tests::certificates::certificate;
+use fathom_tests::serve::serve;
 use fathom_tests::session::Row;
 use fathom_tests::{Record, Scratch, need_program, need_root, skip};
 use serde_json::Value;
@@ -333,19 +333,12 @@ impl Api {
         fs::write(&token, format!("{TOKEN}\n")).unwrap();
         let log = scratch.root().join("requests");
         fs::write(&log, "").unwrap();
-        let mut child = Command::new("python3")
-            .args(["-c", API, &certificate, &key])
-            .arg(&log)
-            .args([TOKEN, wrong])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut port = String::new();
-        let out = child.stdout.take().unwrap();
-        BufReader::new(out).read_line(&mut port).unwrap();
+        let mut api = Command::new("python3");
+        api.args(["-c", API, &certificate, &key]).arg(&log);
+        let (child, port) = serve(api.args([TOKEN, wrong]));
         Api {
             child,
-            url: format!("https://127.0.0.1:{}", port.trim()),
+            url: format!("https://127.0.0.1:{port}"),
             certificate,
             token,
             log,

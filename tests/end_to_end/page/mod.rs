@@ -2,6 +2,7 @@
 
 mod live;
 mod numbers;
+mod proxies;
 mod roles;
 mod security;
 mod tls;

@@ -85,12 +85,7 @@ impl Claims {
         let api = Api::new(options)?;
         let (goes_on, ended) = channel();
         let (tell, news) = channel();
-        let worker = Worker {
-            claims: HashMap::new(),
-            told: HashSet::new(),
-            pause_until: None,
-            tell,
-        };
+        let worker = Worker::new(tell);
         let ask = move |volume: &str| api.claim_of(volume);
         let thread = std::thread::Builder::new()
             .name("fathom-claims".to_owned())
@@ -174,6 +169,15 @@ struct Worker {
 }
 
 impl Worker {
+    fn new(tell: Sender<News>) -> Self {
+        Self {
+            claims: HashMap::new(),
+            told: HashSet::new(),
+            pause_until: None,
+            tell,
+        }
+    }
+
     /// Looks and asks until `ended` is closed, and once after that.
     fn run(
         mut self,
@@ -310,13 +314,7 @@ mod tests {
 
     fn worker() -> (Worker, Receiver<News>) {
         let (tell, news) = channel();
-        let worker = Worker {
-            claims: HashMap::new(),
-            told: HashSet::new(),
-            pause_until: None,
-            tell,
-        };
-        (worker, news)
+        (Worker::new(tell), news)
     }
 
     fn claim(name: &str) -> Claim {

@@ -83,10 +83,6 @@ struct Proxy {
     default_role: Option<Role>,
 }
 
-fn refuse(status: StatusCode, what: &str, subject: impl Into<String>, next: &str) -> ApiError {
-    ApiError::new(status, what, subject, next)
-}
-
 /// The only header of a name; an error if there are several.
 fn single<'a>(
     headers: &'a HeaderMap,
@@ -95,7 +91,7 @@ fn single<'a>(
     let mut given = headers.get_all(name).iter();
     match (given.next(), given.next()) {
         (given, None) => Ok(given),
-        _ => Err(refuse(
+        _ => Err(ApiError::new(
             StatusCode::UNAUTHORIZED,
             "this header is there more than once",
             format!("header {name}"),
@@ -170,7 +166,7 @@ impl Access {
             && let Some(secret) = single(headers, &HeaderName::from_static(SECRET_HEADER))?
         {
             if !proxy.secret.is(secret.as_bytes()) {
-                return Err(refuse(
+                return Err(ApiError::new(
                     StatusCode::UNAUTHORIZED,
                     "the secret of the proxy is wrong",
                     format!("header {SECRET_HEADER}"),
@@ -196,7 +192,7 @@ impl Access {
                 }
                 false => "send a token of the access file, or sign in at the proxy",
             };
-            refuse(
+            ApiError::new(
                 StatusCode::UNAUTHORIZED,
                 "the token is missing or wrong",
                 "header Authorization",
@@ -215,7 +211,7 @@ impl Proxy {
         if let Some(site) = single(headers, &site)?
             && !["same-origin", "none"].contains(&site.to_str().unwrap_or_default())
         {
-            return Err(refuse(
+            return Err(ApiError::new(
                 StatusCode::FORBIDDEN,
                 "other sites may not ask",
                 "header Sec-Fetch-Site",
@@ -223,7 +219,7 @@ impl Proxy {
             ));
         }
         let nameless = || {
-            refuse(
+            ApiError::new(
                 StatusCode::UNAUTHORIZED,
                 "the proxy names no user",
                 format!("header {}", self.user_header),
@@ -247,7 +243,7 @@ impl Proxy {
             .chain(self.default_role)
             .max();
         let role = role.ok_or_else(|| {
-            refuse(
+            ApiError::new(
                 StatusCode::FORBIDDEN,
                 "this user has no role here",
                 name,

@@ -191,26 +191,12 @@ impl Encoder {
 
     /// Makes the rows of a batch a row group. There are no rows yet.
     pub(crate) fn group(&mut self, batch: &Batch) -> Result<RowGroup> {
-        for column in &mut self.columns {
-            column.start_batch(&batch.strings);
-        }
+        self.start_batch(batch);
         let most = page_rows(&batch.strings);
         let mut from = 0;
         while from < batch.len() {
             let to = batch.len().min(from + most);
-            let columns = self.columns.iter_mut().zip(&batch.columns).zip(&self.less);
-            for (i, ((column, data), less)) in columns.enumerate() {
-                if let Some(less) = less
-                    && let ColumnEncoder::Int(column) = column
-                    && less.differences(data, batch, (from, to), &mut self.differences)
-                {
-                    column.page(&self.differences, &mut self.zstd)?;
-                    continue;
-                }
-                let descr = self.schema.column(i);
-                column.page(data, (from, to), &batch.strings, &descr, &mut self.zstd)?;
-            }
-            self.rows += to - from;
+            self.add(batch, (from, to), true)?;
             from = to;
         }
         self.finish()
@@ -218,32 +204,57 @@ impl Encoder {
 
     /// Appends the rows of a batch that [`check`] has passed.
     pub(crate) fn push(&mut self, batch: &Batch) -> Result<()> {
-        for column in &mut self.columns {
-            column.start_batch(&batch.strings);
-        }
+        self.start_batch(batch);
         let most = page_rows(&batch.strings);
         let mut from = 0;
         while from < batch.len() {
             let room = most.saturating_sub(self.page_rows).max(1);
             let to = batch.len().min(from + room);
-            let columns = self.columns.iter_mut().zip(&batch.columns).zip(&self.less);
-            for ((column, data), less) in columns {
-                if let Some(less) = less
-                    && let ColumnEncoder::Int(column) = column
-                    && less.differences(data, batch, (from, to), &mut self.differences)
-                {
-                    column.push_i64(&self.differences);
-                    continue;
-                }
-                column.push(data, from, to, &batch.strings);
-            }
+            self.add(batch, (from, to), false)?;
             self.page_rows += to - from;
-            self.rows += to - from;
             from = to;
             if self.page_rows >= most {
                 self.flush()?;
             }
         }
+        Ok(())
+    }
+
+    fn start_batch(&mut self, batch: &Batch) {
+        for column in &mut self.columns {
+            column.start_batch(&batch.strings);
+        }
+    }
+
+    /// Adds rows `from..to` of a batch to the page being filled; `whole`: as a page of their own, none
+    /// wait for theirs.
+    fn add(&mut self, batch: &Batch, (from, to): (usize, usize), whole: bool) -> Result<()> {
+        let Self {
+            schema,
+            columns,
+            less,
+            differences,
+            zstd,
+            ..
+        } = self;
+        let columns = columns.iter_mut().zip(&batch.columns).zip(less.iter());
+        for (i, ((column, data), less)) in columns.enumerate() {
+            if let Some(less) = less
+                && let ColumnEncoder::Int(column) = column
+                && less.differences(data, batch, (from, to), differences)
+            {
+                match whole {
+                    true => column.page(differences, zstd)?,
+                    false => column.push_i64(differences),
+                }
+            } else if whole {
+                let strings = &batch.strings;
+                column.page(data, (from, to), strings, &schema.column(i), zstd)?;
+            } else {
+                column.push(data, from, to, &batch.strings);
+            }
+        }
+        self.rows += to - from;
         Ok(())
     }
 
