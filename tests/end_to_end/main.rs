@@ -11,6 +11,7 @@ mod accounted;
 mod agent;
 mod agent_https;
 mod agent_logs;
+mod agent_prometheus;
 mod aio;
 mod always_on;
 mod applications;
