@@ -21,12 +21,13 @@ export function Actions({ name, title, actions }: { name: string; title: string;
 	const [said, setSaid] = useState("");
 	const [busy, setBusy] = useState(false);
 	useEffect(() => {
-		if (said === "") return;
+		if (said === "" || busy) return;
 		const timer = setTimeout(() => setSaid(""), SAID_MS);
 		return () => clearTimeout(timer);
-	}, [said]);
-	const run = async ({ act, stays }: Action) => {
+	}, [said, busy]);
+	const run = async ({ title, act, stays }: Action) => {
 		setBusy(true);
+		if (!stays) setSaid(`${title} …`);
 		try {
 			setSaid(await act(setSaid));
 		} catch (error) {
