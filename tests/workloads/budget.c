@@ -1,12 +1,13 @@
 /* Library calls whose numbers are known: two processes, three threads in each, which read a file byte
- * by byte without a buffer, in rounds with pauses. Each fread() makes one read(). */
+ * by byte without a buffer, in rounds with pauses. Each fread() makes one read(). The rounds take
+ * three seconds, so that a recorder that a busy machine holds up still counts the last ones. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 3, ROUNDS = 100, BATCH = 40, PAUSE_US = 10000 };
+enum { THREADS = 3, ROUNDS = 100, BATCH = 40, PAUSE_US = 30000 };
 
 static const char *path;
 
