@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use fathom_query::fetch::{Row, rows};
-use fathom_query::{Db, QueryError};
 use serde::Serialize;
 
 /// A waker that ended this share of the time asleep is named.
@@ -111,26 +109,33 @@ pub struct Share {
     pub self_ns: i64,
 }
 
+/// Time of requests in a layer.
+pub(crate) struct Layer {
+    pub layer: String,
+    /// Of layers block and device, the name of the visit; else empty.
+    pub name: String,
+    /// Whether the requests are operations of io_uring and AIO.
+    pub operations: bool,
+    pub self_ns: i64,
+}
+
+/// Time off the CPU. Sleep until a server answered is not in it, nor until a device did: the time is
+/// theirs.
+pub(crate) struct Sleep {
+    /// Empty when it is not known.
+    pub reason: String,
+    pub waker: String,
+    /// Time in which the thread could have run.
+    pub cpu_ns: i64,
+    pub slept_ns: i64,
+}
+
 /// Where the time of the requests went: `total_ns` of calls, and of operations of io_uring and AIO.
-pub(crate) fn causes(db: &Db, focus: &str, total_ns: [i64; 2]) -> Result<Vec<Share>, QueryError> {
-    let layers = rows(
-        db,
-        &format!(
-            "{focus}
-             SELECT layer, if(layer IN ('block', 'device'), name, '') AS name, asynchronous,
-                 bounded(sum(self_ns)) AS self_ns
-             FROM slices JOIN focus USING (rid) WHERE depth > 0 GROUP BY ALL"
-        ),
-        |row: Row<'_>| {
-            let operations = row.int("asynchronous")? != 0;
-            Ok((
-                row.text("layer")?,
-                row.text("name")?,
-                operations,
-                row.int("self_ns")?,
-            ))
-        },
-    )?;
+pub(crate) fn causes(
+    layers: impl Iterator<Item = Layer>,
+    sleeps: &[Sleep],
+    total_ns: [i64; 2],
+) -> Vec<Share> {
     let mut shares: BTreeMap<Cause, i64> = BTreeMap::new();
     let mut add = |cause: Cause, ns: i64| {
         let sum = shares.entry(cause).or_default();
@@ -138,7 +143,13 @@ pub(crate) fn causes(db: &Db, focus: &str, total_ns: [i64; 2]) -> Result<Vec<Sha
     };
     let mut asleep_ns = 0i64;
     let [mut of_calls, mut of_operations] = total_ns;
-    for (layer, name, operations, self_ns) in layers {
+    for visits in layers {
+        let Layer {
+            layer,
+            name,
+            operations,
+            self_ns,
+        } = visits;
         let rest = if operations {
             &mut of_operations
         } else {
@@ -160,7 +171,7 @@ pub(crate) fn causes(db: &Db, focus: &str, total_ns: [i64; 2]) -> Result<Vec<Sha
     add(Cause::Kernel { layer }, of_calls.max(0));
     add(Cause::Unseen, of_operations.max(0));
     if asleep_ns > 0 {
-        let sleeps = Sleeps::of(db, focus, asleep_ns)?;
+        let sleeps = Sleeps::of(sleeps, asleep_ns);
         add(Cause::Cpu, sleeps.cpu_ns);
         let (reason, waker) = (sleeps.reason, sleeps.waker);
         let slept_ns = asleep_ns.saturating_sub(sleeps.cpu_ns);
@@ -172,11 +183,10 @@ pub(crate) fn causes(db: &Db, focus: &str, total_ns: [i64; 2]) -> Result<Vec<Sha
         .map(|(cause, self_ns)| Share { cause, self_ns })
         .collect();
     shares.sort_by_key(|share| std::cmp::Reverse(share.self_ns));
-    Ok(shares)
+    shares
 }
 
-/// Time off the CPU. Sleep until a server answered is not in it, nor until a device did: the time is
-/// theirs.
+/// The main reason of the time off the CPU.
 struct Sleeps {
     /// Time in which threads could have run.
     cpu_ns: i64,
@@ -188,45 +198,24 @@ struct Sleeps {
 
 impl Sleeps {
     /// `asleep_ns`: the time off the CPU of which nothing below has any.
-    fn of(db: &Db, focus: &str, asleep_ns: i64) -> Result<Self, QueryError> {
-        let waits = rows(
-            db,
-            &format!(
-                "{focus},
-                 served AS (
-                     SELECT rid, ts_ns, ts_ns + dur_ns AS until_ns
-                     FROM slices SEMI JOIN focus USING (rid) WHERE layer IN ('fuse', 'nfs')
-                 ),
-                 asleep AS (
-                     SELECT coalesce(reason, '') AS reason, coalesce(waker, '') AS waker,
-                         if(reason = 'cpu', dur_ns, run_queue_ns) AS cpu_ns,
-                         if(reason = 'cpu' OR cause IS NOT DISTINCT FROM 'block_request' OR EXISTS (SELECT 1 FROM served WHERE served.rid = waits.rid
-                                 AND waits.ts_ns BETWEEN served.ts_ns AND served.until_ns),
-                             0, dur_ns - coalesce(run_queue_ns, 0)) AS slept_ns
-                     FROM waits SEMI JOIN focus USING (rid)
-                 )
-                 SELECT reason, waker, bounded(coalesce(sum(cpu_ns), 0)) AS cpu_ns,
-                     bounded(coalesce(sum(slept_ns), 0)) AS slept_ns
-                 FROM asleep GROUP BY ALL"
-            ),
-            |row: Row<'_>| {
-                let (cpu_ns, slept_ns) = (row.int("cpu_ns")?, row.int("slept_ns")?);
-                Ok((row.text("reason")?, row.text("waker")?, cpu_ns, slept_ns))
-            },
-        )?;
-        let cpu_ns = waits
+    fn of(sleeps: &[Sleep], asleep_ns: i64) -> Self {
+        let cpu_ns = sleeps
             .iter()
-            .fold(0i64, |sum, (_, _, ns, _)| sum.saturating_add(*ns))
+            .fold(0i64, |sum, sleep| sum.saturating_add(sleep.cpu_ns))
             .min(asleep_ns);
         let slept_ns = asleep_ns.saturating_sub(cpu_ns);
-        let threads = waits
-            .iter()
-            .filter(|(_, waker, ..)| !waker.starts_with("softirq:") && !waker.starts_with("irq:"));
-        Ok(Self {
+        let threads = sleeps.iter().filter(|sleep| {
+            !sleep.waker.starts_with("softirq:") && !sleep.waker.starts_with("irq:")
+        });
+        let reasons = sleeps.iter().map(|sleep| (&sleep.reason, sleep.slept_ns));
+        Self {
             cpu_ns,
-            reason: most(slept_ns, waits.iter().map(|(reason, .., ns)| (reason, *ns))),
-            waker: most(slept_ns, threads.map(|(_, waker, _, ns)| (waker, *ns))),
-        })
+            reason: most(slept_ns, reasons),
+            waker: most(
+                slept_ns,
+                threads.map(|sleep| (&sleep.waker, sleep.slept_ns)),
+            ),
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! The numbers of a story, from the session by SQL.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use fathom_diagnose::Activity;
@@ -12,11 +11,9 @@ use fathom_query::fetch::rows;
 use fathom_query::{Db, QueryError, read_row};
 use serde::Serialize;
 
-use crate::causes::{Share, causes};
+use crate::causes::Share;
 use crate::scope::Scope;
 
-/// Requests up to which time of the clock is measured: their intervals are sorted.
-const MAX_INTERVALS: i64 = 5_000_000;
 /// Part of the mean time in the queue, weighted by that time, from which on a block request was delayed.
 const DELAYED: f64 = 0.1;
 /// Block requests for which the requests ahead are counted: the ones that took the longest.
@@ -24,10 +21,6 @@ const MAX_VICTIMS: usize = 1000;
 /// Processes whose block requests ahead are added up by name, and names that are kept.
 const MAX_OWNERS: usize = 1000;
 const MAX_NAMES: usize = 8;
-/// A group with this share of all time is the one that the story is about.
-const MOST: f64 = 0.5;
-/// The same of the clock.
-const MOST_OF_CLOCK: f64 = 0.25;
 
 /// The numbers of a story. Times are nanoseconds.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -51,6 +44,8 @@ pub struct Facts {
     pub blocks: Vec<Block>,
     /// Block requests that were ahead of theirs, by the process that caused them, most bytes first.
     pub ahead: Vec<Ahead>,
+    /// Their block requests were not looked at: that takes more memory or time than a query has.
+    pub too_many_blocks: bool,
     /// The one request that is asked about.
     pub single: Option<Single>,
 }
@@ -157,97 +152,23 @@ pub struct Single {
     pub errno: Option<String>,
 }
 
-/// One purpose of one program on one file.
-struct Sum {
-    comm: String,
-    activity: String,
-    asynchronous: i64,
-    file_id: Option<i64>,
-    syscall: String,
-    requests: i64,
-    bytes: i64,
-    total_ns: i64,
-    longest_rid: i64,
-    longest_ns: i64,
-}
-
-impl Facts {
-    /// Takes the numbers of the requests of `scope` from the session that `db` was opened on.
-    ///
-    /// # Errors
-    /// When a query fails.
-    pub fn gather(db: &Db, meta: &SessionMeta, scope: &Scope) -> Result<Self, QueryError> {
-        let selected = selected(scope);
-        let (from, until) = span(db, meta, scope)?;
-        let mut facts = Facts {
-            span_ns: until.saturating_sub(from),
-            ..Facts::default()
-        };
-        facts.groups = groups(db, &selected)?;
-        facts.requests = facts.groups.iter().map(|group| group.requests).sum();
-        facts.total_ns = facts
-            .groups
-            .iter()
-            .fold(0i64, |sum, group| sum.saturating_add(group.total_ns));
-        if facts.requests <= MAX_INTERVALS {
-            walls(db, &selected, from, until, &mut facts.groups)?;
-        }
-        let of_all = [false, true].map(|operations| {
-            let groups = facts.groups.iter();
-            let groups = groups.filter(|group| group.asynchronous == operations);
-            groups.fold(0i64, |sum, group| sum.saturating_add(group.total_ns))
-        });
-        facts.groups.sort_by_key(|group| {
-            let wall_ns = group.wall_ns.unwrap_or(group.total_ns);
-            std::cmp::Reverse((wall_ns, group.total_ns))
-        });
-        facts.groups.truncate(8);
-        if let Some(first) = facts.groups.first_mut() {
-            members(db, &selected, first)?;
-        }
-        let Some(first) = facts.groups.first() else {
-            return Ok(facts);
-        };
-        let wall_ns = first.wall_ns.unwrap_or(0);
-        facts.first_only = first.total_ns as f64 >= facts.total_ns as f64 * MOST
-            || wall_ns as f64 >= facts.span_ns as f64 * MOST_OF_CLOCK;
-        let (focus, of_focus) = match (facts.first_only, first.asynchronous) {
-            (true, false) => (focus_of(first), [first.total_ns, 0]),
-            (true, true) => (focus_of(first), [0, first.total_ns]),
-            (false, _) => ("true".to_owned(), of_all),
-        };
-        let everything = format!("{selected}, focus AS (SELECT * FROM selected)");
-        facts.all = causes(db, &everything, of_all)?;
-        let focus = format!("{selected}, focus AS (SELECT * FROM selected WHERE {focus})");
-        facts.causes = match facts.first_only {
-            true => causes(db, &focus, of_focus)?,
-            false => facts.all.clone(),
-        };
-        facts.blocks = blocks(db, &focus)?;
-        if !facts.blocks.is_empty() {
-            facts.ahead = ahead(db, &focus)?;
-        }
-        if let Some(rid) = scope.request {
-            facts.single = single(db, rid)?;
-        }
-        Ok(facts)
-    }
-}
-
 /// Name of an activity in SQL.
-fn name_of(activity: Activity) -> String {
+pub(crate) fn name_of(activity: Activity) -> String {
     format!("{activity:?}")
 }
 
-fn activity_of(name: &str) -> Activity {
+pub(crate) fn activity_of(name: &str) -> Activity {
     Activity::ALL
         .into_iter()
         .find(|activity| name_of(*activity) == name)
         .unwrap_or_default()
 }
 
-/// Beginning of a query: `selected` has the requests of the scope.
-fn selected(scope: &Scope) -> String {
+/// The name of a page fault, where a call has its own.
+pub(crate) const PAGE_FAULT: &str = "page_fault";
+
+/// Beginning of a query: `selected` has the requests of the scope for which `of` holds, a condition on `rid`.
+pub(crate) fn selected(scope: &Scope, of: Option<&str>) -> String {
     let mut kinds = String::new();
     for (i, call) in SYSCALLS.iter().enumerate() {
         let of_descriptor = matches!(call.kind, Kind::Close | Kind::CloseRange | Kind::Seek);
@@ -265,13 +186,14 @@ fn selected(scope: &Scope) -> String {
         true => "true",
         false => "coalesce(of_storage, by_path)",
     };
+    let numbers = of.unwrap_or("true");
     let faults = match scope.fault_condition() {
         None => String::new(),
         Some(condition) => format!(
             "UNION ALL
-             SELECT rid, ts_ns, coalesce(dur_ns, 0), pid, tid, comm, 'page_fault', '{fault}',
+             SELECT rid, ts_ns, coalesce(dur_ns, 0), pid, tid, comm, '{PAGE_FAULT}', '{fault}',
                  0, NULL, file_id
-             FROM (SELECT *, NULL::VARCHAR AS path2 FROM faults) WHERE {condition}",
+             FROM (SELECT *, NULL::VARCHAR AS path2 FROM faults) WHERE {numbers} AND {condition}",
             fault = name_of(Activity::Fault)
         ),
     };
@@ -288,7 +210,7 @@ fn selected(scope: &Scope) -> String {
          requests AS (
              SELECT rid, ts_ns, coalesce(dur_ns, 0) AS dur_ns, pid, tid, comm, syscall, activity,
                  (api <> 'syscall')::INTEGER AS asynchronous, bytes, file_id
-             FROM (SELECT * FROM syscalls WHERE {calls})
+             FROM (SELECT * FROM syscalls WHERE {numbers} AND {calls})
              JOIN kinds USING (syscall) LEFT JOIN known USING (file_id)
              WHERE {storage}
              {faults}),
@@ -303,7 +225,7 @@ fn selected(scope: &Scope) -> String {
 const UNKNOWN_OF_STORAGE: &str = "path LIKE '/%' AND NOT path SIMILAR TO '/(dev|proc|sys)(/.*)?'";
 
 /// The requests of a group, as a condition on `selected`.
-fn focus_of(group: &Group) -> String {
+pub(crate) fn focus_of(group: &Group) -> String {
     format!(
         "comm = {} AND activity = '{}' AND asynchronous = {}",
         sql_string(&group.comm),
@@ -313,7 +235,7 @@ fn focus_of(group: &Group) -> String {
 }
 
 /// The part of the recording that is asked about.
-fn span(db: &Db, meta: &SessionMeta, scope: &Scope) -> Result<(i64, i64), QueryError> {
+pub(crate) fn span(db: &Db, meta: &SessionMeta, scope: &Scope) -> Result<(i64, i64), QueryError> {
     let start = meta.clock.start_monotonic_ns;
     let end = rows(
         db,
@@ -352,63 +274,8 @@ fn run(db: &Db, meta: &SessionMeta) -> Result<Option<(i64, i64)>, QueryError> {
     Ok(run.first().copied().filter(|(first, _)| *first > 0))
 }
 
-fn groups(db: &Db, selected: &str) -> Result<Vec<Group>, QueryError> {
-    let sums = rows(
-        db,
-        &format!(
-            "{selected},
-             by_file AS (
-                 SELECT comm, activity, asynchronous, file_id, arg_max(syscall, dur_ns) AS syscall,
-                     count(*) AS requests, coalesce(sum(bytes), 0) AS bytes,
-                     sum(dur_ns) AS total_ns, arg_max(rid, dur_ns) AS longest_rid,
-                     max(dur_ns) AS longest_ns
-                 FROM selected GROUP BY comm, activity, asynchronous, file_id)
-             SELECT comm, activity, asynchronous, arg_max(file_id, total_ns) AS file_id,
-                 arg_max(syscall, longest_ns) AS syscall, bounded(sum(requests)) AS requests,
-                 bounded(sum(bytes)) AS bytes, bounded(sum(total_ns)) AS total_ns,
-                 arg_max(longest_rid, longest_ns) AS longest_rid, max(longest_ns) AS longest_ns
-             FROM by_file LEFT JOIN (SELECT file_id, path FROM files) USING (file_id)
-             GROUP BY comm, activity, asynchronous, coalesce(path, '#' || file_id)"
-        ),
-        |row| {
-            read_row!(row => Sum {
-                comm activity asynchronous file_id syscall requests bytes total_ns longest_rid
-                longest_ns
-            })
-        },
-    )?;
-    let mut groups: BTreeMap<(String, String, i64), Group> = BTreeMap::new();
-    for sum in sums {
-        let key = (sum.comm, sum.activity, sum.asynchronous);
-        let group = groups
-            .entry(key)
-            .or_insert_with_key(|(comm, activity, asynchronous)| Group {
-                comm: comm.clone(),
-                activity: activity_of(activity),
-                asynchronous: *asynchronous != 0,
-                file_ns: -1,
-                longest_ns: -1,
-                ..Group::default()
-            });
-        group.requests += sum.requests;
-        group.bytes = group.bytes.saturating_add(sum.bytes);
-        group.total_ns = group.total_ns.saturating_add(sum.total_ns);
-        group.files += i64::from(sum.file_id.is_some());
-        if sum.total_ns > group.file_ns {
-            group.file_ns = sum.total_ns;
-            group.file_id = sum.file_id;
-            group.syscall = sum.syscall;
-        }
-        if sum.longest_ns > group.longest_ns {
-            group.longest_ns = sum.longest_ns;
-            group.longest_rid = sum.longest_rid;
-        }
-    }
-    Ok(groups.into_values().collect())
-}
-
 /// Measures in how much of the span a request of each group was under way.
-fn walls(
+pub(crate) fn walls(
     db: &Db,
     selected: &str,
     from: i64,
@@ -452,24 +319,8 @@ fn walls(
     Ok(())
 }
 
-/// Adds who a group's requests are of, and where.
-fn members(db: &Db, selected: &str, group: &mut Group) -> Result<(), QueryError> {
-    let focus = focus_of(group);
-    let found = rows(
-        db,
-        &format!(
-            "{selected}
-             SELECT count(DISTINCT pid) AS processes, count(DISTINCT tid) AS threads,
-                 min(pid)::BIGINT AS pid
-             FROM selected WHERE {focus}"
-        ),
-        |row| Ok((row.int("processes")?, row.int("threads")?, row.get("pid")?)),
-    )?;
-    if let Some((processes, threads, pid)) = found.into_iter().next() {
-        group.processes = processes;
-        group.threads = threads;
-        group.pid = Option::filter(pid, |_| processes == 1);
-    }
+/// Adds the path of a group's file.
+pub(crate) fn add_path(db: &Db, group: &mut Group) -> Result<(), QueryError> {
     if let Some(id) = group.file_id {
         // The name that it had then: it may have been given another one since.
         let sql = format!(
@@ -506,7 +357,7 @@ fn victims(focus: &str) -> String {
     )
 }
 
-fn blocks(db: &Db, focus: &str) -> Result<Vec<Block>, QueryError> {
+pub(crate) fn blocks(db: &Db, focus: &str) -> Result<Vec<Block>, QueryError> {
     rows(
         db,
         &format!(
@@ -527,7 +378,7 @@ fn blocks(db: &Db, focus: &str) -> Result<Vec<Block>, QueryError> {
     )
 }
 
-fn ahead(db: &Db, focus: &str) -> Result<Vec<Ahead>, QueryError> {
+pub(crate) fn ahead(db: &Db, focus: &str) -> Result<Vec<Ahead>, QueryError> {
     struct Sum {
         device: String,
         comm: String,
@@ -613,7 +464,7 @@ fn ahead(db: &Db, focus: &str) -> Result<Vec<Ahead>, QueryError> {
         .collect())
 }
 
-fn single(db: &Db, rid: i64) -> Result<Option<Single>, QueryError> {
+pub(crate) fn single(db: &Db, rid: i64) -> Result<Option<Single>, QueryError> {
     let found = rows(
         db,
         &format!(

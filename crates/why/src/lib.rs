@@ -8,6 +8,7 @@
 mod advice;
 mod causes;
 mod facts;
+mod gather;
 mod scope;
 mod sentence;
 mod spans;
@@ -16,6 +17,7 @@ mod story;
 
 pub use causes::{Cause, Share};
 pub use facts::{Ahead, Block, Facts, Group, Single};
+pub use gather::Gathering;
 pub use scope::{File, Named, Scope};
 pub use sentence::{Link, Piece, Sentence};
 pub use spans::why_span;

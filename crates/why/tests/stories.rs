@@ -8,8 +8,9 @@ use fathom_model::tables::{
 };
 use fathom_model::{Batch, StringTable};
 use fathom_query::{Db, Limits};
+use fathom_testkit::Random;
 use fathom_testkit::sample::{self, Call, Files, START};
-use fathom_why::{Cause, File, Link, Named, Scope, Story, why};
+use fathom_why::{Cause, Facts, File, Gathering, Link, Named, Scope, Story, why};
 
 const MS: i64 = 1_000_000;
 
@@ -87,7 +88,93 @@ fn meta() -> SessionMeta {
 fn story(files: &Files, scope: &Scope) -> Story {
     let meta = meta();
     let db = Db::open_parts(&meta, |table| files.parts(table), Limits::default()).unwrap();
-    why(&db, &meta, scope, &[]).unwrap()
+    let told = why(&db, &meta, scope, &[]).unwrap();
+    // Some requests after the others give the same. Of requests that took equally long any is the longest.
+    let comparable = |facts: &Facts| {
+        let mut facts = facts.clone();
+        for group in &mut facts.groups {
+            group.longest_rid = 0;
+        }
+        format!("{facts:?}")
+    };
+    for most in [1, 7] {
+        let mut gathering = Gathering::in_portions(&db, scope, most).unwrap();
+        let facts = gathering.facts(&db, &meta).unwrap();
+        assert_eq!(comparable(&facts), comparable(&told.facts), "{most}");
+    }
+    told
+}
+
+/// Calls on several files by several threads, some with visits of layers and waits: the numbers of portions add up to the
+/// numbers of all, the longest request included.
+#[test]
+fn portions_add_up_to_the_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut random, mut calls) = (Random::new(3), Vec::new());
+    let (mut slices, mut sleeps) = (Vec::new(), Vec::new());
+    for i in 0..3000i64 {
+        let name = ["pread64", "pwrite64", "fsync", "openat"][random.below(4) as usize];
+        // Durations that differ, so that there is one longest request.
+        let dur_ns = (random.below(900) as i64 + 100) * 3000 + i;
+        let tid = 100 + random.below(5) as i32;
+        let call = Call::new(name, i * MS, dur_ns).on(random.below(7) as i64 + 1);
+        calls.push(call.by(100 + tid % 2, tid).moves(random.below(5000) as i64));
+        if random.below(3) == 0 {
+            slices.push((i + 1, "device", "vda", i * MS, dur_ns / 4, 1));
+            slices.push((i + 1, "sched", "", i * MS, dur_ns / 3, 1));
+            sleeps.push((i + 1, "lock", dur_ns / 3, 10, "kworker"));
+        }
+    }
+    let paths = [
+        (1, "/a"),
+        (2, "/b"),
+        (3, "/a"),
+        (4, "/c"),
+        (5, "/d"),
+        (6, "/d"),
+        (7, "/d"),
+    ];
+    let mut files = Files::new(dir.path());
+    files
+        .add(&sample::syscalls(1, &calls))
+        .add(&sample::files(&paths))
+        .add(&sample::processes(&[
+            (100, 100, "one", None),
+            (101, 101, "two", None),
+        ]))
+        .add(&sample::slices(&slices))
+        .add(&waits(&sleeps));
+    let meta = meta();
+    let db = Db::open_parts(&meta, |table| files.parts(table), Limits::default()).unwrap();
+    let window = Scope {
+        from_ns: Some(START + 500 * MS),
+        until_ns: Some(START + 2_000 * MS),
+        ..Scope::default()
+    };
+    for scope in [Scope::default(), window] {
+        let whole = Facts::gather(&db, &meta, &scope).unwrap();
+        let whole = format!("{whole:?}");
+        for most in [100, 999] {
+            let mut gathering = Gathering::in_portions(&db, &scope, most).unwrap();
+            assert!(gathering.portions() > 1);
+            let facts = gathering.facts(&db, &meta).unwrap();
+            assert_eq!(format!("{facts:?}"), whole, "{most}");
+        }
+    }
+    let all = Facts::gather(&db, &meta, &Scope::default()).unwrap();
+    assert_eq!((all.requests, all.groups.len()), (3000, 8));
+    let total_ns: i64 = calls.iter().map(|call| call.dur_ns).sum();
+    assert_eq!(all.total_ns, total_ns);
+    let (longest, _) = calls
+        .iter()
+        .enumerate()
+        .max_by_key(|(_, call)| call.dur_ns)
+        .unwrap();
+    assert!(
+        all.groups
+            .iter()
+            .any(|group| group.longest_rid == longest as i64 + 1)
+    );
 }
 
 fn text(story: &Story) -> String {

@@ -184,6 +184,8 @@ export type Facts = {
   blocks: Array<Block>,
   /** Block requests that were ahead of theirs, by the process that caused them, most bytes first. */
   ahead: Array<Ahead>,
+  /** Their block requests were not looked at: that takes more memory or time than a query has. */
+  too_many_blocks: boolean,
   /** The one request that is asked about. */
   single: Single | null,
 };

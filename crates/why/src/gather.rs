@@ -1,0 +1,506 @@
+//! Taking the numbers of a story from a session, some requests after the others: a join of hundreds of millions of
+//! requests with their visits of layers would need more memory than a query has.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::LazyLock;
+
+use fathom_model::meta::SessionMeta;
+use fathom_model::syscalls::SYSCALLS;
+use fathom_query::fetch::{each, rows};
+use fathom_query::{Db, QueryError};
+
+use crate::causes::{Layer, Sleep, causes};
+use crate::facts::{
+    Ahead, Block, Facts, Group, PAGE_FAULT, activity_of, add_path, ahead, blocks, focus_of,
+    name_of, selected, single, span, walls,
+};
+use crate::scope::Scope;
+
+/// Requests of a portion.
+const PORTION: i64 = 2_000_000;
+/// Portions at most: ids in a damaged session may be any.
+const MOST_PORTIONS: i64 = 1 << 16;
+/// Requests up to which time of the clock is measured: their intervals are sorted.
+const MAX_INTERVALS: i64 = 5_000_000;
+/// A group with this share of all time is the one that the story is about.
+const MOST: f64 = 0.5;
+/// The same of the clock.
+const MOST_OF_CLOCK: f64 = 0.25;
+
+/// The numbers of a story on their way.
+#[derive(Debug)]
+pub struct Gathering {
+    scope: Scope,
+    /// The requests of each portion, as conditions on their ids, the next one last.
+    portions: Vec<Option<String>>,
+    has_waits: bool,
+    purposes: BTreeMap<Purpose, Sums>,
+}
+
+/// Program, activity, and whether its requests are operations of io_uring and AIO.
+type Purpose = (String, String, i64);
+
+/// Sums of the requests of a program with one purpose.
+#[derive(Debug, Default)]
+struct Sums {
+    files: HashMap<Option<i64>, FileSum>,
+    pids: BTreeSet<i64>,
+    tids: HashSet<i64>,
+    layers: BTreeMap<(String, String), i64>,
+    sleeps: BTreeMap<(String, String), (i64, i64)>,
+}
+
+#[derive(Clone, Debug)]
+struct FileSum {
+    file_id: Option<i64>,
+    syscall: &'static str,
+    requests: i64,
+    bytes: i64,
+    total_ns: i64,
+    longest_rid: i64,
+    longest_ns: i64,
+}
+
+/// A row of a statement about a portion, whose numbers `a` to `h` are others in each.
+struct Found {
+    purpose: Purpose,
+    name: String,
+    other: String,
+    numbers: [Option<i64>; 8],
+}
+
+impl Facts {
+    /// Takes the numbers of the requests of `scope` from the session that `db` was opened on.
+    ///
+    /// # Errors
+    /// When a query fails.
+    pub fn gather(db: &Db, meta: &SessionMeta, scope: &Scope) -> Result<Self, QueryError> {
+        Gathering::start(db, scope)?.facts(db, meta)
+    }
+}
+
+impl Gathering {
+    /// Begins with the requests of `scope`.
+    ///
+    /// # Errors
+    /// When a query fails.
+    pub fn start(db: &Db, scope: &Scope) -> Result<Self, QueryError> {
+        Self::in_portions(db, scope, PORTION)
+    }
+
+    /// The same with `most` requests at a time.
+    ///
+    /// # Errors
+    /// When a query fails.
+    pub fn in_portions(db: &Db, scope: &Scope, most: i64) -> Result<Self, QueryError> {
+        let portions = portions(db, scope, most.max(1))?;
+        Ok(Self {
+            scope: scope.clone(),
+            portions,
+            has_waits: count(db, "SELECT count(*) AS n FROM waits")? > 0,
+            purposes: BTreeMap::new(),
+        })
+    }
+
+    /// Portions that are left.
+    pub fn portions(&self) -> usize {
+        self.portions.len()
+    }
+
+    /// Adds the next portion; false when there is none.
+    fn step(&mut self, db: &Db) -> Result<bool, QueryError> {
+        let Some(portion) = self.portions.last() else {
+            return Ok(false);
+        };
+        let portion = portion.as_deref();
+        let files = found(db, &by_file(&self.scope, portion))?;
+        let layers = found(db, &by_layer(&self.scope, portion))?;
+        let sleeps = match self.has_waits {
+            true => found(db, &by_reason(&self.scope, portion))?,
+            false => Vec::new(),
+        };
+        for row in files {
+            sums_of(&mut self.purposes, &row).add_file(row);
+        }
+        for row in layers {
+            sums_of(&mut self.purposes, &row).add_layer(row);
+        }
+        for row in sleeps {
+            sums_of(&mut self.purposes, &row).add_sleep(row);
+        }
+        self.portions.pop();
+        Ok(true)
+    }
+
+    /// The numbers of all portions.
+    ///
+    /// # Errors
+    /// When a query fails.
+    pub fn facts(&mut self, db: &Db, meta: &SessionMeta) -> Result<Facts, QueryError> {
+        while self.step(db)? {}
+        let scope = &self.scope;
+        let (from, until) = span(db, meta, scope)?;
+        let mut facts = Facts {
+            span_ns: until.saturating_sub(from),
+            groups: self.groups(db)?,
+            ..Facts::default()
+        };
+        facts.requests = facts.groups.iter().map(|group| group.requests).sum();
+        facts.total_ns = facts
+            .groups
+            .iter()
+            .fold(0i64, |sum, group| sum.saturating_add(group.total_ns));
+        if facts.requests <= MAX_INTERVALS {
+            walls(db, &selected(scope, None), from, until, &mut facts.groups)?;
+        }
+        let of_all = [false, true].map(|operations| {
+            let groups = facts.groups.iter();
+            let groups = groups.filter(|group| group.asynchronous == operations);
+            groups.fold(0i64, |sum, group| sum.saturating_add(group.total_ns))
+        });
+        facts.groups.sort_by_key(|group| {
+            let wall_ns = group.wall_ns.unwrap_or(group.total_ns);
+            std::cmp::Reverse((wall_ns, group.total_ns))
+        });
+        facts.groups.truncate(8);
+        let Some(first) = facts.groups.first_mut() else {
+            return Ok(facts);
+        };
+        let key = purpose_of(first);
+        if let Some(sums) = self.purposes.get(&key) {
+            first.processes = sums.pids.len() as i64;
+            first.threads = sums.tids.len() as i64;
+            first.pid = sums.pids.first().copied().filter(|_| sums.pids.len() == 1);
+        }
+        add_path(db, first)?;
+        let wall_ns = first.wall_ns.unwrap_or(0);
+        facts.first_only = first.total_ns as f64 >= facts.total_ns as f64 * MOST
+            || wall_ns as f64 >= facts.span_ns as f64 * MOST_OF_CLOCK;
+        let (focus, of_focus) = match (facts.first_only, first.asynchronous) {
+            (true, false) => (focus_of(first), [first.total_ns, 0]),
+            (true, true) => (focus_of(first), [0, first.total_ns]),
+            (false, _) => ("true".to_owned(), of_all),
+        };
+        facts.all = self.causes(of_all, |_| true);
+        facts.causes = match facts.first_only {
+            true => self.causes(of_focus, |purpose| *purpose == key),
+            false => facts.all.clone(),
+        };
+        let has_bios = "SELECT count(*) AS n FROM (SELECT 1 FROM bios LIMIT 1)";
+        if count(db, has_bios)? > 0 {
+            // Only requests with bios have any block requests.
+            let with_bios = "rid IN (SELECT rid FROM bios UNION ALL SELECT submit_rid FROM bios)";
+            let focus = format!(
+                "{}, focus AS (SELECT * FROM selected WHERE {focus})",
+                selected(scope, Some(with_bios))
+            );
+            match block_requests(db, &focus) {
+                Ok((blocks, ahead)) => (facts.blocks, facts.ahead) = (blocks, ahead),
+                // The rest of the story stays true.
+                Err(QueryError::Memory { .. } | QueryError::TimeLimit(_)) => {
+                    facts.too_many_blocks = true;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(rid) = scope.request {
+            facts.single = single(db, rid)?;
+        }
+        Ok(facts)
+    }
+
+    /// The groups of requests, in no order.
+    fn groups(&self, db: &Db) -> Result<Vec<Group>, QueryError> {
+        let ids: HashSet<i64> = self
+            .purposes
+            .values()
+            .flat_map(|sums| sums.files.keys().flatten().copied())
+            .collect();
+        let mut paths: HashMap<i64, String> = HashMap::new();
+        each(db, "SELECT file_id, path FROM files", |row| {
+            let id = row.int("file_id")?;
+            if let Some(path) = row.get::<Option<String>>("path")?
+                && ids.contains(&id)
+            {
+                paths.insert(id, path);
+            }
+            Ok::<_, QueryError>(())
+        })?;
+        let group = |((comm, activity, asynchronous), sums): (&Purpose, &Sums)| {
+            let mut group = Group {
+                comm: comm.clone(),
+                activity: activity_of(activity),
+                asynchronous: *asynchronous != 0,
+                file_ns: -1,
+                longest_ns: -1,
+                ..Group::default()
+            };
+            for sum in sums.by_path(&paths).into_values() {
+                group.requests += sum.requests;
+                group.bytes = group.bytes.saturating_add(sum.bytes);
+                group.total_ns = group.total_ns.saturating_add(sum.total_ns);
+                group.files += i64::from(sum.file_id.is_some());
+                if sum.total_ns > group.file_ns {
+                    group.file_ns = sum.total_ns;
+                    group.file_id = sum.file_id;
+                    group.syscall = sum.syscall.to_owned();
+                }
+                if sum.longest_ns > group.longest_ns {
+                    group.longest_ns = sum.longest_ns;
+                    group.longest_rid = sum.longest_rid;
+                }
+            }
+            group
+        };
+        Ok(self.purposes.iter().map(group).collect())
+    }
+
+    /// Where the time of the requests of some purposes went: `total_ns` of calls, and of operations.
+    fn causes(
+        &self,
+        total_ns: [i64; 2],
+        of: impl Fn(&Purpose) -> bool,
+    ) -> Vec<crate::causes::Share> {
+        let purposes = || self.purposes.iter().filter(|(purpose, _)| of(purpose));
+        let layers = purposes().flat_map(|((.., asynchronous), sums)| {
+            sums.layers.iter().map(|((layer, name), self_ns)| Layer {
+                layer: layer.clone(),
+                name: name.clone(),
+                operations: *asynchronous != 0,
+                self_ns: *self_ns,
+            })
+        });
+        let sleeps = purposes().flat_map(|(_, sums)| {
+            let sleeps = sums.sleeps.iter();
+            sleeps.map(|((reason, waker), (cpu_ns, slept_ns))| Sleep {
+                reason: reason.clone(),
+                waker: waker.clone(),
+                cpu_ns: *cpu_ns,
+                slept_ns: *slept_ns,
+            })
+        });
+        causes(layers, &sleeps.collect::<Vec<_>>(), total_ns)
+    }
+}
+
+/// The block requests of `focus` by device, and the block requests of others that were ahead.
+fn block_requests(db: &Db, focus: &str) -> Result<(Vec<Block>, Vec<Ahead>), QueryError> {
+    let blocks = blocks(db, focus)?;
+    let ahead = match blocks.is_empty() {
+        true => Vec::new(),
+        false => ahead(db, focus)?,
+    };
+    Ok((blocks, ahead))
+}
+
+fn purpose_of(group: &Group) -> Purpose {
+    (
+        group.comm.clone(),
+        name_of(group.activity),
+        i64::from(group.asynchronous),
+    )
+}
+
+impl Sums {
+    fn add_file(&mut self, row: Found) {
+        let [file_id, b, c, d, e, f, pid, tid] = row.numbers;
+        let [requests, bytes, total_ns, longest_rid, longest_ns] =
+            [b, c, d, e, f].map(Option::unwrap_or_default);
+        let new = FileSum {
+            file_id,
+            syscall: known_name(&row.name),
+            requests,
+            bytes,
+            total_ns,
+            longest_rid,
+            longest_ns,
+        };
+        match self.files.get_mut(&file_id) {
+            Some(sum) => sum.merge(&new),
+            None => drop(self.files.insert(file_id, new)),
+        }
+        self.pids.extend(pid);
+        self.tids.extend(tid);
+    }
+
+    fn add_layer(&mut self, row: Found) {
+        let [self_ns, ..] = row.numbers;
+        let sum = self.layers.entry((row.name, row.other)).or_default();
+        *sum = sum.saturating_add(self_ns.unwrap_or_default());
+    }
+
+    fn add_sleep(&mut self, row: Found) {
+        let [cpu_ns, slept_ns, ..] = row.numbers;
+        let sums = self.sleeps.entry((row.name, row.other)).or_default();
+        sums.0 = sums.0.saturating_add(cpu_ns.unwrap_or_default());
+        sums.1 = sums.1.saturating_add(slept_ns.unwrap_or_default());
+    }
+
+    /// The sums of files by their paths: files that had one path count as one.
+    fn by_path<'a>(
+        &self,
+        paths: &'a HashMap<i64, String>,
+    ) -> BTreeMap<(Option<&'a str>, Option<i64>), FileSum> {
+        let mut found: BTreeMap<_, (FileSum, i64)> = BTreeMap::new();
+        for (id, sum) in &self.files {
+            let path = id.and_then(|id| paths.get(&id)).map(String::as_str);
+            let key = (path, if path.is_some() { None } else { *id });
+            match found.get_mut(&key) {
+                None => drop(found.insert(key, (sum.clone(), sum.total_ns))),
+                Some((of_path, most_ns)) => {
+                    of_path.merge(sum);
+                    if (sum.total_ns, sum.file_id) > (*most_ns, of_path.file_id) {
+                        (*most_ns, of_path.file_id) = (sum.total_ns, sum.file_id);
+                    }
+                }
+            }
+        }
+        found
+            .into_iter()
+            .map(|(key, (sum, _))| (key, sum))
+            .collect()
+    }
+}
+
+impl FileSum {
+    fn merge(&mut self, other: &FileSum) {
+        self.requests += other.requests;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.total_ns = self.total_ns.saturating_add(other.total_ns);
+        let of_equals = other.longest_ns == self.longest_ns && other.longest_rid < self.longest_rid;
+        if other.longest_ns > self.longest_ns || of_equals {
+            self.longest_ns = other.longest_ns;
+            self.longest_rid = other.longest_rid;
+            self.syscall = other.syscall;
+        }
+    }
+}
+
+/// The name of a call that lives as long as the program: there may be millions of sums.
+fn known_name(name: &str) -> &'static str {
+    static NAMES: LazyLock<HashSet<&str>> =
+        LazyLock::new(|| SYSCALLS.iter().map(|call| call.name).collect());
+    NAMES.get(name).copied().unwrap_or(PAGE_FAULT)
+}
+
+/// The sums that a row belongs to.
+fn sums_of<'a>(purposes: &'a mut BTreeMap<Purpose, Sums>, row: &Found) -> &'a mut Sums {
+    purposes.entry(row.purpose.clone()).or_default()
+}
+
+fn found(db: &Db, sql: &str) -> Result<Vec<Found>, QueryError> {
+    rows(db, sql, |row| {
+        let mut numbers = [None; 8];
+        for (number, name) in numbers
+            .iter_mut()
+            .zip(["a", "b", "c", "d", "e", "f", "g", "h"])
+        {
+            *number = row.get(name)?;
+        }
+        Ok(Found {
+            purpose: (
+                row.text("comm")?,
+                row.text("activity")?,
+                row.int("asynchronous")?,
+            ),
+            name: row.text("name")?,
+            other: row.text("other")?,
+            numbers,
+        })
+    })
+}
+
+/// Sums of the requests of a portion by file and thread.
+fn by_file(scope: &Scope, portion: Option<&str>) -> String {
+    format!(
+        "{selected}
+         SELECT comm, activity, asynchronous, arg_max(syscall, dur_ns) AS name, '' AS other,
+             file_id::BIGINT AS a, count(*) AS b, bounded(coalesce(sum(bytes), 0)) AS c,
+             bounded(sum(dur_ns)) AS d, arg_max(rid, dur_ns)::BIGINT AS e, max(dur_ns)::BIGINT AS f,
+             pid::BIGINT AS g, tid::BIGINT AS h
+         FROM selected GROUP BY comm, activity, asynchronous, file_id, pid, tid",
+        selected = selected(scope, portion),
+    )
+}
+
+/// Their time by layer.
+fn by_layer(scope: &Scope, portion: Option<&str>) -> String {
+    format!(
+        "{selected}
+         SELECT s.comm, activity, asynchronous, layer AS name,
+             if(layer IN ('block', 'device'), v.name, '') AS other,
+             bounded(sum(self_ns)) AS a, NULL::BIGINT AS b, NULL::BIGINT AS c, NULL::BIGINT AS d, NULL::BIGINT AS e, NULL::BIGINT AS f,
+             NULL::BIGINT AS g, NULL::BIGINT AS h
+         FROM (SELECT rid, layer, name, self_ns FROM slices WHERE {of} AND depth > 0) AS v
+         JOIN selected AS s ON v.rid = s.rid GROUP BY ALL",
+        selected = selected(scope, portion),
+        of = portion.unwrap_or("true"),
+    )
+}
+
+/// Their time off the CPU by reason and waker.
+fn by_reason(scope: &Scope, portion: Option<&str>) -> String {
+    format!(
+        "{selected},
+         served AS (
+             SELECT rid, ts_ns, ts_ns + dur_ns AS until_ns
+             FROM slices WHERE {of} AND layer IN ('fuse', 'nfs')),
+         asleep AS (
+             SELECT s.comm, activity, asynchronous, coalesce(reason, '') AS name,
+                 coalesce(waker, '') AS other, if(reason = 'cpu', w.dur_ns, run_queue_ns) AS cpu_ns,
+                 if(reason = 'cpu' OR cause IS NOT DISTINCT FROM 'block_request'
+                     OR EXISTS (SELECT 1 FROM served WHERE served.rid = w.rid
+                         AND w.ts_ns BETWEEN served.ts_ns AND served.until_ns),
+                     0, w.dur_ns - coalesce(run_queue_ns, 0)) AS slept_ns
+             FROM (SELECT * FROM waits WHERE {of}) AS w JOIN selected AS s ON w.rid = s.rid)
+         SELECT comm, activity, asynchronous, name, other,
+             bounded(coalesce(sum(cpu_ns), 0)) AS a, bounded(coalesce(sum(slept_ns), 0)) AS b,
+             NULL::BIGINT AS c, NULL::BIGINT AS d, NULL::BIGINT AS e, NULL::BIGINT AS f, NULL::BIGINT AS g, NULL::BIGINT AS h
+         FROM asleep GROUP BY ALL",
+        selected = selected(scope, portion),
+        of = portion.unwrap_or("true"),
+    )
+}
+
+/// The portions of the requests of a scope, as conditions on their ids; one for all when they are few.
+fn portions(db: &Db, scope: &Scope, most: i64) -> Result<Vec<Option<String>>, QueryError> {
+    let whole = Ok(vec![None]);
+    if scope.request.is_some() {
+        return whole;
+    }
+    let stored = "SELECT (SELECT count(*) FROM syscalls) + (SELECT count(*) FROM faults) AS n";
+    if count(db, stored)? <= most {
+        return whole;
+    }
+    let mut tables = vec![format!(
+        "SELECT rid FROM syscalls WHERE {}",
+        scope.call_condition()
+    )];
+    if let Some(condition) = scope.fault_condition() {
+        tables.push(format!(
+            "SELECT rid FROM (SELECT *, NULL::VARCHAR AS path2 FROM faults) WHERE {condition}"
+        ));
+    }
+    let range = rows(
+        db,
+        &format!(
+            "SELECT count(*) AS n, min(rid) AS first, max(rid) AS last FROM ({})",
+            tables.join(" UNION ALL ")
+        ),
+        |row| Ok((row.int("n")?, row.int("first")?, row.int("last")?)),
+    )?;
+    let Some((n, first, last)) = range.first().copied().filter(|(n, ..)| *n > most) else {
+        return whole;
+    };
+    // Ids are given in turn, so that a range has as many requests as ids at most.
+    let ids = i128::from(last) - i128::from(first) + 1;
+    let portions = (ids / i128::from(most) + 1).min(i128::from(MOST_PORTIONS.min(n)));
+    let edge = |i: i128| i128::from(first) + ids * i / portions;
+    let portion = |i| format!("rid >= {} AND rid < {}", edge(i), edge(i + 1));
+    Ok((0..portions).rev().map(|i| Some(portion(i))).collect())
+}
+
+fn count(db: &Db, sql: &str) -> Result<i64, QueryError> {
+    let counts = rows(db, sql, |row| row.int("n"))?;
+    Ok(counts.first().copied().unwrap_or_default())
+}
