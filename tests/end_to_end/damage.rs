@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::process::Command;
 
 use fathom_tests::environment::{fathom, must_run};
+use fathom_tests::page::Page;
 use fathom_tests::session::{meta, query, report, try_query};
 use fathom_tests::{Record, Recording, Scratch, need_program, need_root, workload};
 use rustix::process::Signal;
@@ -167,4 +168,42 @@ fn a_damaged_part_is_named() {
     let report = report(&recording.session);
     assert_eq!(report["loss"]["balanced"], false, "{report}");
     assert!(report["problems"].to_string().contains(&name), "{report}");
+}
+
+/// The page shows sums before all rows were compared with their checksums; no row is shown before.
+#[test]
+fn the_page_shows_no_damaged_row() {
+    need_root!();
+    let scratch = Scratch::new();
+    let recording = Record::new(&scratch).command(["true"]).run().must_exit(0);
+    let id = recording.session.file_name().unwrap().to_string_lossy();
+    let path = |rest: &str| format!("/sessions/{id}{rest}");
+    let rows = |page: &Page| page.table(&path("/events?limit=10")).rows.len();
+    let page = Page::serve(recording.session.parent().unwrap());
+    assert!(rows(&page) > 0);
+    let about = page.json(&path("?checked=1"));
+    assert_eq!(about["checked"], true, "{about}");
+    assert_eq!(
+        about["problems"].as_array().map(Vec::len),
+        Some(0),
+        "{about}"
+    );
+    drop(page);
+    for part in fathom_tests::parts::files(&recording.session, "syscalls") {
+        let mut bytes = fs::read(&part).unwrap();
+        // Behind the magic number: of the rows.
+        bytes[40] ^= 1;
+        fs::write(&part, bytes).unwrap();
+    }
+    let page = Page::serve(recording.session.parent().unwrap());
+    page.json(&path(""));
+    assert_eq!(rows(&page), 0);
+    let about = page.json(&path("?checked=1"));
+    assert!(
+        about["problems"]
+            .to_string()
+            .contains("its checksum is another"),
+        "{about}"
+    );
+    assert_eq!(about["checked"], true, "{about}");
 }

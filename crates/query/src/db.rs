@@ -8,7 +8,7 @@ use std::time::Duration;
 use duckdb::{Connection, InterruptHandle};
 use fathom_model::meta::SessionMeta;
 use fathom_model::set::ClockMap;
-use fathom_model::tables::TABLES;
+use fathom_model::tables::{SYSCALLS, TABLES};
 use fathom_session::{Session, SessionSet, on_latest};
 
 use crate::error::message;
@@ -21,8 +21,8 @@ use crate::source::{Source, own_of, wall_ns};
 use crate::sql_policy::Checked;
 use crate::watchdog::Watchdog;
 use crate::{
-    PathCall, PathRow, QueryError, findings, members, own_tables, paths, percentiles, relations,
-    session_row, sql_policy, tables,
+    PathCall, PathRow, QueryError, findings, members, on_demand, own_tables, paths, percentiles,
+    relations, session_row, sql_policy, tables,
 };
 
 /// Number of stored calls up to which percentiles of the views are exact: the database keeps about
@@ -40,6 +40,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// opened on.
 pub type FindPath = fn(&Db, &SessionMeta, PathCall) -> Result<Vec<PathRow>, QueryError>;
 
+/// Compares the rows of tables with their checksums, unless that was done before; false if some are damaged.
+pub type RowGate = Arc<dyn Fn(&[&str]) -> bool + Send + Sync>;
+
 /// A session opened for SQL: its tables, the views, macro `wall_time(ts_ns)`.
 pub struct Db {
     connection: Connection,
@@ -52,6 +55,8 @@ pub struct Db {
     _members: Vec<Place>,
     /// Names of the members of a set; empty for one session.
     hosts: Vec<String>,
+    /// Asked before rows are read; none if all were compared with their checksums.
+    rows: Option<RowGate>,
 }
 
 impl Limits {
@@ -92,8 +97,25 @@ impl Db {
             own: own_of(session),
             clock: &ClockMap::default(),
             wall_ns: wall_ns(&meta),
+            stored: Some(session.rows(SYSCALLS.name)),
         };
         Self::start(&[source], &[], false, &place.literals(&dirs)?, limits)
+    }
+
+    /// The same of a session whose rows were not compared with their checksums: `rows` is asked for the tables that a
+    /// statement reads, before it runs.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Db::open`].
+    pub fn open_unchecked(
+        session: &Session,
+        limits: Limits,
+        rows: RowGate,
+    ) -> Result<Self, QueryError> {
+        let mut db = Self::open(session, limits)?;
+        db.rows = Some(rows);
+        Ok(db)
     }
 
     /// Opens the session whose tables consist of the Parquet files that
@@ -115,6 +137,7 @@ impl Db {
             own: Vec::new(),
             clock: &ClockMap::default(),
             wall_ns: wall_ns(meta),
+            stored: None,
         };
         Self::start(&[source], &[], false, &[], limits)
     }
@@ -187,6 +210,7 @@ impl Db {
                 own: own_of(session),
                 clock: &member.clock.map,
                 wall_ns,
+                stored: Some(session.rows(SYSCALLS.name)),
             });
             if session.is_live() {
                 let live: Vec<_> = TABLES.iter().map(|t| session.dir().join(t.name)).collect();
@@ -263,6 +287,7 @@ impl Db {
             place,
             _members: places,
             hosts: hosts.iter().map(|host| (*host).to_string()).collect(),
+            rows: None,
         })
     }
 
@@ -287,6 +312,7 @@ impl Db {
                     own: Vec::new(),
                     clock: &ClockMap::default(),
                     wall_ns: wall_ns(session.meta()),
+                    stored: None,
                 };
                 let create = "CREATE OR REPLACE VIEW";
                 sql.push_str(&tables::create_view(table, &source, create)?);
@@ -404,8 +430,26 @@ impl Db {
         &self.connection
     }
 
+    /// Compares all rows with their checksums, unless that was done before.
+    ///
+    /// # Errors
+    /// [`QueryError::Damaged`].
+    pub fn check_rows(&self) -> Result<(), QueryError> {
+        let all: Vec<&str> = TABLES.iter().map(|table| table.name).collect();
+        self.check_rows_of(&all)
+    }
+
+    fn check_rows_of(&self, tables: &[&str]) -> Result<(), QueryError> {
+        match &self.rows {
+            Some(rows) if !rows(tables) => Err(QueryError::Damaged),
+            _ => Ok(()),
+        }
+    }
+
     /// Creates a view; `sql` is the statement for that.
     pub(crate) fn create_view(&self, sql: &str) -> Result<(), QueryError> {
+        // Statements that name it do not show the tables that it reads.
+        self.check_rows()?;
         let create = || self.connection.execute_batch(sql);
         let created = self.views.with_views(&self.connection, sql, create);
         created.map_err(|e| QueryError::Sql(message(&e)))
@@ -426,6 +470,7 @@ impl Db {
         if self.busy.get() {
             return Err(QueryError::Busy);
         }
+        self.check_rows_of(&on_demand::tables_read(sql))?;
         let watchdog = Watchdog::start(self.limits.time, self.connection.interrupt_handle())?;
         let statement = self
             .views
@@ -453,6 +498,7 @@ impl Db {
             place: self.place.clone(),
             _members: self._members.clone(),
             hosts: self.hosts.clone(),
+            rows: self.rows.clone(),
         })
     }
 

@@ -76,6 +76,11 @@ pub enum QueryError {
         /// The message of the database.
         detail: String,
     },
+    /// The rows of a part are not the rows that were written.
+    #[error(
+        "a part of the session is damaged: its checksum is another; `fathom repair` repairs as much as possible"
+    )]
+    Damaged,
     /// A view lacks a column, or it has another type.
     #[error(
         "view column {0} is missing or has an unexpected type: this session was written by an incompatible version of fathom"
@@ -112,7 +117,7 @@ impl QueryError {
     /// then another try on its new state may do.
     pub fn may_be_stale(&self) -> bool {
         match self {
-            Self::Table { .. } => true,
+            Self::Table { .. } | Self::Damaged => true,
             Self::Sql(text) => text.starts_with("IO Error") || text.contains("No files found"),
             _ => false,
         }

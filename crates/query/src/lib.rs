@@ -37,7 +37,7 @@ pub mod worker;
 pub mod zoom;
 
 pub use arrow;
-pub use db::{Db, FindPath, Interrupter};
+pub use db::{Db, FindPath, Interrupter, RowGate};
 pub use error::QueryError;
 pub use findings::{FindingRow, names_findings};
 pub use limits::Limits;

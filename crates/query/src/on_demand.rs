@@ -6,7 +6,13 @@ use std::sync::{Mutex, PoisonError};
 
 use duckdb::Connection;
 
+use fathom_model::tables::TABLES;
+
+use crate::tables::sources;
 use crate::views::{VIEWS, View};
+
+/// A view over tables that the others use; its statement is in `relations`.
+const UNSTORED: &str = "unstored";
 
 /// Words of statements that list what there is, which is every view then.
 const LISTING: [&str; 10] = [
@@ -84,6 +90,28 @@ fn every() -> BTreeSet<usize> {
     (0..VIEWS.len()).collect()
 }
 
+/// The tables whose rows a statement may read, by the names in its text: all if it names a view.
+pub(crate) fn tables_read(sql: &str) -> Vec<&'static str> {
+    let words: BTreeSet<String> = sql
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .map(str::to_ascii_lowercase)
+        .collect();
+    let all = TABLES.iter().map(|table| table.name);
+    let is_known = |word: &str| word == UNSTORED || VIEWS.iter().any(|view| view.name == word);
+    if words.iter().any(|word| is_known(word)) {
+        return all.collect();
+    }
+    let mut read: Vec<&'static str> = all.filter(|name| words.contains(*name)).collect();
+    let of: Vec<&'static str> = TABLES
+        .iter()
+        .filter(|table| read.contains(&table.name))
+        .flat_map(|table| sources(table))
+        .copied()
+        .collect();
+    read.extend(of);
+    read
+}
+
 /// The views that a statement names, with all that they use; every one if it lists what there is.
 fn named(sql: &str) -> BTreeSet<usize> {
     let words = || {
@@ -113,6 +141,25 @@ mod tests {
         let found = named(sql);
         let of = views.filter(|(number, _)| found.contains(number));
         of.map(|(_, view)| view.name).collect()
+    }
+
+    #[test]
+    fn tables_are_found_wherever_a_statement_names_them() {
+        let all = TABLES.len();
+        assert_eq!(tables_read("SELECT 1"), Vec::<&str>::new());
+        assert_eq!(tables_read("SELECT comm FROM Processes"), ["processes"]);
+        assert_eq!(
+            tables_read("SELECT * FROM \"bios\""),
+            ["bios", "bios", "block"]
+        );
+        assert_eq!(
+            tables_read(
+                "SELECT * FROM read_parquet(['/proc/self/fd/7/syscalls/part-00000000.parquet'])"
+            ),
+            ["syscalls"]
+        );
+        assert_eq!(tables_read("FROM by_file").len(), all);
+        assert_eq!(tables_read("FROM unstored").len(), all);
     }
 
     #[test]

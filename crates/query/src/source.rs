@@ -24,6 +24,8 @@ pub(crate) struct Source<'a> {
     pub clock: &'a ClockMap,
     /// Nanoseconds from a time, as shown, to the wall clock.
     pub wall_ns: i64,
+    /// Number of calls, if it is known without asking the database.
+    pub stored: Option<u64>,
 }
 
 /// The tables that the user added to a session: name, and file.

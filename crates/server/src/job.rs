@@ -18,9 +18,10 @@ use crate::view::{Reader, View};
 pub(crate) const AT_ONCE: usize = 2;
 /// How long a query waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The same of queries of [`Lane::Long`].
+const LONG_PATIENCE: Duration = Duration::from_secs(600);
 /// Interval at which an unwanted query is interrupted: an interrupt before the database has started
 /// has no effect.
-/// comes before the database begins.
 const INSIST: Duration = Duration::from_millis(10);
 /// Tries on a session that changes meanwhile, and how long to wait in between: merges come one by
 /// one, and the recording's end is a burst of them.
@@ -34,6 +35,8 @@ pub(crate) enum Lane {
     Quick,
     /// Queries that may read all rows: one at a time, so that the others get their turn.
     Slow,
+    /// Queries that read all rows of a session and may take minutes: one at a time, besides the others.
+    Long,
 }
 
 /// Runs queries.
@@ -41,6 +44,7 @@ pub(crate) struct Jobs {
     library: Arc<Library>,
     running: Arc<Semaphore>,
     slow: Arc<Semaphore>,
+    long: Arc<Semaphore>,
 }
 
 impl Jobs {
@@ -49,6 +53,7 @@ impl Jobs {
             library,
             running: Arc::new(Semaphore::new(AT_ONCE)),
             slow: Arc::new(Semaphore::new(1)),
+            long: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -81,14 +86,22 @@ impl Jobs {
     ) -> Result<T, ApiError> {
         let closed = |_| ApiError::cancelled();
         let turn = async {
-            let slow = match lane {
-                Lane::Slow => Some(self.slow.clone().acquire_owned().await.map_err(closed)?),
-                Lane::Quick => None,
+            let (own, shared) = match lane {
+                Lane::Long => (Some(&self.long), None),
+                Lane::Slow => (Some(&self.slow), Some(&self.running)),
+                Lane::Quick => (None, Some(&self.running)),
             };
-            let running = self.running.clone().acquire_owned().await.map_err(closed)?;
-            Ok::<_, ApiError>((slow, running))
+            let mut permits = Vec::new();
+            for of in own.into_iter().chain(shared) {
+                permits.push(of.clone().acquire_owned().await.map_err(closed)?);
+            }
+            Ok::<_, ApiError>(permits)
         };
-        let permits = tokio::time::timeout(PATIENCE, turn).await.map_err(|_| {
+        let patience = match lane {
+            Lane::Long => LONG_PATIENCE,
+            Lane::Slow | Lane::Quick => PATIENCE,
+        };
+        let permits = tokio::time::timeout(patience, turn).await.map_err(|_| {
             ApiError::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "other queries took all the time",

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
@@ -36,6 +36,8 @@ pub(crate) struct Library {
 struct Entry {
     current: Mutex<Option<Opened>>,
     used: AtomicU64,
+    /// Rows were found that are not as they were written: all are compared before the session is opened.
+    damaged: Arc<AtomicBool>,
 }
 
 struct Opened {
@@ -129,16 +131,41 @@ impl Library {
             });
             return Ok(view);
         }
-        let mut session = Session::open(&dir).map_err(|e| ApiError::session(id, &e))?;
-        let view = on_latest(&mut session, |session| {
-            View::open(id, session.clone(), self.limits.clone())
-        });
-        let view = Arc::new(view?);
+        let view = match self.view_unchecked(id, &dir, &entry.damaged)? {
+            Some(view) => view,
+            None => {
+                let mut session = Session::open(&dir).map_err(|e| ApiError::session(id, &e))?;
+                on_latest(&mut session, |session| {
+                    View::open(id, session.clone(), self.limits.clone())
+                })?
+            }
+        };
+        let view = Arc::new(view);
         *current = Some(Opened {
             stamp,
             view: view.clone(),
         });
         Ok(view)
+    }
+
+    /// A session whose rows are compared with their checksums only when they are read: to read all of a large one takes
+    /// longer than its first view. `None` if they have to be compared before: of a recording in progress, whose parts
+    /// change, of one with tables of the user's, and of one with damaged rows.
+    fn view_unchecked(
+        &self,
+        id: &str,
+        dir: &Path,
+        damaged: &Arc<AtomicBool>,
+    ) -> Result<Option<View>, ApiError> {
+        if damaged.load(Ordering::Relaxed) || Session::is_recorded_now(dir) {
+            return Ok(None);
+        }
+        let session = Session::glance(dir).map_err(|e| ApiError::session(id, &e))?;
+        if session.is_live() || !session.own_tables().is_empty() {
+            return Ok(None);
+        }
+        let (limits, damaged) = (self.limits.clone(), Arc::clone(damaged));
+        View::open_unchecked(id, session, limits, damaged).map(Some)
     }
 
     /// The set that is served; none if sessions are.

@@ -83,6 +83,12 @@ impl SelectionParams {
 }
 
 impl Selection {
+    /// Whether it is all calls of the session.
+    pub fn is_whole(&self) -> bool {
+        let ends = self.from.is_some() || self.to.is_some();
+        !ends && self.filter.for_calls(0).sql().is_none()
+    }
+
     /// Those ends of `window`, its window, that were asked for.
     pub fn ends(&self, window: Window) -> (Option<i64>, Option<i64>) {
         (self.from.map(|_| window.from), self.to.map(|_| window.to))

@@ -2,11 +2,12 @@
 //! one that is being recorded grow with the states that follow.
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use fathom_query::zoom::Zoom;
 use fathom_query::{Db, Limits};
-use fathom_session::Session;
+use fathom_session::{RowCheck, Session};
 
 use crate::error::ApiError;
 use crate::lock::lock;
@@ -29,6 +30,8 @@ pub(crate) struct View {
     span: Option<(i64, i64)>,
     /// How often it was followed since it was opened.
     followed: u32,
+    /// The comparison of its rows with their checksums, if that was not done when it was opened.
+    rows: Option<Arc<RowCheck>>,
 }
 
 impl View {
@@ -40,6 +43,40 @@ impl View {
             error
         })?;
         Ok(Self::of(id, session, zoom, 0))
+    }
+
+    /// The same of a session of which only footers were compared with their checksums. Rows are compared when a query
+    /// first needs them. `damaged` is set if some are not as they were written: queries fail as if the state were out
+    /// of date, and the session is to be opened with [`Session::open`].
+    pub fn open_unchecked(
+        id: &str,
+        session: Session,
+        limits: Limits,
+        damaged: Arc<AtomicBool>,
+    ) -> Result<Self, ApiError> {
+        let rows = Arc::new(RowCheck::new(session.clone()));
+        let asked = Arc::clone(&rows);
+        let gate = Arc::new(move |tables: &[&str]| {
+            let passed = asked.passed(tables);
+            if !passed {
+                damaged.store(true, Ordering::Relaxed);
+            }
+            passed
+        });
+        let zoom = Zoom::open_unchecked(&session, limits, gate).map_err(|e| {
+            let mut error = ApiError::from(e);
+            error.problem.subject = id.to_string();
+            error
+        })?;
+        Ok(Self {
+            rows: Some(rows),
+            ..Self::of(id, session, zoom, 0)
+        })
+    }
+
+    /// Whether all rows were compared with their checksums, or one that is damaged was found.
+    pub fn is_checked(&self) -> bool {
+        self.rows.as_ref().is_none_or(|rows| rows.is_over())
     }
 
     /// The same recording later, at the cost of the new parts. The database stays, so this state's
@@ -68,6 +105,7 @@ impl View {
             idle: Mutex::default(),
             base: Mutex::new(zoom),
             followed,
+            rows: None,
         }
     }
 

@@ -59,6 +59,7 @@ pub use maintain::retention::REFRESH;
 pub use read::batches::Batches;
 pub use read::latest::on_latest;
 pub use read::own::Own;
+pub use read::row_check::RowCheck;
 pub use read::session::Session;
 pub use read::set::{SessionSet, dirs_of, write_set};
 pub use read::sizes::ColumnSize;

@@ -9,6 +9,8 @@ export class Columns {
 	/** The text under `fathom` in the schema's metadata. */
 	readonly meta: Readonly<Record<string, unknown>>;
 	private readonly numbers = new Map<string, Float64Array>();
+	private readonly words = new Map<string, (string | null)[]>();
+	private readonly listed = new Map<string, Float64Array[]>();
 
 	constructor(private readonly table: Table) {
 		this.rows = table.numRows;
@@ -51,12 +53,15 @@ export class Columns {
 
 	/** A column of texts. */
 	texts(name: string): (string | null)[] {
+		const known = this.words.get(name);
+		if (known) return known;
 		const vector = this.table.getChild(name);
 		const made = new Array<string | null>(this.rows);
 		for (let i = 0; i < this.rows; i += 1) {
 			const value: unknown = vector?.get(i);
 			made[i] = value === null || value === undefined ? null : String(value);
 		}
+		this.words.set(name, made);
 		return made;
 	}
 
@@ -89,12 +94,10 @@ export class Columns {
 
 	/** A column of lists of numbers, one list a row. */
 	lists(name: string): Float64Array[] {
-		const vector = this.table.getChild(name);
-		const made: Float64Array[] = [];
-		for (let i = 0; i < this.rows; i += 1) {
-			const list = vector?.get(i) as Vector | null | undefined;
-			made.push(list ? toNumbers(list, list.length) : new Float64Array(0));
-		}
+		const known = this.listed.get(name);
+		if (known) return known;
+		const made = toLists(this.table.getChild(name), this.rows);
+		this.listed.set(name, made);
 		return made;
 	}
 
@@ -122,6 +125,20 @@ function parseMeta(text: string | undefined): Record<string, unknown> {
 	} catch {
 		return {};
 	}
+}
+
+function toLists(vector: Vector | null, rows: number): Float64Array[] {
+	const data = vector?.data.length === 1 ? vector.data[0] : undefined;
+	const numbers: unknown = data?.children[0]?.values;
+	const offsets: unknown = data?.valueOffsets;
+	// Views into the answer: an object of Arrow's for each of thousands of lists costs more than all else.
+	if (data?.nullCount === 0 && numbers instanceof Float64Array && offsets instanceof Int32Array) {
+		return Array.from({ length: rows }, (_, i) => numbers.subarray(offsets[i] ?? 0, offsets[i + 1] ?? 0));
+	}
+	return Array.from({ length: rows }, (_, i) => {
+		const list = vector?.get(i) as Vector | null | undefined;
+		return list ? toNumbers(list, list.length) : new Float64Array(0);
+	});
 }
 
 function toNumbers(vector: Vector | null, rows: number): Float64Array {

@@ -179,6 +179,8 @@ export type SessionDescription = {
   totals: Counted,
   /** Missing or damaged data, one sentence each. */
   problems: Array<string>,
+  /** Whether all rows were compared with their checksums. Until then a part with damaged rows is not in `problems`. */
+  checked: boolean,
   /** Options of the recording, as given. */
   options: OptionsGiven,
   /** The machine. */

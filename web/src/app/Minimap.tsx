@@ -32,7 +32,9 @@ export function Minimap() {
 		asked ? { path: "tiles", params: { by: "purpose", latency: 1, busy: 1 }, windowed: false, pixels } : null,
 	);
 	// Errors are looked for in the rows, which is too much to do again and again as a recording grows.
-	const errors = useColumns(asked && tiles.data && !live ? { path: "errors", windowed: false, pixels } : null);
+	const errors = useColumns(
+		asked && tiles.data && !live ? { path: "errors", windowed: false, pixels, later: true } : null,
+	);
 	const diagnosis = useDiagnosis(live ? tiles.data !== undefined : errors.data !== undefined);
 
 	const bars = useMemo(() => {

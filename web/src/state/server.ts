@@ -19,7 +19,25 @@ export const archive = readArchive();
 /** The files of which a saved page has the accesses; null on a page that has a server. */
 export const savedFiles = archive ? keptFiles(archive) : null;
 
-export const client = archive ? new Client(null, archiveSender(archive)) : new Client(storage());
+/** The question that `public/early.js` has asked, with the headers that it sent. */
+interface Early {
+	address: string;
+	authorization: string;
+	answer: Promise<Response>;
+}
+
+/** Asks the server, unless that was done before this script came. */
+const send: typeof fetch = (input, init) => {
+	const holder = globalThis as { fathomEarly?: Early };
+	const early = holder.fathomEarly;
+	if (early && early.address === input) {
+		delete holder.fathomEarly;
+		if (new Headers(init?.headers).get("Authorization") === early.authorization) return early.answer;
+	}
+	return fetch(input, init);
+};
+
+export const client = archive ? new Client(null, archiveSender(archive)) : new Client(storage(), send);
 
 /** Takes the token out of the address, so that it is in no link that is copied from there. */
 export function takeToken(): void {

@@ -7,6 +7,7 @@ import { columns, filterText, liveLines, type Selection, selectionText, sessionP
 import type { Filter, LiveState, SessionDescription } from "../api/types";
 import { mergeFilters } from "../lib/filters";
 import { clampSpan, type Span } from "../lib/scale";
+import { quiet } from "./quiet";
 import { type Resource, useResource } from "./resource";
 import { client } from "./server";
 import { Shared } from "./shared";
@@ -87,7 +88,16 @@ export function SessionProvider({ id, render }: { id: string; render: (opening: 
 		(signal) => client.json<SessionDescription>(sessionPath(id), signal),
 		ended,
 	);
-	const description = about.data && !about.stale ? about.data : undefined;
+	const opened = about.data && !about.stale ? about.data : undefined;
+	// The rows of a large session are compared with their checksums while its sums are already shown.
+	const unchecked = opened !== undefined && !opened.checked;
+	const path = `${sessionPath(id)}?checked=1`;
+	const checked = useResource(
+		useLater(unchecked ? path : null, true),
+		(signal) => client.json<SessionDescription>(path, signal),
+		ended,
+	);
+	const description = unchecked && checked.data && !checked.stale ? checked.data : opened;
 	const live = useLive(id, description?.live === true);
 	const over = live !== null && !live.live;
 	// The description of a recording that has ended has its final figures.
@@ -151,6 +161,8 @@ export interface Question {
 	/** Holds besides the page's filter. */
 	filter?: Filter;
 	pixels?: number;
+	/** It can wait until the rest of the view is there: its answer takes the server long. */
+	later?: boolean;
 }
 
 /** Of a question about the whole recording. */
@@ -185,18 +197,29 @@ function useAsked(question: Question | null): { key: string | null; revision: nu
 /** Answers of sessions that do not grow. */
 const shared = new Shared(40);
 
-/** `ask`, once for all that ask for `path` of a session to which nothing is added. */
+/** `ask`, once for all that ask for `path` of a session to which nothing is added. What is asked `later` waits for the others. */
 export function useLoad<T>(
 	path: string | (() => string),
 	ask: (signal: AbortSignal) => Promise<T>,
+	later = false,
 ): (signal: AbortSignal) => Promise<T> {
 	const { live, revision } = useSession();
-	if (live) return ask;
-	// After a recording has ended, and after the server was away, answers may be others.
-	return (signal) => {
+	const load = (signal: AbortSignal) => {
+		if (live) return ask(signal);
+		// After a recording has ended, and after the server was away, answers may be others.
 		const asked = typeof path === "string" ? path : path();
 		return shared.load(`${client.getGeneration()} ${revision} ${asked}`, signal, ask);
 	};
+	return (signal) => (later ? load(signal) : quiet.during(load(signal)));
+}
+
+/** `key` once no view waits for an answer; until then the one before. */
+export function useLater(key: string | null, later: boolean): string | null {
+	const [passed, setPassed] = useState<string | null>(null);
+	const waits = later && key !== null && key !== passed;
+	useEffect(() => (waits ? quiet.when(() => setPassed(key)) : undefined), [key, waits]);
+	if (!later || key === null) return key;
+	return passed;
 }
 
 /** Buckets of the strip of the whole session: as many as half of the pixels, in steps, so that others can ask the same. */
@@ -207,13 +230,15 @@ export function stripPixels(): number {
 /** Arrow columns for the page's window and filter. */
 export function useColumns(question: Question | null): Resource<Columns> {
 	const { key, revision, path } = useAsked(question);
-	const load = useLoad(path, (signal) => columns(client, path(), signal));
-	return useResource(key, load, revision);
+	const later = question?.later === true;
+	const load = useLoad(path, (signal) => columns(client, path(), signal), later);
+	return useResource(useLater(key, later), load, revision);
 }
 
 /** The same for answers in JSON. */
 export function useJson<T>(question: Question | null): Resource<T> {
 	const { key, revision, path } = useAsked(question);
-	const load = useLoad(path, (signal) => client.json<T>(path(), signal));
-	return useResource(key, load, revision);
+	const later = question?.later === true;
+	const load = useLoad(path, (signal) => client.json<T>(path(), signal), later);
+	return useResource(useLater(key, later), load, revision);
 }

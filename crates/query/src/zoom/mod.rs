@@ -26,7 +26,7 @@ use fathom_model::tables::FAULTS;
 use fathom_pyramid::{Key, SLICES, SYSCALLS, WAITS};
 use fathom_session::Session;
 
-use crate::{Db, Limits, QueryError};
+use crate::{Db, Limits, QueryError, RowGate};
 pub use filter::Filter;
 use gather::Gather;
 pub use hosts::{OfHost, of_hosts};
@@ -154,6 +154,18 @@ impl Zoom {
     /// and sums come from the rows.
     pub fn open(session: &Session, limits: Limits) -> Result<Self, QueryError> {
         Self::of(session, Db::open(session, limits)?, None)
+    }
+
+    /// The same of a session whose rows were not compared with their checksums.
+    ///
+    /// # Errors
+    /// The errors of [`Db::open_unchecked`].
+    pub fn open_unchecked(
+        session: &Session,
+        limits: Limits,
+        rows: RowGate,
+    ) -> Result<Self, QueryError> {
+        Self::of(session, Db::open_unchecked(session, limits, rows)?, None)
     }
 
     /// The same recording later, still in progress: `before` is the session that this was opened

@@ -64,6 +64,7 @@ pub(crate) struct App {
     pub summaries: summaries::Summaries,
     pub shares: fleet::Shares,
     pub diagnoses: Diagnoses,
+    pub facts: why::KnownFacts,
     pub workers: Workers,
     /// Directory with panels that a team keeps.
     pub panels: Option<PathBuf>,
@@ -86,6 +87,7 @@ impl App {
             summaries: summaries::Summaries::default(),
             shares: fleet::Shares::default(),
             diagnoses: Diagnoses::default(),
+            facts: why::KnownFacts::default(),
             workers: Workers::default(),
             panels,
             recordings,
@@ -244,9 +246,9 @@ pub(crate) mod types {
         pub(crate) use super::super::{
             compare::Sides, devices::DeviceParams, difference::BoxParams, events::EventsParams,
             fleet::FleetParams, layers::LayersParams, offsets::OffsetsParams,
-            questions::QuestionParams, states::StatesParams, threads::ThreadsParams,
-            tiles::TilesParams, timeline::TimelineParams, top::TopParams, visits::VisitsParams,
-            why::WhyParams,
+            questions::QuestionParams, sessions::DescribeParams, states::StatesParams,
+            threads::ThreadsParams, tiles::TilesParams, timeline::TimelineParams, top::TopParams,
+            visits::VisitsParams, why::WhyParams,
         };
     }
 

@@ -6,11 +6,12 @@ use fathom_model::meta::{SessionMeta, State as Recorded};
 use fathom_model::tables::TABLES;
 use fathom_query::escape::shell_words;
 use fathom_session::Session;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Json, Shared};
 use crate::error::{ApiError, Problem};
-use crate::job::Lane;
+use crate::job::{Lane, Stop};
+use crate::selection::Params;
 use crate::view::Reader;
 
 /// A session in the list.
@@ -73,6 +74,8 @@ pub(crate) struct SessionDescription {
     pub totals: Counted,
     /// Missing or damaged data, one sentence each.
     pub problems: Vec<String>,
+    /// Whether all rows were compared with their checksums. Until then a part with damaged rows is not in `problems`.
+    pub checked: bool,
     /// Options of the recording, as given.
     pub options: OptionsGiven,
     /// The machine.
@@ -192,13 +195,30 @@ pub(crate) async fn list(State(app): State<Shared>) -> Result<Json<Vec<SessionSu
     app.jobs.run(Lane::Quick, work).await.map(Json)
 }
 
+/// Parameters of a description.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct DescribeParams {
+    /// With 1: compares all rows with their checksums first, so that `problems` names each damaged part.
+    #[cfg_attr(test, schemars(extend("enum" = [0, 1])))]
+    checked: Option<u8>,
+}
+
 /// `GET /sessions/ID`.
 pub(crate) async fn describe(
     State(app): State<Shared>,
     Path(id): Path<String>,
+    Params(params): Params<DescribeParams>,
 ) -> Result<Json<SessionDescription>, ApiError> {
-    let query = |reader: &Reader, _: &crate::job::Stop| description(reader);
-    app.jobs.query(id, Lane::Quick, query).await.map(Json)
+    let checked = params.checked.unwrap_or(0) != 0;
+    let query = move |reader: &Reader, _: &Stop| {
+        if checked {
+            reader.db().check_rows()?;
+        }
+        description(reader)
+    };
+    let lane = if checked { Lane::Slow } else { Lane::Quick };
+    app.jobs.query(id, lane, query).await.map(Json)
 }
 
 pub(crate) fn summary(id: &str, session: &Session) -> SessionSummary {
@@ -300,6 +320,7 @@ fn description(reader: &Reader) -> Result<SessionDescription, ApiError> {
         losses: losses(reader)?,
         totals: totals(session),
         problems: session.problems().to_vec(),
+        checked: reader.is_checked(),
         options: OptionsGiven {
             detail: meta.options.detail.clone(),
             syscalls: meta.options.syscalls.clone(),

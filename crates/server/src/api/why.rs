@@ -1,12 +1,17 @@
 //! `GET /sessions/ID/why`: where the time went, in three sentences.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
 use axum::extract::{Path, State};
-use fathom_why::{Scope, Story, why};
+use fathom_why::{Facts, Scope, Story, tell};
 use serde::Deserialize;
 
 use super::{Json, Shared};
 use crate::error::ApiError;
 use crate::job::{Lane, Stop};
+use crate::library::Stamp;
+use crate::lock::lock;
 use crate::selection::{Params, Selection, SelectionParams};
 use crate::view::Reader;
 
@@ -33,20 +38,55 @@ pub(crate) async fn story(
         0 => None,
         _ => Some(app.diagnoses.of(&app.library, &id).await?),
     };
+    let lane = match params.rid.is_none() && selection.is_whole() {
+        true => Lane::Long,
+        false => Lane::Slow,
+    };
+    let shared = app.clone();
     let query = move |reader: &Reader, _: &Stop| {
         let findings = diagnosis
             .as_ref()
             .map(|told| told.diagnosis.findings.as_slice());
         let scope = scope(reader, &selection, params.rid);
+        let facts = shared.facts.of(reader, &scope)?;
         let meta = reader.session.meta();
-        Ok(why(
-            reader.db(),
-            meta,
-            &scope,
-            findings.unwrap_or_default(),
-        )?)
+        Ok(Story {
+            sentences: tell(&facts, meta, &scope, findings.unwrap_or_default()),
+            facts: Facts::clone(&facts),
+            steps: Vec::new(),
+        })
     };
-    app.jobs.query(id, Lane::Slow, query).await.map(Json)
+    app.jobs.query(id, lane, query).await.map(Json)
+}
+
+/// Sessions whose numbers are kept.
+const KEPT: usize = 16;
+
+/// Numbers of whole sessions, by session: every call of it was read for them.
+#[derive(Default)]
+pub(crate) struct KnownFacts(Mutex<HashMap<String, (Stamp, Arc<Facts>)>>);
+
+impl KnownFacts {
+    fn of(&self, reader: &Reader, scope: &Scope) -> Result<Arc<Facts>, ApiError> {
+        let gather = || Facts::gather(reader.db(), reader.session.meta(), scope).map(Arc::new);
+        if !scope.is_whole() || reader.session.is_live() {
+            return Ok(gather()?);
+        }
+        // Before the numbers: a session that changes meanwhile has another one then.
+        let stamp = Stamp::of(reader.session.dir());
+        if let Some((of, facts)) = lock(&self.0).get(&reader.id)
+            && *of == stamp
+        {
+            return Ok(facts.clone());
+        }
+        let facts = gather()?;
+        let mut known = lock(&self.0);
+        if known.len() >= KEPT {
+            known.clear();
+        }
+        known.insert(reader.id.clone(), (stamp, facts.clone()));
+        Ok(facts)
+    }
 }
 
 fn scope(reader: &Reader, selection: &Selection, rid: Option<i64>) -> Scope {

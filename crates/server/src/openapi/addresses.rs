@@ -74,6 +74,7 @@ fn of_sessions() -> Vec<Described> {
             "Describe a session",
             "The members of the list, and times, tables with rows, layers (whether each was recorded, and why not), losses, options, and views.",
         )
+        .takes::<p::DescribeParams>()
         .json::<crate::api::sessions::SessionDescription>(),
         Described::new(
             "get /sessions/{id}/live",
@@ -168,7 +169,7 @@ fn of_calls() -> Vec<Described> {
              faults: with by=file, page faults on mappings of the file, which are no calls\n\
              fault_ns: with by=file, the time of these page faults\n\
              at_least: the pyramid keeps at most 64 keys a bucket, and had no place for this key in this time: some of its calls may be in the rest\n\
-             latency: with latency=1, a list of counts: element i is the number of calls that took from 2^i ns to less than 2^(i+1) ns",
+             latency: with latency=1, a list of counts: element i is the number of calls that took from 2^i ns to less than 2^(i+1) ns; zeros at the end are left out",
         )),
         windowed(
             "get /sessions/{id}/timeline",

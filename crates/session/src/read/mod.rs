@@ -18,6 +18,7 @@ pub(crate) mod batches;
 pub(crate) mod latest;
 pub(crate) mod own;
 pub(crate) mod pyramids;
+pub(crate) mod row_check;
 pub(crate) mod session;
 pub(crate) mod set;
 pub(crate) mod sizes;

@@ -73,8 +73,8 @@ impl Session {
         Ok(find_meta(&open_dir(dir)?)?.0)
     }
 
-    /// Opens a session whose rows will not be read, for its sizes and what it says of itself: of
-    /// the parts only the footers are read and compared with their checksums.
+    /// Opens a session whose rows will not be read, for its sizes and what it says of itself, or not before
+    /// [`crate::RowCheck`] has compared them: of the parts only the footers are read and compared with their checksums.
     ///
     /// # Errors
     /// The errors of [`Session::open`].
