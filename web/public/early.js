@@ -12,7 +12,7 @@
 	const authorization = `Bearer ${token}`;
 	const answer = fetch(address, {
 		headers: { Authorization: authorization },
-		credentials: "omit",
+		credentials: "same-origin",
 		cache: "no-store",
 	});
 	// Without the page's scripts nothing waits for it.

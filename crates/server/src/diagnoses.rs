@@ -16,8 +16,9 @@ use tokio::sync::watch;
 
 use crate::error::ApiError;
 use crate::job::Stop;
-use crate::library::{Library, Stamp};
+use crate::library::Library;
 use crate::lock::lock;
+use crate::stamp::Stamp;
 
 /// How much nicer than the server's other threads.
 const NICER: i32 = 5;

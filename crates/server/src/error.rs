@@ -96,6 +96,18 @@ impl ApiError {
         error
     }
 
+    /// The session has changed while it was read.
+    pub fn changed(id: &str) -> Self {
+        let mut error = Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the session has changed while it was read",
+            id,
+            "try again",
+        );
+        error.stale = true;
+        error
+    }
+
     /// A failure of SQL that a user has written.
     pub fn of_user_sql(error: QueryError) -> Self {
         let wrong = matches!(

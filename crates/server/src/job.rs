@@ -10,8 +10,9 @@ use fathom_query::worker::Killer;
 use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
-use crate::library::{Library, Stamp};
+use crate::library::Library;
 use crate::lock::lock;
+use crate::stamp::Stamp;
 use crate::view::{Reader, View};
 
 /// Queries that run at once, over all sessions.

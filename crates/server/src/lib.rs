@@ -29,6 +29,7 @@ mod openapi;
 mod page;
 mod selection;
 mod share;
+mod stamp;
 mod tables;
 #[cfg(test)]
 mod types;

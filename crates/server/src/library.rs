@@ -1,21 +1,19 @@
 //! The sessions below the directory that is served, and which of them are open.
 
 use std::collections::HashMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
 use fathom_extensions::Extensions;
-use fathom_model::tables::TABLES;
 use fathom_query::Limits;
 use fathom_session::{Session, SessionSet, on_latest};
 
 use crate::error::ApiError;
-use crate::folder::{Folder, files, link_in};
+use crate::folder::{Folder, link_in};
 use crate::lock::lock;
+use crate::stamp::Stamp;
 use crate::view::View;
 
 /// Sessions that stay open.
@@ -34,32 +32,10 @@ pub(crate) struct Library {
 /// A session that was asked for.
 #[derive(Default)]
 struct Entry {
-    current: Mutex<Option<Opened>>,
+    current: Mutex<Option<Arc<View>>>,
     used: AtomicU64,
     /// Rows were found that are not as they were written: all are compared before the session is opened.
     damaged: Arc<AtomicBool>,
-}
-
-struct Opened {
-    stamp: Stamp,
-    view: Arc<View>,
-}
-
-/// A fingerprint that changes whenever a file of a session is added or replaced: modification times
-/// and sizes of its folders and files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp(Vec<Option<(i64, i64, u64)>>);
-
-impl Stamp {
-    /// The fingerprint of the session in `dir` now.
-    pub fn of(dir: &Path) -> Self {
-        let of = |name: &str| {
-            let metadata = fs::symlink_metadata(dir.join(name)).ok()?;
-            Some((metadata.mtime(), metadata.mtime_nsec(), metadata.size()))
-        };
-        let names = TABLES.iter().map(|t| t.name).chain(files());
-        Self(names.map(of).collect())
-    }
 }
 
 /// Where a symbolic link leads to is not served.
@@ -111,27 +87,24 @@ impl Library {
         let entry = self.entry(id);
         let mut current = lock(&entry.current);
         let stamp = Stamp::of(&dir);
-        if let Some(opened) = current.as_ref()
-            && opened.stamp == stamp
+        if let Some(view) = current.as_ref()
+            && view.stamp.as_ref() == Some(&stamp)
         {
             // A recorder that was killed changes no file.
-            let live = opened.view.session.is_live();
-            if !live || Session::is_recorded_now(&dir) {
-                return Ok(opened.view.clone());
+            if !view.session.is_live() || Session::is_recorded_now(&dir) {
+                return Ok(view.clone());
             }
         }
         refuse_links(id, &dir)?;
-        if let Some(opened) = current.as_ref()
-            && let Some(view) = opened.view.follow()
+        if let Some(before) = current.as_ref()
+            && let Some(mut view) = before.follow()
         {
+            view.stamp = Some(stamp);
             let view = Arc::new(view);
-            *current = Some(Opened {
-                stamp,
-                view: view.clone(),
-            });
+            *current = Some(view.clone());
             return Ok(view);
         }
-        let view = match self.view_unchecked(id, &dir, &entry.damaged)? {
+        let mut view = match self.view_unchecked(id, &dir, &entry.damaged)? {
             Some(view) => view,
             None => {
                 let mut session = Session::open(&dir).map_err(|e| ApiError::session(id, &e))?;
@@ -140,11 +113,9 @@ impl Library {
                 })?
             }
         };
+        view.stamp = Some(stamp);
         let view = Arc::new(view);
-        *current = Some(Opened {
-            stamp,
-            view: view.clone(),
-        });
+        *current = Some(view.clone());
         Ok(view)
     }
 

@@ -11,6 +11,7 @@ use fathom_session::{RowCheck, Session};
 
 use crate::error::ApiError;
 use crate::lock::lock;
+use crate::stamp::Stamp;
 
 /// Connections that are kept for the next queries.
 const IDLE: usize = 2;
@@ -30,6 +31,8 @@ pub(crate) struct View {
     span: Option<(i64, i64)>,
     /// How often it was followed since it was opened.
     followed: u32,
+    /// The fingerprint of the session when it was opened or followed.
+    pub stamp: Option<Stamp>,
     /// The comparison of its rows with their checksums, if that was not done when it was opened.
     rows: Option<Arc<RowCheck>>,
 }
@@ -74,7 +77,7 @@ impl View {
         })
     }
 
-    /// Whether all rows were compared with their checksums, or one that is damaged was found.
+    /// Whether all rows were compared with their checksums, and are as they were written or left out.
     pub fn is_checked(&self) -> bool {
         self.rows.as_ref().is_none_or(|rows| rows.is_over())
     }
@@ -105,6 +108,7 @@ impl View {
             idle: Mutex::default(),
             base: Mutex::new(zoom),
             followed,
+            stamp: None,
             rows: None,
         }
     }

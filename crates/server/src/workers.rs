@@ -11,8 +11,9 @@ use fathom_query::worker::{Outcome, Program, Statement, Worker};
 
 use crate::error::ApiError;
 use crate::job::{Running, Stop};
-use crate::library::{Library, Stamp};
+use crate::library::Library;
 use crate::lock::lock;
+use crate::stamp::Stamp;
 
 /// Bytes of an answer at most; the worker stops before.
 const MOST_BYTES: usize = 160 << 20;

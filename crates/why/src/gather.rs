@@ -18,6 +18,8 @@ use crate::scope::Scope;
 
 /// Requests of a portion.
 const PORTION: i64 = 2_000_000;
+/// Sums by purpose and file at most: they are in memory.
+const MOST_FILES: usize = 4_000_000;
 /// Portions at most: ids in a damaged session may be any.
 const MOST_PORTIONS: i64 = 1 << 16;
 /// Requests up to which time of the clock is measured: their intervals are sorted.
@@ -34,6 +36,8 @@ pub struct Gathering {
     /// The requests of each portion, as conditions on their ids, the next one last.
     portions: Vec<Option<String>>,
     has_waits: bool,
+    /// Sums of all purposes by file.
+    files: usize,
     purposes: BTreeMap<Purpose, Sums>,
 }
 
@@ -98,6 +102,7 @@ impl Gathering {
             scope: scope.clone(),
             portions,
             has_waits: count(db, "SELECT count(*) AS n FROM waits")? > 0,
+            files: 0,
             purposes: BTreeMap::new(),
         })
     }
@@ -113,20 +118,27 @@ impl Gathering {
             return Ok(false);
         };
         let portion = portion.as_deref();
-        let files = found(db, &by_file(&self.scope, portion))?;
-        let layers = found(db, &by_layer(&self.scope, portion))?;
-        let sleeps = match self.has_waits {
-            true => found(db, &by_reason(&self.scope, portion))?,
-            false => Vec::new(),
-        };
-        for row in files {
-            sums_of(&mut self.purposes, &row).add_file(row);
-        }
-        for row in layers {
-            sums_of(&mut self.purposes, &row).add_layer(row);
-        }
-        for row in sleeps {
-            sums_of(&mut self.purposes, &row).add_sleep(row);
+        let purposes = &mut self.purposes;
+        let files = &mut self.files;
+        found(db, &by_file(&self.scope, portion), |row| {
+            *files += usize::from(sums_of(purposes, &row).add_file(row));
+            match *files > MOST_FILES {
+                true => Err(QueryError::Memory {
+                    limit_mib: (MOST_FILES * size_of::<FileSum>()) as u64 >> 20,
+                    detail: format!("sums of {MOST_FILES} files"),
+                }),
+                false => Ok(()),
+            }
+        })?;
+        found(db, &by_layer(&self.scope, portion), |row| {
+            sums_of(purposes, &row).add_layer(row);
+            Ok(())
+        })?;
+        if self.has_waits {
+            found(db, &by_reason(&self.scope, portion), |row| {
+                sums_of(purposes, &row).add_sleep(row);
+                Ok(())
+            })?;
         }
         self.portions.pop();
         Ok(true)
@@ -302,10 +314,12 @@ fn purpose_of(group: &Group) -> Purpose {
 }
 
 impl Sums {
-    fn add_file(&mut self, row: Found) {
+    /// Whether the file is a new one.
+    fn add_file(&mut self, row: Found) -> bool {
         let [file_id, b, c, d, e, f, pid, tid] = row.numbers;
         let [requests, bytes, total_ns, longest_rid, longest_ns] =
             [b, c, d, e, f].map(Option::unwrap_or_default);
+        let before = self.files.len();
         let new = FileSum {
             file_id,
             syscall: known_name(&row.name),
@@ -315,12 +329,13 @@ impl Sums {
             longest_rid,
             longest_ns,
         };
+        self.pids.extend(pid);
+        self.tids.extend(tid);
         match self.files.get_mut(&file_id) {
             Some(sum) => sum.merge(&new),
             None => drop(self.files.insert(file_id, new)),
         }
-        self.pids.extend(pid);
-        self.tids.extend(tid);
+        self.files.len() > before
     }
 
     fn add_layer(&mut self, row: Found) {
@@ -388,8 +403,13 @@ fn sums_of<'a>(purposes: &'a mut BTreeMap<Purpose, Sums>, row: &Found) -> &'a mu
     purposes.entry(row.purpose.clone()).or_default()
 }
 
-fn found(db: &Db, sql: &str) -> Result<Vec<Found>, QueryError> {
-    rows(db, sql, |row| {
+/// Calls `take` with each row of a statement about a portion.
+fn found(
+    db: &Db,
+    sql: &str,
+    mut take: impl FnMut(Found) -> Result<(), QueryError>,
+) -> Result<(), QueryError> {
+    each(db, sql, |row| {
         let mut numbers = [None; 8];
         for (number, name) in numbers
             .iter_mut()
@@ -397,7 +417,7 @@ fn found(db: &Db, sql: &str) -> Result<Vec<Found>, QueryError> {
         {
             *number = row.get(name)?;
         }
-        Ok(Found {
+        take(Found {
             purpose: (
                 row.text("comm")?,
                 row.text("activity")?,
@@ -444,7 +464,7 @@ fn by_reason(scope: &Scope, portion: Option<&str>) -> String {
         "{selected},
          served AS (
              SELECT rid, ts_ns, ts_ns + dur_ns AS until_ns
-             FROM slices WHERE {of} AND layer IN ('fuse', 'nfs')),
+             FROM slices SEMI JOIN selected USING (rid) WHERE {of} AND layer IN ('fuse', 'nfs')),
          asleep AS (
              SELECT s.comm, activity, asynchronous, coalesce(reason, '') AS name,
                  coalesce(waker, '') AS other, if(reason = 'cpu', w.dur_ns, run_queue_ns) AS cpu_ns,

@@ -106,7 +106,11 @@ pub fn tell(
         out.push(unknown);
         return out;
     }
-    out.push(cause_sentence(facts, group, total_ns, scope));
+    let mut cause = cause_sentence(facts, group, total_ns, scope);
+    if facts.too_many_blocks {
+        cause.push(" Their block requests are too many to say which program was ahead of them.");
+    }
+    out.push(cause);
     out.extend(advice(findings, group, advised, other, total_ns));
     out
 }

@@ -4,7 +4,7 @@ import type { Diagnosis } from "../api/diagnosis";
 import { sessionPath } from "../api/session";
 import { type Resource, useResource } from "./resource";
 import { client } from "./server";
-import { useLater, useLoad, useSession } from "./session";
+import { useLoad, useSession } from "./session";
 
 /** A diagnosis reads every call: of a running recording it is made again this often. */
 const AGAIN_NS = 10e9;
@@ -15,5 +15,5 @@ export function useDiagnosis(wanted: boolean): Resource<Diagnosis> {
 	const path = sessionPath(session.id, "/findings");
 	const turn = session.live ? Math.floor(session.bounds.to / AGAIN_NS) : -1;
 	const load = useLoad(path, (signal) => client.json<Diagnosis>(path, signal), true);
-	return useResource(useLater(wanted ? path : null, true), load, turn);
+	return useResource(wanted ? path : null, load, turn);
 }

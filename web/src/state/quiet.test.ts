@@ -18,7 +18,7 @@ describe("a question that can wait", () => {
 		const [first, second] = [question(), question()];
 		const asked: string[] = [];
 		void quiet.during(first.answer);
-		quiet.when(() => asked.push("later"));
+		void quiet.passed(new AbortController().signal).then(() => asked.push("later"));
 		await vi.advanceTimersByTimeAsync(1000);
 		expect(asked).toEqual([]);
 		first.done();
@@ -30,21 +30,26 @@ describe("a question that can wait", () => {
 		await vi.advanceTimersByTimeAsync(100);
 		expect(asked).toEqual(["later"]);
 	});
-	it("is asked although others never end, and not if it is no longer wanted", async () => {
+	it("is asked although others never end, and waits no longer than it is wanted", async () => {
 		const quiet = new Quiet();
 		const asked: string[] = [];
+		const left = new AbortController();
 		void quiet.during(question().answer);
-		quiet.when(() => asked.push("kept"));
-		const leave = quiet.when(() => asked.push("left"));
-		leave();
+		void quiet.passed(new AbortController().signal).then(() => asked.push("kept"));
+		void quiet.passed(left.signal).then(() => asked.push("left"));
+		await vi.advanceTimersByTimeAsync(1);
+		left.abort();
+		await vi.advanceTimersByTimeAsync(1);
+		expect(asked).toEqual(["left"]);
 		await vi.advanceTimersByTimeAsync(60_000);
-		expect(asked).toEqual(["kept"]);
+		expect(asked).toEqual(["left", "kept"]);
+		await quiet.passed(left.signal);
 	});
 	it("is asked after one that failed", async () => {
 		const quiet = new Quiet();
 		const asked: string[] = [];
 		await expect(quiet.during(Promise.reject(new Error("no")))).rejects.toThrow("no");
-		quiet.when(() => asked.push("later"));
+		void quiet.passed(new AbortController().signal).then(() => asked.push("later"));
 		await vi.advanceTimersByTimeAsync(100);
 		expect(asked).toEqual(["later"]);
 	});

@@ -22,21 +22,21 @@ export class Quiet {
 		}
 	}
 
-	/** Calls `run` when no view waits for an answer; what it returns cancels that. */
-	when(run: () => void): () => void {
-		let timer: ReturnType<typeof setTimeout> | null = null;
-		const leave = () => {
-			this.waiting.delete(go);
-			if (timer !== null) clearTimeout(timer);
-		};
-		const go = () => {
-			leave();
-			run();
-		};
-		timer = setTimeout(go, LONGEST_MS);
-		this.waiting.add(go);
-		this.look();
-		return leave;
+	/** Is over when no view waits for an answer, after some time in any case, and when `signal` says so. */
+	passed(signal: AbortSignal): Promise<void> {
+		if (signal.aborted) return Promise.resolve();
+		return new Promise((resolve) => {
+			const go = () => {
+				this.waiting.delete(go);
+				clearTimeout(timer);
+				signal.removeEventListener("abort", go);
+				resolve();
+			};
+			const timer = setTimeout(go, LONGEST_MS);
+			signal.addEventListener("abort", go);
+			this.waiting.add(go);
+			this.look();
+		});
 	}
 
 	private look(): void {

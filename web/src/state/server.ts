@@ -32,7 +32,10 @@ const send: typeof fetch = (input, init) => {
 	const early = holder.fathomEarly;
 	if (early && early.address === input) {
 		delete holder.fathomEarly;
-		if (new Headers(init?.headers).get("Authorization") === early.authorization) return early.answer;
+		if (new Headers(init?.headers).get("Authorization") === early.authorization) {
+			const again = () => fetch(input, init);
+			return early.answer.then((answer) => (answer.ok && !answer.redirected ? answer : again()), again);
+		}
 	}
 	return fetch(input, init);
 };

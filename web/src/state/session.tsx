@@ -93,11 +93,17 @@ export function SessionProvider({ id, render }: { id: string; render: (opening: 
 	const unchecked = opened !== undefined && !opened.checked;
 	const path = `${sessionPath(id)}?checked=1`;
 	const checked = useResource(
-		useLater(unchecked ? path : null, true),
-		(signal) => client.json<SessionDescription>(path, signal),
+		unchecked ? path : null,
+		async (signal) => {
+			await quiet.passed(signal);
+			return client.json<SessionDescription>(path, signal);
+		},
 		ended,
 	);
 	const description = unchecked && checked.data && !checked.stale ? checked.data : opened;
+	// The answers so far are of the damaged parts, too.
+	const changed =
+		opened !== undefined && description !== opened && description?.problems.length !== opened.problems.length;
 	const live = useLive(id, description?.live === true);
 	const over = live !== null && !live.live;
 	// The description of a recording that has ended has its final figures.
@@ -112,12 +118,12 @@ export function SessionProvider({ id, render }: { id: string; render: (opening: 
 			about: description,
 			bounds: boundsOf(description, live?.end ?? 0),
 			live: running,
-			revision: (live?.revision ?? 0) + ended * 1e6,
+			revision: (live?.revision ?? 0) + ended * 1e6 + (changed ? 0.5 : 0),
 			seen: Math.max(description.seen, live?.totals.seen ?? 0),
 			stored: Math.max(description.stored, live?.totals.stored ?? 0),
 			lost: Math.max(description.lost, live?.totals.lost ?? 0),
 		};
-	}, [id, description, live, ended]);
+	}, [id, description, live, ended, changed]);
 	return <Context value={session}>{render({ session, error: about.error ? asApiError(about.error) : null })}</Context>;
 }
 
@@ -210,16 +216,11 @@ export function useLoad<T>(
 		const asked = typeof path === "string" ? path : path();
 		return shared.load(`${client.getGeneration()} ${revision} ${asked}`, signal, ask);
 	};
-	return (signal) => (later ? load(signal) : quiet.during(load(signal)));
-}
-
-/** `key` once no view waits for an answer; until then the one before. */
-export function useLater(key: string | null, later: boolean): string | null {
-	const [passed, setPassed] = useState<string | null>(null);
-	const waits = later && key !== null && key !== passed;
-	useEffect(() => (waits ? quiet.when(() => setPassed(key)) : undefined), [key, waits]);
-	if (!later || key === null) return key;
-	return passed;
+	return async (signal) => {
+		if (!later) return quiet.during(load(signal));
+		await quiet.passed(signal);
+		return load(signal);
+	};
 }
 
 /** Buckets of the strip of the whole session: as many as half of the pixels, in steps, so that others can ask the same. */
@@ -232,7 +233,7 @@ export function useColumns(question: Question | null): Resource<Columns> {
 	const { key, revision, path } = useAsked(question);
 	const later = question?.later === true;
 	const load = useLoad(path, (signal) => columns(client, path(), signal), later);
-	return useResource(useLater(key, later), load, revision);
+	return useResource(key, load, revision);
 }
 
 /** The same for answers in JSON. */
@@ -240,5 +241,5 @@ export function useJson<T>(question: Question | null): Resource<T> {
 	const { key, revision, path } = useAsked(question);
 	const later = question?.later === true;
 	const load = useLoad(path, (signal) => client.json<T>(path(), signal), later);
-	return useResource(useLater(key, later), load, revision);
+	return useResource(key, load, revision);
 }

@@ -12,9 +12,10 @@ use super::{Json, Shared};
 use crate::error::ApiError;
 use crate::folder::link_in;
 use crate::job::{Lane, Stop};
-use crate::library::{Library, Stamp};
+use crate::library::Library;
 use crate::lock::lock;
 use crate::selection::Params;
+use crate::stamp::Stamp;
 
 /// Groups that are answered unless others are asked for.
 const TOP: usize = 200;

@@ -217,7 +217,7 @@ pub(crate) async fn describe(
         }
         description(reader)
     };
-    let lane = if checked { Lane::Slow } else { Lane::Quick };
+    let lane = if checked { Lane::Long } else { Lane::Quick };
     app.jobs.query(id, lane, query).await.map(Json)
 }
 

@@ -12,8 +12,9 @@ use fathom_session::Session;
 
 use super::sessions::{SessionSummary, summary, unreadable};
 use crate::error::ApiError;
-use crate::library::{Library, Stamp};
+use crate::library::Library;
 use crate::lock::lock;
+use crate::stamp::Stamp;
 
 /// How long a list waits for all sessions together that take long to open.
 const LONG: Duration = Duration::from_secs(3);

@@ -4,16 +4,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use axum::extract::{Path, State};
+use fathom_model::tables::{FAULTS, SYSCALLS};
 use fathom_why::{Facts, Scope, Story, tell};
 use serde::Deserialize;
 
 use super::{Json, Shared};
 use crate::error::ApiError;
 use crate::job::{Lane, Stop};
-use crate::library::Stamp;
 use crate::lock::lock;
 use crate::selection::{Params, Selection, SelectionParams};
-use crate::view::Reader;
+use crate::stamp::Stamp;
+use crate::view::{Reader, View};
 
 /// Parameters besides the window and the filter.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -38,9 +39,12 @@ pub(crate) async fn story(
         0 => None,
         _ => Some(app.diagnoses.of(&app.library, &id).await?),
     };
-    let lane = match params.rid.is_none() && selection.is_whole() {
-        true => Lane::Long,
-        false => Lane::Slow,
+    let view = app.jobs.look(id.clone()).await?;
+    let of = |table| view.session.rows(table);
+    let lane = match params.rid {
+        None if selection.is_whole() && app.facts.are_known(&view) => Lane::Quick,
+        None if of(SYSCALLS.name) + of(FAULTS.name) > MANY => Lane::Long,
+        _ => Lane::Slow,
     };
     let shared = app.clone();
     let query = move |reader: &Reader, _: &Stop| {
@@ -59,6 +63,8 @@ pub(crate) async fn story(
     app.jobs.query(id, lane, query).await.map(Json)
 }
 
+/// Calls and page faults from which on an explanation may take minutes.
+const MANY: u64 = 5_000_000;
 /// Sessions whose numbers are kept.
 const KEPT: usize = 16;
 
@@ -67,19 +73,33 @@ const KEPT: usize = 16;
 pub(crate) struct KnownFacts(Mutex<HashMap<String, (Stamp, Arc<Facts>)>>);
 
 impl KnownFacts {
+    /// Whether the numbers of the whole session need not be gathered.
+    fn are_known(&self, view: &View) -> bool {
+        let known = lock(&self.0);
+        let of = known.get(&view.id).map(|(stamp, _)| stamp);
+        of.is_some() && view.stamp.as_ref() == of
+    }
+
     fn of(&self, reader: &Reader, scope: &Scope) -> Result<Arc<Facts>, ApiError> {
         let gather = || Facts::gather(reader.db(), reader.session.meta(), scope).map(Arc::new);
         if !scope.is_whole() || reader.session.is_live() {
             return Ok(gather()?);
         }
-        // Before the numbers: a session that changes meanwhile has another one then.
-        let stamp = Stamp::of(reader.session.dir());
-        if let Some((of, facts)) = lock(&self.0).get(&reader.id)
-            && *of == stamp
+        if let Some((stamp, facts)) = lock(&self.0).get(&reader.id)
+            && reader.stamp.as_ref() == Some(stamp)
         {
             return Ok(facts.clone());
         }
         let facts = gather()?;
+        let stamp = Stamp::of(reader.session.dir());
+        if reader.stamp.as_ref() != Some(&stamp) {
+            // Some numbers may be of another state.
+            return Err(ApiError::changed(&reader.id));
+        }
+        if facts.too_many_blocks {
+            // Another time they may find more memory.
+            return Ok(facts);
+        }
         let mut known = lock(&self.0);
         if known.len() >= KEPT {
             known.clear();

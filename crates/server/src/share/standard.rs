@@ -37,7 +37,9 @@ const VIEWS: [&str; 11] = [
 ];
 
 /// The requests of these views, independent of the session.
-const ALWAYS: [&str; 29] = [
+const ALWAYS: [&str; 30] = [
+    // Before the others: they leave out what is damaged, and the description says so.
+    "?checked=1",
     "",
     "/why",
     "/why?findings=1",
