@@ -58,22 +58,32 @@ static __always_inline bool is_compat(struct task_struct *task)
 #else
 enum { COMPAT_CALLS = 0 };
 
+/* The barrier keeps the compiler from reading a register and an argument that was kept by one
+ * instruction: the verifier refuses an instruction that reads two kinds of memory. */
 static __always_inline __u64 argument(struct pt_regs *regs, __u32 index, bool compat)
 {
+	__u64 value;
 	switch (index) {
 	case 0:
-		return READ_TYPED(regs, orig_x0);
+		value = READ_TYPED(regs, orig_x0);
+		break;
 	case 1:
-		return READ_TYPED(regs, regs[1]);
+		value = READ_TYPED(regs, regs[1]);
+		break;
 	case 2:
-		return READ_TYPED(regs, regs[2]);
+		value = READ_TYPED(regs, regs[2]);
+		break;
 	case 3:
-		return READ_TYPED(regs, regs[3]);
+		value = READ_TYPED(regs, regs[3]);
+		break;
 	case 4:
-		return READ_TYPED(regs, regs[4]);
+		value = READ_TYPED(regs, regs[4]);
+		break;
 	default:
-		return READ_TYPED(regs, regs[5]);
+		value = READ_TYPED(regs, regs[5]);
 	}
+	barrier_var(value);
+	return value;
 }
 
 static __always_inline __u32 syscall_number(struct pt_regs *regs)

@@ -251,9 +251,9 @@ static void poll_calls(void)
 			       ends[0], ends[1]);
 	struct timespec wait = { 1, 234567 };
 	struct timespec brief = { 0, 1000 };
-	struct timeval brief_too = { 0, 7 };
 	fd_set set;
 #ifdef SYS_poll
+	struct timeval brief_too = { 0, 7 };
 	T(poll, X(.args = text("%s, timeout=-1", fds), SOCKET), two, 2, -1);
 	T(poll, X(.args = text("fds=[{fd=%d, events=POLLIN}], nfds=1, timeout=2", ends[0]), SOCKET),
 	  two, 1, 2);
