@@ -24,8 +24,8 @@ usage: ./do COMMAND [ARGUMENTS]
                    kernels, too, in an emulator
   test kernels [NAME [FILTER...]]
                    only the tests on other kernels; those for arm64 (arm64,
-                   arm64-6.1) when named, and those of exactness on 32
-                   processors (6.12-smp32)
+                   arm64-6.1, arm64-counts) when named, and those of
+                   exactness on 32 processors (6.12-smp32)
   fuzz [TARGET...] [SECONDS]
                    feed damaged captures, logs, sessions, streams, SQL and
                    requests to fathom, SECONDS a target (50)

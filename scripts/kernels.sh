@@ -22,6 +22,12 @@ architecture=amd64
 # One thread emulates them all, in turns: with a thread each the emulator may still run on one what
 # another has patched out of the kernel's code, and attaching programs patches.
 many_processors='^(.+)-smp([0-9]+)$'
+# A name with this behind it (arm64-counts) is the same kernel on a machine whose clock goes on by a
+# nanosecond with each instruction: the emulator's processor for arm64 counts instructions only then.
+counting='^(.+)-counts$'
+instruction_clock=(-icount "shift=0,sleep=off")
+# Tests of what a processor counts, for these.
+counting_filters=(counters::counters_of_the_processor)
 # Tests of exactness, for these: that every call is recorded as it was made or counted as lost.
 many_filters=(ground_truth:: losses:: uring::every_storage_operation aio::every_storage_operation)
 # Modules for what the emulated machine has.
@@ -67,7 +73,9 @@ kernel_machines=2
 kernel_names() { awk -v architecture="$architecture" '$2 == architecture { print $1 }' <<<"$kernel_table"; }
 
 # The kernel of a name, and the processors of its machine.
-kernel_of() { if [[ $1 =~ $many_processors ]]; then say "${BASH_REMATCH[1]}"; else say "$1"; fi; }
+kernel_of() {
+	if [[ $1 =~ $many_processors || $1 =~ $counting ]]; then say "${BASH_REMATCH[1]}"; else say "$1"; fi
+}
 processors_of() { if [[ $1 =~ $many_processors ]]; then say "${BASH_REMATCH[2]}"; else say 1; fi; }
 
 # choose_kernel NAME: sets architecture to that of the kernel.
@@ -253,6 +261,8 @@ test_kernel() {
 	dir=.deps/kernels/$(kernel_of "$name") processors=$(processors_of "$name")
 	shift 3
 	[ "$processors" -eq 1 ] || threads=1
+	local emulator_options=()
+	[[ ! $name =~ $counting ]] || emulator_options=("${instruction_clock[@]}")
 	if [ -n "$kernel_basics_only" ]; then
 		# shellcheck disable=SC2046 # one word a test
 		set -- $(awk -v name="$name" '{ for (i = 2; i <= NF; i++) if ($i == name) print $1 }' <<<"$kernel_basics")
@@ -260,6 +270,7 @@ test_kernel() {
 		set -- "${kernel_filters[@]}"
 		[ "$name" != "$layer_kernel" ] || set -- "$@" "${layer_filters[@]}"
 		[ "$processors" -eq 1 ] || set -- "${many_filters[@]}"
+		[[ ! $name =~ $counting ]] || set -- "${counting_filters[@]}"
 	fi
 	mkdir -p .deps/kernels
 	reason=$(fetch_kernel "$(kernel_of "$name")" "$root/$dir") || {
@@ -376,7 +387,7 @@ test_kernels() {
 # instructions, and the same in every run, whatever else this machine does.
 count_there() {
 	local name=$1 program=$2 dir=.deps/kernels/$1 share version
-	local emulator_options=(-icount "shift=0,sleep=off")
+	local emulator_options=("${instruction_clock[@]}")
 	shift 2
 	grep -qx -- "$name" <<<"$(kernel_names)" || die 2 "no kernel named $name" \
 		"one of: $(kernel_names | tr '\n' ' ')"
