@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Ships recordings that were repeated up to many calls to a directory, and measures what one node of DuckDB, ClickHouse
+(chDB), and Spark takes for the statements in docs/how-to/ship-sessions.md. Every answer is compared with `fathom query`.
+
+Needs root (it records), fio, a built fathom and fathom-scale, 3 GB of disk for 100 million calls, and: pip install duckdb
+chdb pyspark. What is missing is named and left out. Usage: scale.py [SESSIONS [CALLS [DIRECTORY]]], by default 10 sessions of
+100 million calls below /var/tmp. A session is removed as soon as it is shipped.
+"""
+
+import multiprocessing
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+OPTIONS = sys.argv[1:]
+sys.argv[1:] = []
+import run as lake  # noqa: E402: it takes the program's first argument
+
+SESSIONS = int(OPTIONS[0]) if OPTIONS else 10
+CALLS = int(OPTIONS[1]) if len(OPTIONS) > 1 else 100_000_000
+BELOW = OPTIONS[2] if len(OPTIONS) > 2 else "/var/tmp"
+SCALE = Path(lake.FATHOM).parent / "fathom-scale"
+FIO = ["fio", "--name=mix", "--size=64m", "--rw=randrw", "--bs=4k", "--numjobs=3", "--time_based", "--runtime=2",
+       "--fsync=200", "--group_reporting"]
+
+
+def used(usage):
+    return usage.ru_utime + usage.ru_stime
+
+
+def ship(work, destination, turn):
+    """Records, repeats, ships: bytes of the session, rows of the queries, and seconds of shipping by clock and processor."""
+    recorded, session = work / "recorded.fathom", work / f"{turn}.fathom"
+    (work / "files").mkdir()
+    subprocess.run([lake.FATHOM, "record", "-q", "-o", recorded, "--", *FIO], cwd=work / "files", check=True,
+                   stdout=subprocess.DEVNULL)
+    subprocess.run([SCALE, "generate", recorded, session, str(CALLS)], check=True, stdout=subprocess.DEVNULL)
+    rows = lake.truth([session])
+    size = sum(path.stat().st_size for path in session.rglob("*.parquet"))
+    began, before = time.monotonic(), used(resource.getrusage(resource.RUSAGE_CHILDREN))
+    lake.fathom("ship", session, "--to", destination)
+    took = time.monotonic() - began, used(resource.getrusage(resource.RUSAGE_CHILDREN)) - before
+    for path in [recorded, session, work / "files"]:
+        shutil.rmtree(path)
+    return size, rows, took
+
+
+def in_its_own(reads, prefix, expected, queue):
+    """Runs an engine; says why it is left out."""
+    try:
+        reads(prefix, expected)
+        queue.put(None)
+    except ImportError as error:
+        queue.put(str(error))
+
+
+def tree(pid):
+    """Seconds of the processor, and resident MiB, of a process and all below it."""
+    parents, used_by = {}, {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            own, rest = int(stat.parent.name), stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents.setdefault(int(rest[1]), []).append(own)
+        used_by[own] = (sum(map(int, rest[11:15])) / os.sysconf("SC_CLK_TCK"),
+                        int(rest[21]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20))
+    seconds, mebibytes, todo = 0, 0, [pid]
+    while todo:
+        own = todo.pop()
+        todo += parents.get(own, [])
+        seconds, mebibytes = (a + b for a, b in zip((seconds, mebibytes), used_by.get(own, (0, 0))))
+    return seconds, mebibytes
+
+
+def measured(reads, prefix, expected):
+    """Seconds on the clock and of the processor, and the peak of memory; or why there are none."""
+    queue = multiprocessing.Queue()
+    process = multiprocessing.Process(target=in_its_own, args=(reads, prefix, expected, queue))
+    began, seconds, mebibytes = time.monotonic(), 0, 0
+    process.start()
+    while process.is_alive():
+        now = tree(process.pid)
+        seconds, mebibytes = max(seconds, now[0]), max(mebibytes, now[1])
+        process.join(0.2)
+    if process.exitcode:
+        return f"it ended with {process.exitcode}"
+    return queue.get() or (time.monotonic() - began, seconds, mebibytes)
+
+
+def main():
+    work = Path(tempfile.mkdtemp(prefix="fathom-lake-", dir=BELOW))
+    try:
+        destination = work / "lake"
+        expected, size, clock, processor = None, 0, 0, 0
+        for turn in range(SESSIONS):
+            of_session, rows, took = ship(work, destination, turn)
+            size, clock, processor = size + of_session, clock + took[0], processor + took[1]
+            if expected is None:
+                expected = rows
+            else:
+                totals = [[a + b for a, b in zip(expected[0][0], rows[0][0])]]
+                expected = [totals, *(lake.ordered(a + b) for a, b in zip(expected[1:], rows[1:]))]
+            print(f"{turn + 1} of {SESSIONS} sessions: {expected[0][0][2]:,} calls, {size:,} bytes", flush=True)
+        print(f"shipped in {clock:.0f} s, {processor:.0f} s of the processor")
+        for engine, reads in [("DuckDB", lake.duckdb_reads), ("ClickHouse", lake.clickhouse_reads),
+                              ("Spark", lake.spark_reads)]:
+            said = measured(reads, str(destination), expected)
+            if isinstance(said, str):
+                print(f"  left out: {engine}: {said}", flush=True)
+                continue
+            print(f"{engine}: {said[0]:.0f} s, {said[1]:.0f} s of the processor, at most {said[2]:.0f} MiB", flush=True)
+    finally:
+        shutil.rmtree(work)
+
+
+if __name__ == "__main__":
+    main()
