@@ -193,11 +193,15 @@ static __always_inline bool is_slow(struct counted_value *value, __u64 dur_ns)
  * that kind. */
 enum { REST_SAMPLE = 16 };
 
-/* Whether a call belongs to the sample of those that are not slow. Its time is as good as a
- * random number, and at hand. */
+/* Whether a call belongs to the sample of those that are not slow. Its time is at hand, and mixed
+ * as MurmurHash3 does at its end it is as good as a random number: times of calls in a loop are
+ * about equally far apart, and the bits of a mere product would follow that. */
 static __always_inline bool is_sampled(struct call_record *call, struct tail_control *control)
 {
-	return call->ts_ns * 0x9E3779B97F4A7C15ULL >> 32 < control->sample_below;
+	__u64 bits = call->ts_ns;
+	bits = (bits ^ bits >> 33) * 0xFF51AFD7ED558CCDULL;
+	bits = (bits ^ bits >> 33) * 0xC4CEB9FE1A85EC53ULL;
+	return (__u32)(bits ^ bits >> 33) < control->sample_below;
 }
 
 /* With config.tail: counts a call that has returned, if it is one of those that get no

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use fathom_tests::session::{Row, meta};
 use fathom_tests::workload::{workload_library, workload_with_library};
@@ -19,6 +20,10 @@ const THREADS: i64 = 40;
 const SWITCHES: i64 = 6;
 const SIGNALS: i64 = 7;
 const CHILDREN: i64 = 2;
+
+/// For tests of the library: uprobes belong to its file, so that they end a program whose exceptions pass its
+/// functions, whoever records it.
+static LIBRARY: Mutex<()> = Mutex::new(());
 
 /// The object is for one processor.
 macro_rules! need_object {
@@ -81,6 +86,7 @@ fn both_ways_see_the_same() {
     need_root!();
     need_object!();
     need_program!("c++");
+    let _alone = LIBRARY.lock().unwrap_or_else(PoisonError::into_inner);
     let library = workload_library("walking_library");
     let program = workload_with_library("walking", &library);
     let list = ["walk", "walk_far"].map(|f| format!("{}:{f}", library.display()));
@@ -122,6 +128,7 @@ fn exceptions_and_other_stacks() {
     need_root!();
     need_object!();
     need_program!("c++");
+    let _alone = LIBRARY.lock().unwrap_or_else(PoisonError::into_inner);
     let library = workload_library("walking_library");
     let program = workload_with_library("walking", &library);
     let name = library.file_name().unwrap().to_str().unwrap();
