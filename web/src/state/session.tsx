@@ -20,6 +20,8 @@ export interface Session {
 	/** From the first row (or the start) to the newest. */
 	bounds: Span;
 	live: boolean;
+	/** Parts have been left out since it was opened, because their rows are damaged. */
+	reduced: boolean;
 	/** Grows whenever rows have become visible. */
 	revision: number;
 	seen: number;
@@ -102,7 +104,7 @@ export function SessionProvider({ id, render }: { id: string; render: (opening: 
 	);
 	const description = unchecked && checked.data && !checked.stale ? checked.data : opened;
 	// The answers so far are of the damaged parts, too.
-	const changed =
+	const reduced =
 		opened !== undefined && description !== opened && description?.problems.length !== opened.problems.length;
 	const live = useLive(id, description?.live === true);
 	const over = live !== null && !live.live;
@@ -118,12 +120,13 @@ export function SessionProvider({ id, render }: { id: string; render: (opening: 
 			about: description,
 			bounds: boundsOf(description, live?.end ?? 0),
 			live: running,
-			revision: (live?.revision ?? 0) + ended * 1e6 + (changed ? 0.5 : 0),
+			reduced,
+			revision: (live?.revision ?? 0) + ended * 1e6 + (reduced ? 0.5 : 0),
 			seen: Math.max(description.seen, live?.totals.seen ?? 0),
 			stored: Math.max(description.stored, live?.totals.stored ?? 0),
 			lost: Math.max(description.lost, live?.totals.lost ?? 0),
 		};
-	}, [id, description, live, ended, changed]);
+	}, [id, description, live, ended, reduced]);
 	return <Context value={session}>{render({ session, error: about.error ? asApiError(about.error) : null })}</Context>;
 }
 
@@ -197,7 +200,7 @@ function useAsked(question: Question | null): { key: string | null; revision: nu
 			: windowed && window.kind === "last"
 				? `${session.id} ${question.path} last ${window.span} ${question.pixels ?? ""} ${JSON.stringify(question.params ?? {})} ${filterText(filter)}`
 				: path();
-	return { key, revision: touched ? session.revision : session.live ? -1 : -2, path };
+	return { key, revision: touched ? session.revision : session.live ? -1 : session.reduced ? -3 : -2, path };
 }
 
 /** Answers of sessions that do not grow. */
