@@ -7,9 +7,11 @@ use fastrand::Rng;
 use fathom_decode::Merge;
 use fathom_decode::capture::{Frame, Reader, Writer};
 use fathom_enrich::{EnrichOptions, Enricher};
+use fathom_model::ColumnData;
 use fathom_model::meta::SessionMeta;
 use fathom_model::protocols::Protocols;
 use fathom_model::raw::Ring;
+use fathom_model::tables::Column;
 use fathom_query::{Db, Limits};
 use fathom_report::Report;
 use fathom_session::{Session, SessionWriter, WriterOptions};
@@ -132,10 +134,16 @@ impl Target for Captures {
                 if batch.table.name == "syscalls" {
                     rows += batch.len() as u64;
                 }
-                if let Some(column) = batch.columns.iter().find(|c| c.len() != batch.len()) {
+                let columns = batch.table.columns.iter().zip(&batch.columns);
+                // One that is null in every row is left empty.
+                let is_wrong = |(of, column): &(&Column, &ColumnData)| {
+                    column.len() != batch.len() && !(of.nullable && column.is_empty())
+                };
+                if let Some((of, column)) = columns.clone().find(is_wrong) {
                     return Err(format!(
-                        "table {}: a column of {} among {} rows",
+                        "table {}: column {} has {} of {} rows",
                         batch.table.name,
+                        of.name,
                         column.len(),
                         batch.len()
                     ));
