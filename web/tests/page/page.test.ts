@@ -253,6 +253,8 @@ onStage(
 				const query = new URLSearchParams({ ...session, view: "table" });
 				await tab.page.goto(`${server.origin}/?${query}#token=${server.token}`);
 				await gate.asked;
+				// The session is asked for while the scripts that listen are on their way.
+				await tab.page.locator("#page > *").first().waitFor({ state: "attached" });
 				for (const key of ["/", ..."ENOENT", "Enter"]) await tab.page.keyboard.press(key);
 				expect(tab.page.url()).not.toContain("ENOENT");
 				gate.open();
