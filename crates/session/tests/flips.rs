@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_model::tables::TABLES;
 use fathom_pyramid::{SOURCES, Source};
-use fathom_session::{Session, SessionWriter, WriterOptions};
+use fathom_session::{RowCheck, Session, SessionWriter, WriterOptions};
 
 /// A session with a merged part and parts that are not.
 fn recorded(dir: &Path) {
@@ -156,4 +156,32 @@ fn a_changed_bit_changes_no_answer_silently() {
     }
     assert!(named > 1000, "{named} named, {harmless} harmless");
     assert_eq!(answers(&Session::open(&dir).unwrap()), sound);
+}
+
+/// The same of a session that was opened by its footers.
+#[test]
+fn damaged_rows_are_found_before_they_are_read() {
+    let temporary = tempfile::tempdir().unwrap();
+    let dir = temporary.path().join("s.fathom");
+    recorded(&dir);
+    let session = Session::glance(&dir).unwrap();
+    let parts = session.parts("syscalls");
+    let check = RowCheck::new(session);
+    assert!(check.passed(&["files", "syscalls"]));
+    assert!(!check.is_over());
+    assert!(check.passed(&["syscalls", "slices", "no such table"]));
+
+    let part = parts.last().unwrap();
+    let mut bytes = fs::read(part).unwrap();
+    // Behind the magic number: of the rows.
+    bytes[40] ^= 1;
+    fs::write(part, bytes).unwrap();
+    let session = Session::glance(&dir).unwrap();
+    assert!(!session.is_damaged(), "the footer is as it was");
+    let check = RowCheck::new(session);
+    assert!(!check.passed(&["syscalls"]));
+    assert!(!check.is_over());
+    let session = Session::open(&dir).unwrap();
+    assert!(session.is_damaged());
+    assert!(session.rows("syscalls") < 2000);
 }

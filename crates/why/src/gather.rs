@@ -9,7 +9,7 @@ use fathom_model::syscalls::SYSCALLS;
 use fathom_query::fetch::{each, rows};
 use fathom_query::{Db, QueryError};
 
-use crate::causes::{Layer, Sleep, causes};
+use crate::causes::{Layer, Share, Sleep, causes};
 use crate::facts::{
     Ahead, Block, Facts, Group, PAGE_FAULT, activity_of, add_path, ahead, blocks, focus_of,
     name_of, selected, single, span, walls,
@@ -29,17 +29,9 @@ const MOST: f64 = 0.5;
 /// The same of the clock.
 const MOST_OF_CLOCK: f64 = 0.25;
 
-/// The numbers of a story on their way.
-#[derive(Debug)]
-pub struct Gathering {
-    scope: Scope,
-    /// The requests of each portion, as conditions on their ids, the next one last.
-    portions: Vec<Option<String>>,
-    has_waits: bool,
-    /// Sums of all purposes by file.
-    files: usize,
-    purposes: BTreeMap<Purpose, Sums>,
-}
+/// Sums of the requests of a scope by purpose.
+#[derive(Debug, Default)]
+struct Gathered(BTreeMap<Purpose, Sums>);
 
 /// Program, activity, and whether its requests are operations of io_uring and AIO.
 type Purpose = (String, String, i64);
@@ -79,78 +71,60 @@ impl Facts {
     /// # Errors
     /// When a query fails.
     pub fn gather(db: &Db, meta: &SessionMeta, scope: &Scope) -> Result<Self, QueryError> {
-        Gathering::start(db, scope)?.facts(db, meta)
+        Self::gather_in_portions(db, meta, scope, PORTION)
+    }
+
+    /// The same with about `most` requests at a time.
+    ///
+    /// # Errors
+    /// When a query fails.
+    pub fn gather_in_portions(
+        db: &Db,
+        meta: &SessionMeta,
+        scope: &Scope,
+        most: i64,
+    ) -> Result<Self, QueryError> {
+        let mut gathered = Gathered::default();
+        let has_waits = count(db, "SELECT count(*) AS n FROM waits")? > 0;
+        for portion in portions(db, scope, most.max(1))? {
+            gathered.add(db, scope, portion.as_deref(), has_waits)?;
+        }
+        gathered.facts(db, meta, scope)
     }
 }
 
-impl Gathering {
-    /// Begins with the requests of `scope`.
-    ///
-    /// # Errors
-    /// When a query fails.
-    pub fn start(db: &Db, scope: &Scope) -> Result<Self, QueryError> {
-        Self::in_portions(db, scope, PORTION)
-    }
-
-    /// The same with `most` requests at a time.
-    ///
-    /// # Errors
-    /// When a query fails.
-    pub fn in_portions(db: &Db, scope: &Scope, most: i64) -> Result<Self, QueryError> {
-        let portions = portions(db, scope, most.max(1))?;
-        Ok(Self {
-            scope: scope.clone(),
-            portions,
-            has_waits: count(db, "SELECT count(*) AS n FROM waits")? > 0,
-            files: 0,
-            purposes: BTreeMap::new(),
-        })
-    }
-
-    /// Portions that are left.
-    pub fn portions(&self) -> usize {
-        self.portions.len()
-    }
-
-    /// Adds the next portion; false when there is none.
-    fn step(&mut self, db: &Db) -> Result<bool, QueryError> {
-        let Some(portion) = self.portions.last() else {
-            return Ok(false);
-        };
-        let portion = portion.as_deref();
-        let purposes = &mut self.purposes;
-        let files = &mut self.files;
-        found(db, &by_file(&self.scope, portion), |row| {
-            *files += usize::from(sums_of(purposes, &row).add_file(row));
-            match *files > MOST_FILES {
-                true => Err(QueryError::Memory {
-                    limit_mib: (MOST_FILES * size_of::<FileSum>()) as u64 >> 20,
-                    detail: format!("sums of {MOST_FILES} files"),
-                }),
-                false => Ok(()),
-            }
+impl Gathered {
+    /// Adds the requests of `scope` of a portion.
+    fn add(
+        &mut self,
+        db: &Db,
+        scope: &Scope,
+        portion: Option<&str>,
+        has_waits: bool,
+    ) -> Result<(), QueryError> {
+        let purposes = &mut self.0;
+        found(db, &by_file(scope, portion), |row| {
+            sums_of(purposes, &row).add_file(row);
         })?;
-        found(db, &by_layer(&self.scope, portion), |row| {
+        let files: usize = purposes.values().map(|sums| sums.files.len()).sum();
+        if files > MOST_FILES {
+            return Err(QueryError::Memory {
+                limit_mib: (MOST_FILES * size_of::<FileSum>()) as u64 >> 20,
+                detail: format!("sums of {files} files"),
+            });
+        }
+        found(db, &by_layer(scope, portion), |row| {
             sums_of(purposes, &row).add_layer(row);
-            Ok(())
         })?;
-        if self.has_waits {
-            found(db, &by_reason(&self.scope, portion), |row| {
+        if has_waits {
+            found(db, &by_reason(scope, portion), |row| {
                 sums_of(purposes, &row).add_sleep(row);
-                Ok(())
             })?;
         }
-        self.portions.pop();
-        Ok(true)
+        Ok(())
     }
 
-    /// The numbers of all portions.
-    ///
-    /// # Errors
-    /// When a query fails.
-    pub fn facts(&mut self, db: &Db, meta: &SessionMeta) -> Result<Facts, QueryError> {
-        while self.step(db)? {}
-        let scope = &self.scope;
+    fn facts(&self, db: &Db, meta: &SessionMeta, scope: &Scope) -> Result<Facts, QueryError> {
         let (from, until) = span(db, meta, scope)?;
         let mut facts = Facts {
             span_ns: until.saturating_sub(from),
@@ -179,7 +153,7 @@ impl Gathering {
             return Ok(facts);
         };
         let key = purpose_of(first);
-        if let Some(sums) = self.purposes.get(&key) {
+        if let Some(sums) = self.0.get(&key) {
             first.processes = sums.pids.len() as i64;
             first.threads = sums.tids.len() as i64;
             first.pid = sums.pids.first().copied().filter(|_| sums.pids.len() == 1);
@@ -224,7 +198,7 @@ impl Gathering {
     /// The groups of requests, in no order.
     fn groups(&self, db: &Db) -> Result<Vec<Group>, QueryError> {
         let ids: HashSet<i64> = self
-            .purposes
+            .0
             .values()
             .flat_map(|sums| sums.files.keys().flatten().copied())
             .collect();
@@ -264,16 +238,12 @@ impl Gathering {
             }
             group
         };
-        Ok(self.purposes.iter().map(group).collect())
+        Ok(self.0.iter().map(group).collect())
     }
 
     /// Where the time of the requests of some purposes went: `total_ns` of calls, and of operations.
-    fn causes(
-        &self,
-        total_ns: [i64; 2],
-        of: impl Fn(&Purpose) -> bool,
-    ) -> Vec<crate::causes::Share> {
-        let purposes = || self.purposes.iter().filter(|(purpose, _)| of(purpose));
+    fn causes(&self, total_ns: [i64; 2], of: impl Fn(&Purpose) -> bool) -> Vec<Share> {
+        let purposes = || self.0.iter().filter(|(purpose, _)| of(purpose));
         let layers = purposes().flat_map(|((.., asynchronous), sums)| {
             sums.layers.iter().map(|((layer, name), self_ns)| Layer {
                 layer: layer.clone(),
@@ -314,12 +284,10 @@ fn purpose_of(group: &Group) -> Purpose {
 }
 
 impl Sums {
-    /// Whether the file is a new one.
-    fn add_file(&mut self, row: Found) -> bool {
+    fn add_file(&mut self, row: Found) {
         let [file_id, b, c, d, e, f, pid, tid] = row.numbers;
         let [requests, bytes, total_ns, longest_rid, longest_ns] =
             [b, c, d, e, f].map(Option::unwrap_or_default);
-        let before = self.files.len();
         let new = FileSum {
             file_id,
             syscall: known_name(&row.name),
@@ -335,7 +303,6 @@ impl Sums {
             Some(sum) => sum.merge(&new),
             None => drop(self.files.insert(file_id, new)),
         }
-        self.files.len() > before
     }
 
     fn add_layer(&mut self, row: Found) {
@@ -404,11 +371,7 @@ fn sums_of<'a>(purposes: &'a mut BTreeMap<Purpose, Sums>, row: &Found) -> &'a mu
 }
 
 /// Calls `take` with each row of a statement about a portion.
-fn found(
-    db: &Db,
-    sql: &str,
-    mut take: impl FnMut(Found) -> Result<(), QueryError>,
-) -> Result<(), QueryError> {
+fn found(db: &Db, sql: &str, mut take: impl FnMut(Found)) -> Result<(), QueryError> {
     each(db, sql, |row| {
         let mut numbers = [None; 8];
         for (number, name) in numbers
@@ -426,7 +389,8 @@ fn found(
             name: row.text("name")?,
             other: row.text("other")?,
             numbers,
-        })
+        });
+        Ok(())
     })
 }
 
@@ -483,7 +447,10 @@ fn by_reason(scope: &Scope, portion: Option<&str>) -> String {
 }
 
 /// The portions of the requests of a scope, as conditions on their ids; one for all when they are few.
-fn portions(db: &Db, scope: &Scope, most: i64) -> Result<Vec<Option<String>>, QueryError> {
+///
+/// # Errors
+/// When a query fails.
+pub fn portions(db: &Db, scope: &Scope, most: i64) -> Result<Vec<Option<String>>, QueryError> {
     let whole = Ok(vec![None]);
     if scope.request.is_some() {
         return whole;
@@ -517,7 +484,7 @@ fn portions(db: &Db, scope: &Scope, most: i64) -> Result<Vec<Option<String>>, Qu
     let portions = (ids / i128::from(most) + 1).min(i128::from(MOST_PORTIONS.min(n)));
     let edge = |i: i128| i128::from(first) + ids * i / portions;
     let portion = |i| format!("rid >= {} AND rid < {}", edge(i), edge(i + 1));
-    Ok((0..portions).rev().map(|i| Some(portion(i))).collect())
+    Ok((0..portions).map(|i| Some(portion(i))).collect())
 }
 
 fn count(db: &Db, sql: &str) -> Result<i64, QueryError> {

@@ -17,7 +17,7 @@ mod story;
 
 pub use causes::{Cause, Share};
 pub use facts::{Ahead, Block, Facts, Group, Single};
-pub use gather::Gathering;
+pub use gather::portions;
 pub use scope::{File, Named, Scope};
 pub use sentence::{Link, Piece, Sentence};
 pub use spans::why_span;

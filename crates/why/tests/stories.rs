@@ -10,7 +10,7 @@ use fathom_model::{Batch, StringTable};
 use fathom_query::{Db, Limits};
 use fathom_testkit::Random;
 use fathom_testkit::sample::{self, Call, Files, START};
-use fathom_why::{Cause, Facts, File, Gathering, Link, Named, Scope, Story, why};
+use fathom_why::{Cause, Facts, File, Link, Named, Scope, Story, portions, tell, why};
 
 const MS: i64 = 1_000_000;
 
@@ -98,8 +98,7 @@ fn story(files: &Files, scope: &Scope) -> Story {
         format!("{facts:?}")
     };
     for most in [1, 7] {
-        let mut gathering = Gathering::in_portions(&db, scope, most).unwrap();
-        let facts = gathering.facts(&db, &meta).unwrap();
+        let facts = Facts::gather_in_portions(&db, &meta, scope, most).unwrap();
         assert_eq!(comparable(&facts), comparable(&told.facts), "{most}");
     }
     told
@@ -155,9 +154,8 @@ fn portions_add_up_to_the_whole() {
         let whole = Facts::gather(&db, &meta, &scope).unwrap();
         let whole = format!("{whole:?}");
         for most in [100, 999] {
-            let mut gathering = Gathering::in_portions(&db, &scope, most).unwrap();
-            assert!(gathering.portions() > 1);
-            let facts = gathering.facts(&db, &meta).unwrap();
+            assert!(portions(&db, &scope, most).unwrap().len() > 1);
+            let facts = Facts::gather_in_portions(&db, &meta, &scope, most).unwrap();
             assert_eq!(format!("{facts:?}"), whole, "{most}");
         }
     }
@@ -180,6 +178,23 @@ fn portions_add_up_to_the_whole() {
 fn text(story: &Story) -> String {
     let sentences = story.sentences.iter().map(|sentence| sentence.text());
     sentences.collect::<Vec<_>>().join("\n")
+}
+
+/// Block requests that need more memory than a query has leave the rest of the story, which says so.
+#[test]
+fn too_many_block_requests_are_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let scope = Scope::default();
+    let told = story(&starved(dir.path()), &scope);
+    assert!(text(&told).contains("ahead of each") && !told.facts.too_many_blocks);
+    let mut facts = told.facts.clone();
+    (facts.blocks, facts.ahead) = (Vec::new(), Vec::new());
+    facts.too_many_blocks = true;
+    let sentences = tell(&facts, &meta(), &scope, &[]);
+    let said: Vec<String> = sentences.iter().map(|s| s.text()).collect();
+    let expected = "too many to say which program was ahead of them";
+    assert!(said[1].contains(expected), "{said:?}");
+    assert!(!said.join(" ").contains("ahead of each"), "{said:?}");
 }
 
 /// A database that syncs ten times, 200 ms each, with its block request behind 16 of a neighbor.
