@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use fathom_diagnose::Activity;
 use fathom_model::kind::Kind;
-use fathom_model::meta::SessionMeta;
+use fathom_model::meta::{SessionMeta, State};
 use fathom_model::syscalls::SYSCALLS;
+use fathom_model::tables::{BLOCK, SLICES, WAITS};
 use fathom_query::escape::sql_string;
 use fathom_query::fetch::rows;
 use fathom_query::{Db, QueryError, read_row};
@@ -48,6 +49,26 @@ pub struct Facts {
     pub too_many_blocks: bool,
     /// The one request that is asked about.
     pub single: Option<Single>,
+    /// Rows are missing that say where the time went: there are no causes then.
+    #[serde(skip)]
+    pub damaged: bool,
+}
+
+/// Whether rows are missing that say where the time of requests went.
+pub(crate) fn is_damaged(db: &Db, meta: &SessionMeta) -> Result<bool, QueryError> {
+    if meta.state != State::Complete {
+        return Ok(false);
+    }
+    for table in [SLICES.name, WAITS.name, BLOCK.name] {
+        let there = rows(db, &format!("SELECT count(*) AS n FROM {table}"), |row| {
+            row.int("n")
+        })?;
+        let there = there.first().copied().unwrap_or_default() as u64;
+        if meta.rows.get(table).is_some_and(|stored| there < *stored) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Requests of a program with one purpose.

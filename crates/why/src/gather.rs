@@ -12,7 +12,7 @@ use fathom_query::{Db, QueryError};
 use crate::causes::{Layer, Share, Sleep, causes};
 use crate::facts::{
     Ahead, Block, Facts, Group, PAGE_FAULT, activity_of, add_path, ahead, blocks, focus_of,
-    name_of, selected, single, span, walls,
+    is_damaged, name_of, selected, single, span, walls,
 };
 use crate::scope::Scope;
 
@@ -167,6 +167,13 @@ impl Gathered {
             (true, true) => (focus_of(first), [0, first.total_ns]),
             (false, _) => ("true".to_owned(), of_all),
         };
+        if let Some(rid) = scope.request {
+            facts.single = single(db, rid)?;
+        }
+        facts.damaged = is_damaged(db, meta)?;
+        if facts.damaged {
+            return Ok(facts);
+        }
         facts.all = self.causes(of_all, |_| true);
         facts.causes = match facts.first_only {
             true => self.causes(of_focus, |purpose| *purpose == key),
@@ -188,9 +195,6 @@ impl Gathered {
                 }
                 Err(error) => return Err(error),
             }
-        }
-        if let Some(rid) = scope.request {
-            facts.single = single(db, rid)?;
         }
         Ok(facts)
     }

@@ -85,6 +85,15 @@ pub fn tell(
     if little {
         return out;
     }
+    if facts.damaged {
+        let mut unknown = Sentence::default();
+        unknown.push(
+            "It is not known what these requests waited for: parts of the session that say it are \
+             damaged.",
+        );
+        out.push(unknown);
+        return out;
+    }
     let total_ns = facts.causes.iter().map(|share| share.self_ns);
     let total_ns = total_ns.fold(0, i64::saturating_add);
     let Some(first) = facts.causes.first().filter(|_| total_ns > 0) else {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use fathom_model::layers::Layer;
-use fathom_model::meta::{RecordedLayer, SessionMeta};
+use fathom_model::meta::{RecordedLayer, SessionMeta, State};
 use fathom_model::tables::{
     BioRow, BioRows, BlockRow, BlockRows, SliceRow, SliceRows, WaitRow, WaitRows,
 };
@@ -195,6 +195,26 @@ fn too_many_block_requests_are_said() {
     let expected = "too many to say which program was ahead of them";
     assert!(said[1].contains(expected), "{said:?}");
     assert!(!said.join(" ").contains("ahead of each"), "{said:?}");
+}
+
+/// Without the rows that say where the time went there is no cause, instead of a wrong one.
+#[test]
+fn damaged_layers_have_no_cause() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = starved(dir.path());
+    let mut meta = meta();
+    meta.state = State::Complete;
+    let tell = |meta: &SessionMeta| {
+        let db = Db::open_parts(meta, |table| files.parts(table), Limits::default()).unwrap();
+        why(&db, meta, &Scope::default(), &[]).unwrap()
+    };
+    let stored = tell(&meta).facts.blocks[0].requests as u64;
+    meta.rows.insert("block".to_owned(), stored);
+    assert!(text(&tell(&meta)).contains("waiting in the queue of vda"));
+    meta.rows.insert("block".to_owned(), 1000);
+    let damaged = tell(&meta);
+    assert!(text(&damaged).ends_with("damaged."), "{}", text(&damaged));
+    assert_eq!(damaged.facts.causes.len() + damaged.facts.all.len(), 0);
 }
 
 /// A database that syncs ten times, 200 ms each, with its block request behind 16 of a neighbor.
