@@ -11,23 +11,23 @@ lake_limit=()
 lake_fetching=
 iceberg_jar=iceberg-spark-runtime-$iceberg_spark-$iceberg_version.jar
 
-# java_home OLDEST NEWEST: a JDK of such a version.
+# java_home OLDEST [NEWEST]: a JDK of such a version.
 java_home() {
 	local home version
 	for home in "${JAVA_HOME:-/none}" /usr/lib/jvm/*; do
 		[ -x "$home/bin/javac" ] || continue
 		version=$("$home/bin/java" -version 2>&1 | first_version)
 		version=${version%%.*}
-		if [ "${version:-0}" -ge "$1" ] && [ "$version" -le "$2" ]; then
+		if [ "${version:-0}" -ge "$1" ] && [ "$version" -le "${2:-$version}" ]; then
 			say "$home"
 			return
 		fi
 	done
-	say "there is no JDK of version $1 to $2" >&2
+	say "there is no JDK of version $1 ${2:+to }${2:-or newer}" >&2
 	return 1
 }
 old_java() { java_home 17 21; }
-new_java() { java_home 24 99; }
+new_java() { java_home 24; }
 
 # Trino needs a newer JDK than Debian 12 has.
 setup_new_java() {
@@ -135,7 +135,8 @@ fetch_part() {
 	local log=$lake_notes/$1.log missing=$lake_notes/$1.missing reason
 	"fetch_$1" >"$log" 2>&1 </dev/null && return
 	# Maven's first error says what is wrong, pip's last one.
-	reason=$(sed 's/\x1b\[[0-9;]*m//g' "$log" | grep -m 1 '^\[ERROR\]' || grep . "$log" | tail -n 1) || true
+	sed -i 's/\x1b\[[0-9;]*m//g' "$log"
+	reason=$(grep -m 1 '^\[ERROR\]' "$log" || grep . "$log" | tail -n 1) || true
 	printf '%s\n' "${reason:-it could not be fetched}" >"$missing"
 }
 
