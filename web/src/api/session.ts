@@ -41,7 +41,7 @@ export function sessionPath(id: string, rest = ""): string {
 }
 
 export async function columns(client: Client, path: string, signal?: AbortSignal): Promise<Columns> {
-	return Columns.from(await client.bytes(path, signal ? { signal } : {}));
+	return Columns.read(await client.bytes(path, signal ? { signal } : {}));
 }
 
 /** The lines of the live stream, until it ends or is cancelled. */

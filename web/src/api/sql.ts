@@ -9,5 +9,5 @@ import type { SqlRequest } from "./types";
 export async function runSql(client: Client, id: string, request: SqlRequest, signal: AbortSignal): Promise<Columns> {
 	const body = JSON.stringify(request);
 	const headers = { "Content-Type": "application/json" };
-	return Columns.from(await client.bytes(sessionPath(id, "/sql"), { method: "POST", body, headers, signal }));
+	return Columns.read(await client.bytes(sessionPath(id, "/sql"), { method: "POST", body, headers, signal }));
 }

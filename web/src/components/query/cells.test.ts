@@ -1,10 +1,11 @@
 import { tableFromArrays, tableToIPC } from "apache-arrow";
 import { describe, expect, it } from "vitest";
+import { readAnyFrame } from "../../api/anyipc";
 import { Columns } from "../../api/arrow";
 import { cellText, csv, sortedRows, tsv, widths } from "./cells";
 
 function result(columns: Record<string, unknown[] | Float64Array>): Columns {
-	return Columns.from(tableToIPC(tableFromArrays(columns as Record<string, unknown[]>), "stream"));
+	return new Columns(readAnyFrame(tableToIPC(tableFromArrays(columns as Record<string, unknown[]>), "stream")));
 }
 
 const DATA = result({

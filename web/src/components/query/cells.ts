@@ -4,7 +4,7 @@ import type { Columns } from "../../api/arrow";
 import { saveBlob } from "../save";
 import { isNumeric } from "./plot";
 
-export type CellColumns = Pick<Columns, "rows" | "names" | "f64" | "text" | "type" | "vector">;
+export type CellColumns = Pick<Columns, "rows" | "names" | "f64" | "text" | "type" | "column">;
 
 /** A value as a text; null stays null. Numbers have all their digits. */
 export function cellText(data: CellColumns, name: string, row: number): string | null {
@@ -12,7 +12,7 @@ export function cellText(data: CellColumns, name: string, row: number): string |
 		const value = data.f64(name)[row] ?? Number.NaN;
 		return Number.isNaN(value) ? null : String(value);
 	}
-	const value: unknown = data.vector(name)?.get(row);
+	const value: unknown = data.column(name)?.get(row);
 	if (value === null || value === undefined) return null;
 	if (typeof value === "object" && Symbol.iterator in value) return `[${[...(value as Iterable<unknown>)].join(", ")}]`;
 	return String(value);

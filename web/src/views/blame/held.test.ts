@@ -4,7 +4,7 @@ import { Columns } from "../../api/arrow";
 import type { Filter } from "../../api/types";
 import { culpritName, filtered, heldOf, isIdle, isItself, matrixOf, partyName, resourcesOf, sorted } from "./held";
 
-const answer = Columns.from(
+const answer = await Columns.read(
 	tableToIPC(
 		tableFromArrays({
 			resource: ["futex", "vda", "vda", "futex"],

@@ -1,11 +1,12 @@
 import { Table, vectorFromArray } from "apache-arrow";
 import { describe, expect, it } from "vitest";
+import { frameOf } from "../../api/anyipc";
 import { Columns } from "../../api/arrow";
 import { callsOf, instancesOf, type Member, namesOf, partsOf, slowestOf, treeOf } from "./spans";
 
 const columns = (of: Record<string, (number | string | boolean | null)[]>) =>
 	new Columns(
-		new Table(Object.fromEntries(Object.entries(of).map(([name, values]) => [name, vectorFromArray(values)]))),
+		frameOf(new Table(Object.fromEntries(Object.entries(of).map(([name, values]) => [name, vectorFromArray(values)])))),
 	);
 
 const LAYERS = {

@@ -119,7 +119,7 @@ export function Grid({ columns, sort, setSort, setTotal, setSums, say }: Props) 
 		const lines = [columns.map((c) => c.id).join("\t")];
 		for (let i = first; i <= last; i += 1) {
 			const found = pages.row(i);
-			if (found) lines.push(columns.map((c) => cell(found.page.columns.vector(c.id)?.get(found.place))).join("\t"));
+			if (found) lines.push(columns.map((c) => cell(found.page.columns.column(c.id)?.get(found.place))).join("\t"));
 		}
 		// Rows that were scrolled out of memory would be missing without a word.
 		const missing = last - first + 1 - (lines.length - 1);
@@ -269,7 +269,7 @@ function sumsOf(pages: Pages, { from, to }: Selected): Sums {
 		sums.time += value("dur_ns");
 		sums.longest = Math.max(sums.longest, value("dur_ns"));
 		sums.bytes += value("bytes");
-		if (found.page.columns.vector("errno")?.get(found.place)) sums.errors += 1;
+		if (found.page.columns.column("errno")?.get(found.place)) sums.errors += 1;
 	}
 	return sums;
 }
@@ -284,7 +284,7 @@ interface CellProps {
 function Cell({ column, found, theme, failed }: CellProps) {
 	const role = "gridcell";
 	if (!found) return <div role={role} className="grid-wait" />;
-	const value: unknown = found.page.columns.vector(column.id)?.get(found.place);
+	const value: unknown = found.page.columns.column(column.id)?.get(found.place);
 	if (value === null || value === undefined)
 		return <div role={role} className={column.number ? "number faint" : "faint"} />;
 	if (column.number) {
@@ -309,7 +309,7 @@ function Cell({ column, found, theme, failed }: CellProps) {
 }
 
 function textOf({ page, place }: { page: Page; place: number }, name: string): string | null {
-	const value: unknown = page.columns.vector(name)?.get(place);
+	const value: unknown = page.columns.column(name)?.get(place);
 	return value === null || value === undefined ? null : String(value);
 }
 
