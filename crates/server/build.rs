@@ -6,8 +6,11 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use sha2::{Digest, Sha256};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -46,8 +49,24 @@ fn main() -> Result<()> {
         )?;
     }
     table.push_str("];\n");
+    let page = fs::read_to_string(dist.join("index.html")).unwrap_or_default();
+    writeln!(
+        table,
+        "/// Scripts inside of the page, as its policy names them.\nconst SCRIPTS: &str = {:?};",
+        scripts(&page)
+    )?;
     fs::write(out.join("page.rs"), table)?;
     Ok(())
+}
+
+/// The hashes of the scripts in a page that have no file, for its policy.
+fn scripts(page: &str) -> String {
+    let inside = page.split("<script>").skip(1);
+    let inside = inside.filter_map(|rest| Some(rest.split_once("</script>")?.0));
+    let hash = |script: &str| STANDARD.encode(Sha256::digest(script));
+    inside
+        .map(|script| format!(" 'sha256-{}'", hash(script)))
+        .collect()
 }
 
 /// Files below `folder`, as paths from `root` with slashes.

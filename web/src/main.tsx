@@ -3,18 +3,30 @@ import "./styles/base.css";
 import "./styles/shell.css";
 import "./styles/parts.css";
 
+import { flushSync } from "react-dom";
 import { createRoot } from "react-dom/client";
-import { Shell } from "./app/Shell";
+import { keepView, Shell } from "./app/Shell";
 import { followAccess } from "./state/access";
+import { forgetFirst, takeFirst } from "./state/first";
 import { listenForKeys } from "./state/keys";
 import { followToken, takeToken } from "./state/server";
 import { startTheme } from "./state/theme";
+import Overview from "./views/overview";
 
+// The first view of a session comes with the page: files that name each other are fetched one after the other.
+keepView("overview", Overview);
 takeToken();
 window.addEventListener("hashchange", takeToken);
 followToken();
 followAccess();
 startTheme();
 listenForKeys();
-const page = document.getElementById("page");
-if (page) createRoot(page).render(<Shell />);
+void show();
+
+async function show(): Promise<void> {
+	const page = document.getElementById("page");
+	if (!page) return;
+	await takeFirst();
+	flushSync(() => createRoot(page).render(<Shell />));
+	forgetFirst();
+}

@@ -2,7 +2,7 @@
 //! answers.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
@@ -22,13 +22,21 @@ pub(crate) struct Auth {
     pub tls: bool,
 }
 
-/// No script, style or picture but the server's own, no frame around it.
-const POLICY: &str = "default-src 'self'; script-src 'self'; style-src 'self'; \
-    img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; worker-src 'self'; \
-    object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// No script, style or picture but the server's own, no frame around it. The scripts inside of the page are allowed one by
+/// one, by their hashes.
+static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let policy = format!(
+        "default-src 'self'; script-src 'self'{}; style-src 'self'; \
+         img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; worker-src 'self'; \
+         object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        crate::page::scripts()
+    );
+    // Hashes and names are ASCII.
+    HeaderValue::try_from(policy)
+        .unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'"))
+});
 
-const HEADERS: [(HeaderName, &str); 6] = [
-    (header::CONTENT_SECURITY_POLICY, POLICY),
+const HEADERS: [(HeaderName, &str); 5] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
     (header::X_FRAME_OPTIONS, "DENY"),
@@ -158,6 +166,7 @@ pub(crate) async fn check(
         Err(error) => error.into_response(),
     };
     let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, POLICY.clone());
     for (name, value) in HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
     }

@@ -37,6 +37,11 @@ pub(crate) fn is_built_in() -> bool {
     !FILES.is_empty()
 }
 
+/// The scripts inside of the page, as the policy names them: ` 'sha256-...'` each.
+pub(crate) fn scripts() -> &'static str {
+    SCRIPTS
+}
+
 /// A file of the page as text.
 pub(crate) fn text(path: &str) -> Option<String> {
     let file = FILES.iter().find(|file| file.path == path)?;

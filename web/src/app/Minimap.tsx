@@ -26,15 +26,10 @@ export function Minimap() {
 	const canvas = useRef<HTMLCanvasElement>(null);
 	const { width, height } = useSize(holder);
 	const pixels = stripPixels();
-	const asked = width > 0;
-	const tiles = useColumns(
-		// With histograms, as the overview asks: one question for both.
-		asked ? { path: "tiles", params: { by: "purpose", latency: 1, busy: 1 }, windowed: false, pixels } : null,
-	);
+	// With histograms, as the overview asks: one question for both.
+	const tiles = useColumns({ path: "tiles", params: { by: "purpose", latency: 1, busy: 1 }, windowed: false, pixels });
 	// Errors are looked for in the rows, which is too much to do again and again as a recording grows.
-	const errors = useColumns(
-		asked && tiles.data && !live ? { path: "errors", windowed: false, pixels, later: true } : null,
-	);
+	const errors = useColumns(tiles.data && !live ? { path: "errors", windowed: false, pixels, turn: "later" } : null);
 	const diagnosis = useDiagnosis(live ? tiles.data !== undefined : errors.data !== undefined);
 
 	const bars = useMemo(() => {

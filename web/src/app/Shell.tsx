@@ -25,6 +25,11 @@ import { Share } from "./Share";
 
 const components = new Map<string, ComponentType>();
 
+/** Notes the component of a view whose code is there already. */
+export function keepView(id: string, component: ComponentType): void {
+	components.set(id, component);
+}
+
 /** The component of a view; null until its code is there. Without React's which holds back what is ready. */
 function useView(view: View | undefined): { component: ComponentType | null; error: unknown } {
 	const [, loaded] = useState(0);

@@ -126,9 +126,12 @@ export function heatOf(tiles: TileColumns, grid: Grid, column = "latency"): Heat
 		const place = at[i] ?? -1;
 		const list = lists[i];
 		if (place < 0 || !list) continue;
-		for (let row = 0; row < rows; row += 1) {
-			const index = place * rows + row;
-			const value = (counts[index] ?? 0) + (list[low + row] ?? 0);
+		// Zeros at the end of a list are not sent.
+		for (let power = low; power < list.length; power += 1) {
+			const added = list[power] ?? 0;
+			if (added === 0) continue;
+			const index = place * rows + power - low;
+			const value = (counts[index] ?? 0) + added;
 			counts[index] = value;
 			if (value > max) max = value;
 		}

@@ -30,28 +30,31 @@ export function latencyOf(tiles: TileColumns): Latency[] {
 	const time = tiles.f64("time_ns");
 	const max = tiles.f64("max_ns");
 	const lists = tiles.lists("latency");
-	const found: Latency[] = [];
+	const sums = new Map<string | null, { sum: Latency; histogram: number[] }>();
 	for (const purpose of PURPOSES) {
 		const sum: Latency = { purpose, calls: 0, time: 0, p50: null, p99: null, max: 0, halfTime: null };
-		const histogram: number[] = [];
-		for (let i = 0; i < tiles.rows; i += 1) {
-			if (keys[i] !== purpose) continue;
-			sum.calls += calls[i] || 0;
-			sum.time += time[i] || 0;
-			sum.max = Math.max(sum.max, max[i] || 0);
-			(lists[i] ?? []).forEach((n, power) => {
-				histogram[power] = (histogram[power] ?? 0) + n;
-			});
-		}
+		sums.set(purpose, { sum, histogram: [] });
+	}
+	for (let i = 0; i < tiles.rows; i += 1) {
+		const of = sums.get(keys[i] ?? null);
+		if (!of) continue;
+		of.sum.calls += calls[i] || 0;
+		of.sum.time += time[i] || 0;
+		of.sum.max = Math.max(of.sum.max, max[i] || 0);
+		const list = lists[i];
+		for (let power = 0; list && power < list.length; power += 1)
+			of.histogram[power] = (of.histogram[power] ?? 0) + (list[power] ?? 0);
+	}
+	const found: Latency[] = [];
+	for (const { sum, histogram } of sums.values()) {
 		if (sum.calls === 0) continue;
-		const filled = Array.from(histogram, (n) => n ?? 0);
 		// No call took longer than the longest.
 		const below = (ns: number | null) => (ns === null ? null : Math.min(ns, sum.max));
-		sum.p50 = below(quantile(filled, 0.5));
-		sum.p99 = below(quantile(filled, 0.99));
+		sum.p50 = below(quantile(histogram, 0.5));
+		sum.p99 = below(quantile(histogram, 0.99));
 		sum.halfTime = below(
 			quantile(
-				filled.map((n, power) => n * middle(power)),
+				histogram.map((n, power) => n * middle(power)),
 				0.5,
 			),
 		);

@@ -14,6 +14,6 @@ export function useDiagnosis(wanted: boolean): Resource<Diagnosis> {
 	const session = useSession();
 	const path = sessionPath(session.id, "/findings");
 	const turn = session.live ? Math.floor(session.bounds.to / AGAIN_NS) : -1;
-	const load = useLoad(path, (signal) => client.json<Diagnosis>(path, signal), true);
+	const load = useLoad(path, (signal) => client.json<Diagnosis>(path, signal), "later");
 	return useResource(wanted ? path : null, load, turn);
 }

@@ -1,15 +1,19 @@
-// When questions that can wait are asked: once the plots and lists of a view have their answers.
+// When questions are asked: those of plots at once, those of lists when the plots are there, and what takes long after both.
 
 /** So long nothing is asked before it counts as quiet: an answer may lead to the next question. */
 const PAUSE_MS = 25;
 /** A question that can wait is asked after so long in any case. */
 const LONGEST_MS = 3000;
+/** The same of a question of a list, which waits for plots. */
+const LONGEST_FOR_PLOTS_MS = 1000;
 
 /** Counts the questions that a view waits for. */
 export class Quiet {
 	private busy = 0;
 	private readonly waiting = new Set<() => void>();
 	private pause: ReturnType<typeof setTimeout> | null = null;
+
+	constructor(private readonly longest = LONGEST_MS) {}
 
 	/** The answer to a question that a view waits for. */
 	async during<T>(answer: Promise<T>): Promise<T> {
@@ -32,7 +36,7 @@ export class Quiet {
 				signal.removeEventListener("abort", go);
 				resolve();
 			};
-			const timer = setTimeout(go, LONGEST_MS);
+			const timer = setTimeout(go, this.longest);
 			signal.addEventListener("abort", go);
 			this.waiting.add(go);
 			this.look();
@@ -51,4 +55,26 @@ export class Quiet {
 	}
 }
 
-export const quiet = new Quiet();
+/** What a question is for, which says when it is asked. */
+export type Turn = "plots" | "lists" | "later";
+
+export class Turns {
+	private readonly plots = new Quiet(LONGEST_FOR_PLOTS_MS);
+	/** Plots and lists together. */
+	readonly shown = new Quiet();
+
+	/** Asks when it is the question's turn. */
+	async take<T>(turn: Turn, ask: () => Promise<T>, signal: AbortSignal): Promise<T> {
+		switch (turn) {
+			case "plots":
+				return this.shown.during(this.plots.during(ask()));
+			case "lists":
+				return this.shown.during(this.plots.passed(signal).then(ask));
+			case "later":
+				await this.shown.passed(signal);
+				return ask();
+		}
+	}
+}
+
+export const turns = new Turns();

@@ -3,6 +3,7 @@
 
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { type ApiError, asApiError, isAbort } from "../api/client";
+import { firstAnswer } from "./first";
 import { client } from "./server";
 
 export interface Resource<T> {
@@ -95,7 +96,12 @@ export function useResource<T>(
 	load: (signal: AbortSignal) => Promise<T>,
 	revision: number | string = 0,
 ): Resource<T> {
-	const [answer, setAnswer] = useState<Answer<T>>({ key: null, data: undefined, error: null, loading: false });
+	const [answer, setAnswer] = useState<Answer<T>>(() => {
+		const data = firstAnswer(key) as T | undefined;
+		return { key: data === undefined ? null : key, data, error: null, loading: false };
+	});
+	/** What needs not be asked, as it was there from the beginning. */
+	const known = useRef(answer.key);
 	const generation = useSyncExternalStore(client.subscribe, client.getGeneration);
 	const latest = useRef(load);
 	latest.current = load;
@@ -103,6 +109,9 @@ export function useResource<T>(
 
 	// biome-ignore lint/correctness/useExhaustiveDependencies: the generation asks again after the server was gone
 	useEffect(() => {
+		const isKnown = key !== null && known.current === key;
+		known.current = null;
+		if (isKnown) return;
 		asker.current ??= new Asker<T>((signal) => latest.current(signal), setAnswer);
 		asker.current.ask(key);
 	}, [key, revision, generation]);

@@ -3,6 +3,7 @@
 import { useSyncExternalStore } from "react";
 import { archiveSender, keptFiles, readArchive } from "../api/archive";
 import { Client, type Connection, TOKEN } from "../api/client";
+import { sendOrTake } from "./early";
 import { tokenOf } from "./url";
 
 function storage(): Storage | null {
@@ -19,28 +20,12 @@ export const archive = readArchive();
 /** The files of which a saved page has the accesses; null on a page that has a server. */
 export const savedFiles = archive ? keptFiles(archive) : null;
 
-/** The question that `public/early.js` has asked, with the headers that it sent. */
-interface Early {
-	address: string;
-	authorization: string;
-	answer: Promise<Response>;
-}
-
-/** Asks the server, unless that was done before this script came. */
-const send: typeof fetch = (input, init) => {
-	const holder = globalThis as { fathomEarly?: Early };
-	const early = holder.fathomEarly;
-	if (early && early.address === input) {
-		delete holder.fathomEarly;
-		if (new Headers(init?.headers).get("Authorization") === early.authorization) {
-			const again = () => fetch(input, init);
-			return early.answer.then((answer) => (answer.ok && !answer.redirected ? answer : again()), again);
-		}
-	}
-	return fetch(input, init);
-};
-
-export const client = archive ? new Client(null, archiveSender(archive)) : new Client(storage(), send);
+export const client = archive
+	? new Client(null, archiveSender(archive))
+	: new Client(
+			storage(),
+			sendOrTake((input, init) => fetch(input, init)),
+		);
 
 /** Takes the token out of the address, so that it is in no link that is copied from there. */
 export function takeToken(): void {

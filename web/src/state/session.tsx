@@ -7,7 +7,7 @@ import { columns, filterText, liveLines, type Selection, selectionText, sessionP
 import type { Filter, LiveState, SessionDescription } from "../api/types";
 import { mergeFilters } from "../lib/filters";
 import { clampSpan, type Span } from "../lib/scale";
-import { quiet } from "./quiet";
+import { type Turn, turns } from "./quiet";
 import { type Resource, useResource } from "./resource";
 import { client } from "./server";
 import { Shared } from "./shared";
@@ -97,7 +97,7 @@ export function SessionProvider({ id, render }: { id: string; render: (opening: 
 	const checked = useResource(
 		unchecked ? path : null,
 		async (signal) => {
-			await quiet.passed(signal);
+			await turns.shown.passed(signal);
 			return client.json<SessionDescription>(path, signal);
 		},
 		ended,
@@ -170,8 +170,8 @@ export interface Question {
 	/** Holds besides the page's filter. */
 	filter?: Filter;
 	pixels?: number;
-	/** It can wait until the rest of the view is there: its answer takes the server long. */
-	later?: boolean;
+	/** When it is asked; with the plots unless it says otherwise. `later` is for what takes the server long. */
+	turn?: Turn;
 }
 
 /** Of a question about the whole recording. */
@@ -206,11 +206,11 @@ function useAsked(question: Question | null): { key: string | null; revision: nu
 /** Answers of sessions that do not grow. */
 const shared = new Shared(40);
 
-/** `ask`, once for all that ask for `path` of a session to which nothing is added. What is asked `later` waits for the others. */
+/** `ask`, once for all that ask for `path` of a session to which nothing is added, when it is their turn. */
 export function useLoad<T>(
 	path: string | (() => string),
 	ask: (signal: AbortSignal) => Promise<T>,
-	later = false,
+	turn: Turn = "plots",
 ): (signal: AbortSignal) => Promise<T> {
 	const { live, revision } = useSession();
 	const load = (signal: AbortSignal) => {
@@ -219,11 +219,7 @@ export function useLoad<T>(
 		const asked = typeof path === "string" ? path : path();
 		return shared.load(`${client.getGeneration()} ${revision} ${asked}`, signal, ask);
 	};
-	return async (signal) => {
-		if (!later) return quiet.during(load(signal));
-		await quiet.passed(signal);
-		return load(signal);
-	};
+	return (signal) => turns.take(turn, () => load(signal), signal);
 }
 
 /** Buckets of the strip of the whole session: as many as half of the pixels, in steps, so that others can ask the same. */
@@ -234,15 +230,13 @@ export function stripPixels(): number {
 /** Arrow columns for the page's window and filter. */
 export function useColumns(question: Question | null): Resource<Columns> {
 	const { key, revision, path } = useAsked(question);
-	const later = question?.later === true;
-	const load = useLoad(path, (signal) => columns(client, path(), signal), later);
+	const load = useLoad(path, (signal) => columns(client, path(), signal), question?.turn);
 	return useResource(key, load, revision);
 }
 
 /** The same for answers in JSON. */
 export function useJson<T>(question: Question | null): Resource<T> {
 	const { key, revision, path } = useAsked(question);
-	const later = question?.later === true;
-	const load = useLoad(path, (signal) => client.json<T>(path(), signal), later);
+	const load = useLoad(path, (signal) => client.json<T>(path(), signal), question?.turn);
 	return useResource(key, load, revision);
 }

@@ -373,6 +373,10 @@ fn layers(session: &Session) -> Vec<LayerState> {
 
 fn losses(reader: &Reader) -> Result<Vec<Loss>, ApiError> {
     use crate::columns::{collect, numbers, texts};
+    // Most sessions have none: nothing is looked for then.
+    if reader.session.rows("losses") == 0 {
+        return Ok(Vec::new());
+    }
     let rows = collect(reader.db().run(
         "SELECT stage, layer, syscall, sum(count)::DOUBLE AS count, sum(bytes)::DOUBLE AS bytes \
          FROM losses GROUP BY ALL ORDER BY count DESC, stage, layer, syscall \

@@ -14,10 +14,10 @@ const LATE_MS = 600;
 export function Story({ diagnosis }: { diagnosis: Resource<Diagnosis> }) {
 	// With the advice of the diagnosis; where that takes long, the rest comes before it.
 	const wanted = diagnosis.loading || diagnosis.data !== undefined;
-	const full = useJson<Told>(wanted ? { path: "why", params: { findings: 1 }, later: true } : null);
+	const full = useJson<Told>(wanted ? { path: "why", params: { findings: 1 }, turn: "later" } : null);
 	const told = full.data !== undefined && !full.stale;
 	const late = useLate(!told);
-	const quick = useJson<Told>(late && !told ? { path: "why", later: true } : null);
+	const quick = useJson<Told>(late && !told ? { path: "why", turn: "later" } : null);
 	const story = told || quick.data === undefined ? full : quick;
 	return (
 		<section className="panel story" aria-label="In short">

@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useMemo } from "react";
 import type { Columns } from "../../api/arrow";
 import type { Purpose } from "../../api/calls";
 import { bytes, count, counted, duration, exact, exactDuration, inProgress, percent } from "../../lib/format";
@@ -34,7 +34,7 @@ export function Summary({ totals, errors }: Props) {
 	const covered = data ? (data.metaNumber("to") ?? span.to) - (data.metaNumber("from") ?? span.from) : width;
 	const average = inProgress(sum("busy_ns") / covered);
 	const max = data ? data.f64("max_ns").reduce((a, b) => Math.max(a, Number.isFinite(b) ? b : 0), 0) : Number.NaN;
-	const classes = data ? latencyOf(data) : [];
+	const classes = useMemo(() => (data ? latencyOf(data) : []), [data]);
 	// Syncs say how durable writes feel; without any, the kind with most time does.
 	const shown = classes.find((c) => c.purpose === "sync") ?? classes[0];
 	const failed = errors.data ? errorsOf(errors.data) : null;

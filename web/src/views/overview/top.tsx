@@ -43,7 +43,7 @@ export function Top({ by }: { by: TopKind }) {
 	const { stored } = useSession();
 	// The same question as that of the column of files above.
 	const together = by === "path" ? { together: 1 } : {};
-	const top = useColumns({ path: "top", params: { by: by as TopBy, sort, limit: ROWS, ...together } });
+	const top = useColumns({ path: "top", params: { by: by as TopBy, sort, limit: ROWS, ...together }, turn: "lists" });
 	const { open, menu } = useThingMenu();
 	const inexact = stored > MANY && top.data?.metaFlag("exact") === false;
 	return (

@@ -16,5 +16,5 @@ export function useTotals(): Resource<Columns> {
 
 /** Calls that returned an error, over time. */
 export function useErrors(): Resource<Columns> {
-	return useColumns({ path: "errors", pixels: stripPixels(), later: true });
+	return useColumns({ path: "errors", pixels: stripPixels(), turn: "later" });
 }

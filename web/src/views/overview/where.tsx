@@ -73,7 +73,11 @@ function Column({ dimension, open }: ColumnProps) {
 
 /** A database's journal may be another file for each transaction, so files count by their paths. */
 function Paths({ dimension, open }: ColumnProps) {
-	const top = useColumns({ path: "top", params: { by: "path", sort: "time_ns", limit: RANKED, together: 1 } });
+	const top = useColumns({
+		path: "top",
+		params: { by: "path", sort: "time_ns", limit: RANKED, together: 1 },
+		turn: "lists",
+	});
 	return (
 		<div className="where-file">
 			<Shown of={top} height={(ROWS + 2) * 26} empty={(data) => data.rows === 0}>
@@ -91,6 +95,7 @@ function Tiles({ by, dimension, open }: ColumnProps & { by: TilesBy }) {
 		path: "tiles",
 		params: { by, top: ROWS, busy: 1 },
 		pixels: whole ? 1 : PARTS,
+		turn: "lists",
 	});
 	return (
 		<div className={`where-${by}`}>
