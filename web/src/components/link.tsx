@@ -1,5 +1,6 @@
 import type { MouseEvent, ReactNode } from "react";
 import { store, useRestedPage } from "../state/store";
+import { isThere } from "./saved";
 
 interface Props {
 	/** What differs from the page's state. */
@@ -14,6 +15,9 @@ interface Props {
 export function Link({ to, className, title, current, children }: Props) {
 	// Addresses hold the whole state, so they change with it.
 	useRestedPage();
+	// A saved page leads nowhere that it does not have; what else the text says remains.
+	if (!isThere(to))
+		return className?.split(" ").includes("button") ? null : <span className={className}>{children}</span>;
 	const open = (event: MouseEvent) => {
 		if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
 		event.preventDefault();

@@ -13,7 +13,7 @@ import { nameKey } from "../../lib/spans";
 import { may } from "../../state/access";
 import { useFailures } from "../../state/failures";
 import { useShortcut } from "../../state/keys";
-import { client } from "../../state/server";
+import { archive, client } from "../../state/server";
 import { resolveWindow, useSession } from "../../state/session";
 import { useCallAt } from "../../state/slowest";
 import { store, usePage } from "../../state/store";
@@ -87,9 +87,15 @@ export function Board({ rows, layers: withLayers, states: withStates, spans: wit
 	const [missing, setMissing] = useState(true);
 	const { states, loading: statesLoading } = useStates(withStates, inSight);
 	const { spans, loading: spansLoading } = useThreadSpans(withSpans, inSight);
-	const busy = missing || belowLoading || statesLoading || spansLoading;
+	const busy = (missing && !(archive && failed)) || belowLoading || statesLoading || spansLoading;
 	const filter = filterText(page.filter);
 	const span = resolveWindow(page.window, session.bounds);
+
+	// A saved page may have the next window.
+	// biome-ignore lint/correctness/useExhaustiveDependencies: another window is asked for
+	useEffect(() => {
+		if (archive) setFailed(false);
+	}, [span.from, span.to]);
 
 	// What the imperative part reads: always the newest.
 	const newest = {
@@ -140,7 +146,7 @@ export function Board({ rows, layers: withLayers, states: withStates, spans: wit
 				return decodeTile(await askColumns(client, path, signal), own);
 			},
 			arrived: (id) => {
-				setFailed(false);
+				if (!archive) setFailed(false);
 				// Coarser tiles tell of calls that go on in narrower ones.
 				if (id.level > (view.current.scene?.level ?? 0)) pictures.clear();
 				draw.current();
@@ -148,10 +154,13 @@ export function Board({ rows, layers: withLayers, states: withStates, spans: wit
 			failed: (error) => {
 				if (isAbort(error)) return;
 				setFailed(true);
-				setTimeout(() => {
-					cache.resume();
-					draw.current();
-				}, REST_MS);
+				// A saved page gains nothing by asking again.
+				if (archive) cache.resume();
+				else
+					setTimeout(() => {
+						cache.resume();
+						draw.current();
+					}, REST_MS);
 			},
 			capacity: TILES,
 			parallel: PARALLEL,
@@ -289,7 +298,13 @@ export function Board({ rows, layers: withLayers, states: withStates, spans: wit
 				<div className="board-lanes" style={{ height: allLanes(newest) }}>
 					<canvas ref={canvas} style={{ width: size.width, height: size.height }} />
 				</div>
-				{failed ? <div className="board-failed">Parts could not be loaded; they are asked for again.</div> : null}
+				{failed ? (
+					<div className="board-failed">
+						{archive
+							? "This saved page does not have all of this part of the timeline."
+							: "Parts could not be loaded; they are asked for again."}
+					</div>
+				) : null}
 				{quiet ? (
 					<div className="board-note" role="status">
 						{quiet}. The strips show what the threads did meanwhile.
