@@ -68,6 +68,8 @@ interface Props {
 	onBrush?: ((time: Span | null, values: Span | null) => void) | undefined;
 	/** A click on the plot. */
 	onPick?: ((at: Pointed) => void) | undefined;
+	/** What a click leads to, beside the pointer. */
+	leads?: string | undefined;
 }
 
 /** Room for the vertical axis, the same in every plot, so that times stand in line. */
@@ -165,6 +167,7 @@ function toldAt(props: Props, hover: Hover): ReactNode {
 				)}
 			</div>
 			<TipRows rows={tipRows(props, hover.index, hover.value)} />
+			{props.leads ? <div className="faint">click: {props.leads}</div> : null}
 		</>
 	);
 }

@@ -3,6 +3,7 @@
 import { type Change, type Comparison, compare, comparePath, type Figure } from "../../api/compare";
 import type { SessionSummary } from "../../api/types";
 import { FlameCompared } from "../../components/flame/Compared";
+import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
 import { Empty, sentence } from "../../components/states";
 import { Text } from "../../components/text";
@@ -12,9 +13,10 @@ import { useResource } from "../../state/resource";
 import { client } from "../../state/server";
 import { store, usePage } from "../../state/store";
 import { useTheme } from "../../state/theme";
+import { leadOf, leadOfChange, placeOf, type Sides } from "./leads";
 import { Curves } from "./plots";
 import { Side } from "./Sides";
-import { Mark, Tables } from "./tables";
+import { Lead, Mark, Tables } from "./tables";
 import {
 	changed,
 	changeText,
@@ -40,6 +42,7 @@ export default function Compare() {
 	const after = ids(params["after"]);
 	const sessions = useResource("/sessions", (signal) => client.json<SessionSummary[]>("/sessions", signal));
 	const list = sessions.data ?? [];
+	const sides = { before: before[0] ?? "", after: after[0] ?? "" };
 	const ready = before.length > 0 && after.length > 0;
 	const answer = useResource(ready ? comparePath(before, after) : null, (signal) =>
 		compare(client, before, after, signal),
@@ -78,7 +81,7 @@ export default function Compare() {
 			{ready ? (
 				<>
 					<Shown of={answer} height={120}>
-						{(data) => <Outcome comparison={data} />}
+						{(data) => <Outcome comparison={data} sides={sides} />}
 					</Shown>
 					<Curves
 						before={before[0] ?? ""}
@@ -87,9 +90,9 @@ export default function Compare() {
 					/>
 					{answer.data ? (
 						<>
-							<Changes comparison={answer.data} />
+							<Changes comparison={answer.data} sides={sides} />
 							<FlameCompared before={before[0] ?? ""} after={after[0] ?? ""} />
-							<Tables comparison={answer.data} />
+							<Tables comparison={answer.data} sides={sides} />
 							<Findings comparison={answer.data} />
 						</>
 					) : null}
@@ -103,13 +106,20 @@ export default function Compare() {
 	);
 }
 
-function Outcome({ comparison }: { comparison: Comparison }) {
+interface Of {
+	comparison: Comparison;
+	sides: Sides;
+}
+
+function Outcome({ comparison, sides }: Of) {
 	const [before, after] = comparison.headline.duration_ns;
 	const layers = layerSentence(comparison);
 	const total = (metric: Figure["metric"]) => comparison.totals.filter((figure) => figure.metric === metric);
 	const calls = movedCalls(comparison, 3).flatMap((row) => {
 		const figure = figureOf(row, "p99");
-		return figure && (figure.before !== null || figure.after !== null) ? [{ name: row.name, figure }] : [];
+		return figure && (figure.before !== null || figure.after !== null)
+			? [{ name: row.name, figure, lead: leadOf("syscalls", row) }]
+			: [];
 	});
 	const others = comparison.totals.filter((figure) => figure.metric !== "time");
 	return (
@@ -135,8 +145,13 @@ function Outcome({ comparison }: { comparison: Comparison }) {
 				{total("time").map((figure) => (
 					<Total key={figure.metric} name={METRICS[figure.metric]} figure={figure} />
 				))}
-				{calls.map(({ name, figure }) => (
-					<Total key={name} name={`p99 of ${visible(name)}`} figure={figure} />
+				{calls.map(({ name, figure, lead }) => (
+					<Total
+						key={name}
+						name={`p99 of ${visible(name)}`}
+						figure={figure}
+						to={lead ? placeOf(lead, sides) : undefined}
+					/>
 				))}
 			</dl>
 			<details>
@@ -156,20 +171,28 @@ function Outcome({ comparison }: { comparison: Comparison }) {
 	);
 }
 
-function Total({ name, figure }: { name: string; figure: Figure }) {
+interface TotalProps {
+	name: string;
+	figure: Figure;
+	/** The calls behind it. */
+	to?: ReturnType<typeof placeOf> | undefined;
+}
+
+function Total({ name, figure, to }: TotalProps) {
+	const values = `${shown(figure.metric, figure.before)} → ${shown(figure.metric, figure.after)}`;
 	return (
 		<div
 			title={`${precise(figure.metric, figure.before)} → ${precise(figure.metric, figure.after)}: ${VERDICTS[figure.verdict]}${figure.why ? `, ${figure.why}` : ""}`}
 		>
 			<dt>{name}</dt>
 			<dd>
-				{shown(figure.metric, figure.before)} → {shown(figure.metric, figure.after)} <Mark figure={figure} />
+				{to ? <Link to={to}>{values}</Link> : values} <Mark figure={figure} />
 			</dd>
 		</div>
 	);
 }
 
-function Changes({ comparison }: { comparison: Comparison }) {
+function Changes({ comparison, sides }: Of) {
 	const { changes, unproven } = comparison;
 	const large = changes.filter((change) => !change.minor);
 	const minor = changes.filter((change) => change.minor);
@@ -179,11 +202,15 @@ function Changes({ comparison }: { comparison: Comparison }) {
 				title="Changes"
 				note={`${large.length} beyond noise, the largest impact on time first`}
 				changes={large}
+				comparison={comparison}
+				sides={sides}
 			/>
 			<ChangeList
 				title="Large, but not provable with one run each"
 				note="record more runs of each side to see whether they are noise"
 				changes={unproven}
+				comparison={comparison}
+				sides={sides}
 				proven={false}
 			/>
 			{minor.length > 0 ? (
@@ -191,14 +218,20 @@ function Changes({ comparison }: { comparison: Comparison }) {
 					<summary className="quiet">
 						{minor.length} {minor.length === 1 ? "change" : "changes"} below 0.1 % of the whole
 					</summary>
-					<ChangeList title="Small changes" note="beyond noise, but too small to matter" changes={minor} />
+					<ChangeList
+						title="Small changes"
+						note="beyond noise, but too small to matter"
+						changes={minor}
+						comparison={comparison}
+						sides={sides}
+					/>
 				</details>
 			) : null}
 		</>
 	);
 }
 
-interface ChangeListProps {
+interface ChangeListProps extends Of {
 	title: string;
 	note: string;
 	changes: readonly Change[];
@@ -206,7 +239,7 @@ interface ChangeListProps {
 	proven?: boolean;
 }
 
-function ChangeList({ title, note, changes, proven = true }: ChangeListProps) {
+function ChangeList({ title, note, changes, comparison, sides, proven = true }: ChangeListProps) {
 	if (changes.length === 0) return null;
 	return (
 		<Panel title={title} note={note}>
@@ -218,7 +251,9 @@ function ChangeList({ title, note, changes, proven = true }: ChangeListProps) {
 						) : (
 							<span className="compare-mark">{(change.impact_ns ?? 0) > 0 ? "longer" : "shorter"}</span>
 						)}
-						<Text of={changeText(change)} />
+						<Lead lead={leadOfChange(comparison, change)} sides={sides}>
+							<Text of={changeText(change)} />
+						</Lead>
 						<span className="faint number">{impact(change)}</span>
 					</li>
 				))}

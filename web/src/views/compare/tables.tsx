@@ -1,17 +1,20 @@
+import type { MouseEvent, ReactNode } from "react";
 import { type Comparison, type DiffRow, type Metric, TABLES, type TableName } from "../../api/compare";
+import { Link } from "../../components/link";
 import { Panel } from "../../components/panel";
 import { Segmented } from "../../components/segmented";
 import { Empty } from "../../components/states";
 import { Path, Text } from "../../components/text";
 import { exact } from "../../lib/format";
-import { useParam } from "../../state/store";
+import { store, useParam } from "../../state/store";
+import { type Lead as LeadTo, leadOf, placeOf, type Sides } from "./leads";
 import { changed, chosenRows, figureOf, METRICS, metricsOf, precise, shown, VERDICTS } from "./words";
 
 /** More rows are found by searching. */
 const MOST = 200;
 
 /** Differences by what calls were and worked on. */
-export function Tables({ comparison }: { comparison: Comparison }) {
+export function Tables({ comparison, sides }: { comparison: Comparison; sides: Sides }) {
 	const [param, setTable] = useParam("table", "files");
 	const [search, setSearch] = useParam("find", "");
 	const [only, setOnly] = useParam("only", "");
@@ -76,7 +79,7 @@ export function Tables({ comparison }: { comparison: Comparison }) {
 						</thead>
 						<tbody>
 							{found.slice(0, MOST).map((row) => (
-								<Row key={`${row.name}\0${row.on ?? ""}`} row={row} metrics={metrics} isPath={table === "files"} />
+								<Row key={`${row.name}\0${row.on ?? ""}`} row={row} metrics={metrics} table={table} sides={sides} />
 							))}
 						</tbody>
 					</table>
@@ -87,11 +90,26 @@ export function Tables({ comparison }: { comparison: Comparison }) {
 	);
 }
 
-function Row({ row, metrics, isPath }: { row: DiffRow; metrics: readonly Metric[]; isPath: boolean }) {
+interface RowProps {
+	row: DiffRow;
+	metrics: readonly Metric[];
+	table: TableName;
+	sides: Sides;
+}
+
+function Row({ row, metrics, table, sides }: RowProps) {
+	const lead = leadOf(table, row);
+	// The link in the row opens itself, in a new tab if the reader asks for one.
+	const open = (event: MouseEvent) => {
+		const other = event.metaKey || event.ctrlKey || event.shiftKey || event.altKey;
+		if (lead && !other && !event.defaultPrevented) store.go(placeOf(lead, sides));
+	};
 	return (
-		<tr>
+		<tr className={lead ? "link" : undefined} onClick={open}>
 			<td>
-				{isPath ? <Path of={row.name} /> : <Text of={row.name} />}{" "}
+				<Lead lead={lead} sides={sides}>
+					{table === "files" ? <Path of={row.name} /> : <Text of={row.name} />}
+				</Lead>{" "}
 				{row.on ? (
 					<span className="quiet">
 						<Path of={row.on} />
@@ -121,6 +139,17 @@ function Row({ row, metrics, isPath }: { row: DiffRow; metrics: readonly Metric[
 				);
 			})}
 		</tr>
+	);
+}
+
+/** A name or a sentence that leads to the calls behind it. */
+export function Lead({ lead, sides, children }: { lead: LeadTo | null; sides: Sides; children: ReactNode }) {
+	return lead ? (
+		<Link to={placeOf(lead, sides)} title={`Its calls in the session ${lead.side}`}>
+			{children}
+		</Link>
+	) : (
+		<span>{children}</span>
 	);
 }
 

@@ -8,6 +8,7 @@ import { colorOf } from "../../lib/color";
 import { count, exact, percent } from "../../lib/format";
 import { useColumns, useSession, useShown } from "../../state/session";
 import { useTheme } from "../../state/theme";
+import { toTimeline } from "./plots";
 import { ratio, sum } from "./series";
 
 const BUCKETS = 400;
@@ -75,6 +76,7 @@ export function Cache() {
 								span={span}
 								t={made.grid.t}
 								bucket={made.grid.bucket}
+								{...toTimeline(made.grid)}
 								series={[{ label: "hit ratio", color: colors.hits, values: made.ratio, style: "line" }]}
 								height={80}
 								times={false}
@@ -87,6 +89,7 @@ export function Cache() {
 								span={span}
 								t={made.grid.t}
 								bucket={made.grid.bucket}
+								{...toTimeline(made.grid)}
 								series={series}
 								height={height}
 								format={count}

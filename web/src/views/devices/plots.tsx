@@ -1,11 +1,12 @@
 import { useMemo } from "react";
 import type { Columns } from "../../api/arrow";
 import { Legend } from "../../components/legend";
+import { bucketOf, onward, showProgress } from "../../components/onward";
 import { Panel, Shown } from "../../components/panel";
 import { Segmented } from "../../components/segmented";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
 import { useTall } from "../../components/useTall";
-import { gridOf, heatOf, type Keyed, seriesOf } from "../../lib/buckets";
+import { type Grid, gridOf, heatOf, type Keyed, seriesOf } from "../../lib/buckets";
 import { colorOf, ramp, type Theme } from "../../lib/color";
 import { bytes, count, duration, exact, visible } from "../../lib/format";
 import type { Resource } from "../../state/resource";
@@ -30,6 +31,14 @@ const SHARE = 0.2;
 
 function path(device: string): string {
 	return `devices/${encodeURIComponent(device)}`;
+}
+
+/** A click shows the device and the threads in the time of a bucket. */
+export function toTimeline(grid: Pick<Grid, "t" | "bucket">) {
+	return onward("Timeline of this time", ({ index }) => {
+		const time = bucketOf(grid, index);
+		if (time) showProgress(time);
+	});
 }
 
 interface OfDevice {
@@ -82,6 +91,7 @@ export function Depth({ device, atOnce }: OfDevice) {
 							span={span}
 							t={grid.t}
 							bucket={grid.bucket}
+							{...toTimeline(grid)}
 							series={series}
 							height={height}
 							atLeast={2}
@@ -132,6 +142,7 @@ export function Latency({ device }: { device: string }) {
 							span={span}
 							t={made.grid.t}
 							bucket={made.grid.bucket}
+							{...toTimeline(made.grid)}
 							series={series}
 							heat={{ ...made.heat, format: duration, unit: "requests" }}
 							height={height}
@@ -272,6 +283,7 @@ export function Users({ device, atOnce }: OfDevice) {
 								span={span}
 								t={made.grid.t}
 								bucket={made.grid.bucket}
+								{...toTimeline(made.grid)}
 								series={made.series}
 								height={height}
 								binary={measure === "bytes"}

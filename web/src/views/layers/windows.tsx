@@ -1,6 +1,8 @@
 import { useMemo } from "react";
 import { Legend } from "../../components/legend";
+import { bucketOf, onward, showProgress, stackAt } from "../../components/onward";
 import { Panel, Shown } from "../../components/panel";
+import type { Pointed } from "../../components/plotframe";
 import { Segmented } from "../../components/segmented";
 import { TimeChart } from "../../components/timechart";
 import { useTall } from "../../components/useTall";
@@ -37,6 +39,20 @@ export function Windows() {
 	}, [answer.data]);
 	const color = (layer: string) => colorOf("layer", layer, theme);
 	const { open, menu } = useThingMenu();
+	const pick = (at: Pointed) => {
+		const time = made && bucketOf(made.grid, at.index);
+		if (!time) return;
+		const values = unit === "share" ? made.shares : made.sums;
+		const scale = unit === "share" ? 1 : made.grid.bucket;
+		const layer =
+			values[
+				stackAt(
+					values.map((s) => s.values),
+					{ ...at, value: at.value * scale },
+				)
+			];
+		showProgress(time, layer ? { layer: [layer.label] } : {});
+	};
 	return (
 		<div className="layers-windows">
 			<Panel
@@ -72,6 +88,7 @@ export function Windows() {
 									style: "stack",
 								}))}
 								height={height}
+								{...onward("Timeline of this time", pick)}
 								{...(unit === "share" ? { range: [0, 1] as const } : {})}
 								format={unit === "time" ? inProgress : percent}
 							/>

@@ -2,7 +2,9 @@
 
 import { useMemo } from "react";
 import { Legend } from "../../components/legend";
+import { bucketOf, onward, showCalls, showProgress, stackAt } from "../../components/onward";
 import { Panel, Shown } from "../../components/panel";
+import type { Pointed } from "../../components/plotframe";
 import { Segmented } from "../../components/segmented";
 import { Text } from "../../components/text";
 import { type PlotSeries, TimeChart } from "../../components/timechart";
@@ -32,6 +34,8 @@ const METRICS: readonly (readonly [Metric, string])[] = [
 ];
 
 const LABELS: Readonly<Record<Metric, string>> = { busy: "Calls in progress", calls: "Calls per second" };
+
+const LEADS: Readonly<Record<Metric, string>> = { busy: "Timeline of this time", calls: "calls of this time" };
 
 type Form = "stack" | "lanes";
 
@@ -96,6 +100,10 @@ export default function Threads() {
 								series={latencyLines(made, marked, theme)}
 								height={upper}
 								log
+								{...onward("calls of this time, the slowest first", ({ index }) => {
+									const time = bucketOf(made.wide, index);
+									if (time) showCalls(time);
+								})}
 								format={duration}
 							/>
 						)
@@ -123,8 +131,9 @@ export default function Threads() {
 								span={span}
 								t={made.grid.t}
 								bucket={made.grid.bucket}
-								series={stacks(made.folded, made.grid, metric, marked, theme)}
+								series={stacks(inOrder(made.folded, marked), made.grid, metric, theme)}
 								height={lower}
+								{...onward(LEADS[metric], (at) => pick(inOrder(made.folded, marked), made.grid, metric, at))}
 								format={metric === "busy" ? inProgress : count}
 								exact={metric === "busy" ? inProgress : (v) => `${exact(Math.round(v))}/s`}
 							/>
@@ -175,10 +184,29 @@ function valuesOf(named: Named, grid: Grid, metric: Metric): Float64Array {
 	return metric === "busy" ? named.busy.map((v) => v / grid.bucket) : perSecond(named.calls, grid.bucket);
 }
 
-function stacks(names: readonly Named[], grid: Grid, metric: Metric, marked: string, theme: Theme): PlotSeries[] {
-	// The marked one lies at the bottom, where its course can be read off.
-	const order = [...names].sort((a, b) => Number(b.name === marked) - Number(a.name === marked));
-	return order.map((n) => ({
+/** The marked one lies at the bottom, where its course can be read off. */
+function inOrder(names: readonly Named[], marked: string): Named[] {
+	return [...names].sort((a, b) => Number(b.name === marked) - Number(a.name === marked));
+}
+
+/** From a bucket to what its threads did: calls that are in progress may have begun before it. */
+function pick(names: readonly Named[], grid: Grid, metric: Metric, at: Pointed): void {
+	const time = bucketOf(grid, at.index);
+	if (!time) return;
+	const name =
+		names[
+			stackAt(
+				names.map((n) => valuesOf(n, grid, metric)),
+				at,
+			)
+		]?.name ?? null;
+	const filter = name === null ? {} : { comm: [name] };
+	if (metric === "busy") showProgress(time, filter);
+	else showCalls(time, filter);
+}
+
+function stacks(names: readonly Named[], grid: Grid, metric: Metric, theme: Theme): PlotSeries[] {
+	return names.map((n) => ({
 		label: nameOf(n),
 		color: color(n, theme),
 		values: valuesOf(n, grid, metric),
@@ -231,6 +259,7 @@ function Lanes({ made, metric }: { made: Made; metric: Metric }) {
 							]}
 							height={last ? LANE + 24 : LANE}
 							times={last}
+							{...onward(LEADS[metric], (at) => pick([n], made.grid, metric, at))}
 							format={metric === "busy" ? inProgress : count}
 							exact={metric === "busy" ? inProgress : (v) => `${exact(Math.round(v))}/s`}
 						/>
