@@ -10,12 +10,12 @@ import { number, spanOf } from "../../components/request/rows";
 import { stepFrom, useRequest, windowAround } from "../../components/request/useRequest";
 import { Waterfall } from "../../components/request/Waterfall";
 import { Why } from "../../components/request/Why";
-import { Empty } from "../../components/states";
 import { saveSvg } from "../../components/svg";
 import "../../components/request/style.css";
 import { duration } from "../../lib/format";
 import { useShortcut } from "../../state/keys";
 import { usePage } from "../../state/store";
+import { Slowest } from "./Slowest";
 import "./style.css";
 
 export default function Request() {
@@ -26,12 +26,7 @@ export default function Request() {
 	useShortcut([",", "ArrowUp"], "Previous call of the thread", "Request", () => step(-1));
 	useShortcut([".", "ArrowDown"], "Next call of the thread", "Request", () => step(1));
 	if (rid === null) {
-		return (
-			<Empty title="No request is selected">
-				Click a call in the <Link to={{ view: "timeline" }}>timeline</Link> or a row in the{" "}
-				<Link to={{ view: "table" }}>table</Link>.
-			</Empty>
-		);
+		return <Slowest />;
 	}
 	return (
 		<Shown of={request} height={400}>
@@ -88,6 +83,7 @@ export default function Request() {
 								</Link>
 							</div>
 						</section>
+						<Meanwhile rid={rid} names={260} />
 						<CriticalPath rid={rid} names={260} />
 						<Panel
 							title="Through the layers"
@@ -109,7 +105,6 @@ export default function Request() {
 						>
 							<Waterfall answer={data} names={260} />
 						</Panel>
-						<Meanwhile rid={rid} names={260} />
 						<div className="request-columns">
 							<div className="request-column">
 								<Panel title="Call">
