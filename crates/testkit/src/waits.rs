@@ -125,6 +125,9 @@ pub fn waits(rows_in: &[Wait]) -> Batch {
     rows.into_batch(strings)
 }
 
+/// As the time of a completion: it was not seen.
+pub const UNSEEN: i64 = NULL_I64;
+
 /// A request to vda; times are after START.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
@@ -146,13 +149,19 @@ pub fn blocks(rows_in: &[Block]) -> Batch {
             block_id: i as i64 + 1,
             rid: block.rid.unwrap_or(NULL_I64),
             ts_ns: begin,
-            dur_ns: block.completed_ns - block.queued_ns,
+            dur_ns: match block.completed_ns {
+                UNSEEN => NULL_I64,
+                ns => ns - block.queued_ns,
+            },
             device: strings.intern(b"vda"),
             op: strings.intern(b"write"),
             bytes: 4096,
             queued_at_ns: begin,
             issued_at_ns: START + block.issued_ns,
-            completed_at_ns: START + block.completed_ns,
+            completed_at_ns: match block.completed_ns {
+                UNSEEN => NULL_I64,
+                ns => START + ns,
+            },
             pid: block.tid,
             tid: block.tid,
             comm: strings.intern(format!("t{}", block.tid).as_bytes()),

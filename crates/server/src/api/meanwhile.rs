@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
 use axum::extract::{Path, State};
+use fathom_query::Db;
 use fathom_query::escape::sql_string;
 use serde::Serialize;
 
@@ -48,6 +49,9 @@ pub(crate) struct MeanwhileDevice {
     pub name: String,
     /// By process, the one with the most requests at once first.
     pub owners: Vec<Owner>,
+    /// Requests queued before the end of the request whose completion was not seen. How long they
+    /// were in flight is not known, so no owner has them.
+    pub unseen: f64,
 }
 
 /// The requests of a process to a device.
@@ -107,7 +111,7 @@ fn answer(reader: &Reader, stop: &Stop, rid: i64) -> Result<Meanwhile, ApiError>
     let bucket = ((window.to - window.from) / BUCKETS).max(1);
     let own = own_blocks(reader, rid)?;
     stop.check()?;
-    let devices = devices(reader, window, bucket, &own)?;
+    let devices = devices(reader.db(), window, bucket, &own)?;
     stop.check()?;
     Ok(Meanwhile {
         from: window.from - start,
@@ -159,30 +163,33 @@ fn own_blocks(reader: &Reader, rid: i64) -> Result<Vec<String>, ApiError> {
 }
 
 fn devices(
-    reader: &Reader,
+    db: &Db,
     window: Window,
     bucket: i64,
     own: &[String],
 ) -> Result<Vec<MeanwhileDevice>, ApiError> {
     let Window { from, to } = window;
-    // Times that were not seen leave the request where the next one that was has it.
+    // Times before the completion that were not seen leave the request where the next one that was
+    // has it. Without its completion, a request may have been in flight or not.
     let seen = format!(
         "coalesce(queued_at_ns, started_at_ns, inserted_at_ns, issued_at_ns) < {to} \
-         AND coalesce(completed_at_ns, {to}) > {from} AND ts_ns < {to}"
+         AND completed_at_ns > {from} AND ts_ns < {to}"
     );
+    let unseen = format!("completed_at_ns IS NULL AND ts_ns < {to}");
     let is_own = match own.is_empty() {
         true => "false".to_string(),
         false => format!("block_id IN ({})", own.join(", ")),
     };
-    let chosen = collect(reader.db().run(&format!(
-        "SELECT device FROM block WHERE {seen} AND device <> '' GROUP BY device \
-         {only} ORDER BY count(*) DESC, device LIMIT {MOST_DEVICES}",
-        only = if own.is_empty() {
-            String::new()
-        } else {
-            format!("HAVING bool_or({is_own})")
-        },
+    let only = match own.is_empty() {
+        true => format!("bool_or({seen})"),
+        false => format!("bool_or({is_own})"),
+    };
+    let chosen = collect(db.run(&format!(
+        "SELECT device, count(*) FILTER ({unseen})::DOUBLE AS unseen FROM block \
+         WHERE ({seen} OR {unseen}) AND device <> '' GROUP BY device HAVING {only} \
+         ORDER BY count(*) FILTER ({seen}) DESC, device LIMIT {MOST_DEVICES}"
     ))?)?;
+    let unseen = numbers(&chosen, "unseen")?;
     let names: Vec<String> = texts(&chosen, "device")?
         .iter()
         .flatten()
@@ -192,10 +199,10 @@ fn devices(
         return Ok(Vec::new());
     }
     let listed: Vec<String> = names.iter().map(|name| sql_string(name)).collect();
-    let rows = collect(reader.db().run(&format!(
+    let rows = collect(db.run(&format!(
         "WITH r AS (SELECT device, pid, comm, {is_own} AS own, block_id, bytes, \
          coalesce(queued_at_ns, started_at_ns, inserted_at_ns, issued_at_ns) AS q, \
-         coalesce(issued_at_ns, completed_at_ns, {to}) AS i, coalesce(completed_at_ns, {to}) AS c \
+         coalesce(issued_at_ns, completed_at_ns) AS i, completed_at_ns AS c \
          FROM block WHERE {seen} AND device IN ({listed})), \
          p AS (SELECT device, pid, own, true AS waits, greatest(q, {from}) AS a, least(i, {to}) AS z FROM r \
          UNION ALL SELECT device, pid, own, false, greatest(i, {from}), least(c, {to}) FROM r), \
@@ -213,8 +220,10 @@ fn devices(
     let owners = owners(&rows, length)?;
     Ok(names
         .into_iter()
-        .map(|name| MeanwhileDevice {
+        .zip(unseen.values())
+        .map(|(name, unseen)| MeanwhileDevice {
             owners: most(owners.get(&name).cloned().unwrap_or_default(), length),
+            unseen: *unseen,
             name,
         })
         .collect())
@@ -358,7 +367,55 @@ fn threads(reader: &Reader, window: Window, rid: i64) -> Result<Vec<MeanwhileThr
 
 #[cfg(test)]
 mod tests {
+    use fathom_query::Limits;
+    use fathom_testkit::sample::{self, Files, START};
+    use fathom_testkit::waits::{self, Block};
+
     use super::*;
+
+    /// Thread 1 had one request in flight all the time. Of 50 requests of thread 2 no completion
+    /// was seen.
+    #[test]
+    fn requests_without_a_completion_are_in_no_depth() {
+        let block = |tid, queued_ns, issued_ns, completed_ns| Block {
+            tid,
+            rid: None,
+            queued_ns,
+            issued_ns,
+            completed_ns,
+        };
+        let mut all = vec![block(1, 0, 500, 2_000)];
+        all.extend((0..50).map(|i| block(2, 10 * i, 10 * i, waits::UNSEEN)));
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = Files::new(dir.path());
+        files.add(&waits::blocks(&all));
+        let db = Db::open_parts(
+            &sample::meta(),
+            |table| files.parts(table),
+            Limits::default(),
+        )
+        .unwrap();
+        let window = Window {
+            from: START,
+            to: START + 1_000,
+        };
+        let found = devices(&db, window, 500, &[]).unwrap();
+        let [device] = found.as_slice() else {
+            panic!("{found:?}");
+        };
+        let [owner] = device.owners.as_slice() else {
+            panic!("{device:?}");
+        };
+        assert_eq!((owner.pid, owner.requests), (Some(1.0), 1.0));
+        assert_eq!(
+            (owner.waiting.as_slice(), owner.in_device.as_slice()),
+            ([1.0, 0.0].as_slice(), [0.0, 1.0].as_slice())
+        );
+        assert_eq!(device.unseen, 50.0);
+        // A device is shown for the request's own requests, even if none was seen to complete.
+        let own = devices(&db, window, 500, &["2".into()]).unwrap();
+        assert_eq!(own.len(), 1);
+    }
 
     fn owner(pid: f64, own: bool, waiting: f64) -> Owner {
         Owner {

@@ -11,7 +11,7 @@ import { Panel, Shown } from "../panel";
 import { Path, Swatch, Text } from "../text";
 import { Tip, TipRows } from "../tip";
 import { useSize } from "../useSize";
-import { areaOf, meanOf, ownerName, peakOf, summaryOf } from "./owners";
+import { areaOf, meanOf, ownerName, peakOf, summaryOf, unseenText } from "./owners";
 
 const ROW = 34;
 const HEAD = 6;
@@ -82,11 +82,13 @@ function Device({ device, answer, names }: DeviceProps) {
 	const height = HEAD + owners.length * ROW + 4;
 	const places = Math.max(1, Math.ceil((answer.to - answer.from) / answer.bucket_ns));
 	const summary = summaryOf(device, answer.own);
+	const unseen = unseenText(device);
 	return (
 		<div className="meanwhile">
 			<p className="meanwhile-said">
 				<Swatch color={colorOf("device", device.name, theme)} /> {visible(summary)}{" "}
 				<span className="faint">Solid: in the device; pale: waiting for it.</span>
+				{unseen ? <span className="quiet"> {visible(unseen)}</span> : null}
 			</p>
 			<div ref={holder} className="waterfall" style={{ minHeight: height }}>
 				{width > 0 ? (

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Owner } from "../../api/types";
-import { areaOf, meanOf, ownerName, peakOf, summaryOf } from "./owners";
+import { areaOf, meanOf, ownerName, peakOf, summaryOf, unseenText } from "./owners";
 
 const owner = (
 	comm: string | null,
@@ -30,16 +30,29 @@ it("names whose requests a device had", () => {
 	]);
 	expect(meanOf(fio)).toBe(24);
 	expect(peakOf([mine, fio])).toBe(32);
-	expect(summaryOf({ name: "vda", owners: [mine, fio] }, true)).toBe(
+	expect(summaryOf({ name: "vda", unseen: 0, owners: [mine, fio] }, true)).toBe(
 		"This call had 2 requests (2 KiB) on vda; fio 9 had 2 requests (2 KiB), 24 at once on average.",
 	);
 	// Processes of one program are one neighbor.
 	const many = [1, 2, 3].map((pid) => owner("dd", pid, false, [10, 10], [0, 0]));
-	expect(summaryOf({ name: "vda", owners: [mine, fio, ...many] }, true)).toContain(
+	expect(summaryOf({ name: "vda", unseen: 0, owners: [mine, fio, ...many] }, true)).toContain(
 		"dd had 6 requests (6 KiB), 30 at once on average.",
 	);
-	expect(summaryOf({ name: "vda", owners: [mine] }, true)).toBe(
+	expect(summaryOf({ name: "vda", unseen: 0, owners: [mine] }, true)).toBe(
 		"This call had 2 requests (2 KiB) on vda; no other process used it.",
+	);
+	// The sum of the rest is no neighbor.
+	const rest = owner(null, null, false, [90, 90], [0, 0]);
+	expect(summaryOf({ name: "vda", unseen: 0, owners: [mine, fio, rest] }, true)).toContain("; fio 9 had 2 requests");
+});
+
+it("says which requests are in no row", () => {
+	expect(unseenText({ name: "vda", unseen: 0 })).toBeNull();
+	expect(unseenText({ name: "vda", unseen: 1407 })).toBe(
+		"Not counted: 1\u202f407 requests to vda without a recorded completion, queued before this call ended.",
+	);
+	expect(summaryOf({ name: "vda", unseen: 3, owners: [] }, true)).toBe(
+		"No completion of this call's requests on vda was seen; no other process is known to have used it.",
 	);
 });
 

@@ -54,15 +54,30 @@ function byProgram(owners: readonly Owner[]): Owner[] {
 /** Who kept the device busy, in a sentence. */
 export function summaryOf(device: MeanwhileDevice, own: boolean): string {
 	const others = byProgram(device.owners.filter((owner) => !owner.own && owner.requests > 0));
-	const first = others.reduce<Owner | null>((a, b) => (a === null || meanOf(b) > meanOf(a) ? b : a), null);
+	// The rest, and unknown ones, are no one's neighbor while there is one with a name.
+	const named = others.filter((owner) => owner.comm !== null);
+	const first = (named.length > 0 ? named : others).reduce<Owner | null>(
+		(a, b) => (a === null || meanOf(b) > meanOf(a) ? b : a),
+		null,
+	);
 	const mine = device.owners.find((owner) => owner.own);
-	const share = mine
-		? `This call had ${requests(mine)} on ${device.name}`
-		: `This call had no request on ${device.name}`;
-	if (first === null) return `${share}; no other process used it.`;
+	const share =
+		mine === undefined && own
+			? `No completion of this call's requests on ${device.name} was seen`
+			: mine
+				? `This call had ${requests(mine)} on ${device.name}`
+				: `This call had no request on ${device.name}`;
+	if (first === null) return `${share}; no other process ${device.unseen > 0 ? "is known to have used" : "used"} it.`;
 	const mean = meanOf(first);
 	const held = mean >= 0.05 ? `, ${exact(Math.round(mean * 10) / 10)} at once on average` : "";
 	return `${own ? share : `${share} that was recorded`}; ${ownerName(first)} had ${requests(first)}${held}.`;
+}
+
+/** What of a device is in no row: null when nothing is. */
+export function unseenText(device: Pick<MeanwhileDevice, "unseen" | "name">): string | null {
+	if (device.unseen === 0) return null;
+	const what = device.unseen === 1 ? "1 request" : `${exact(device.unseen)} requests`;
+	return `Not counted: ${what} to ${device.name} without a recorded completion, queued before this call ended.`;
 }
 
 function requests(owner: Pick<Owner, "requests" | "bytes">): string {
