@@ -543,6 +543,11 @@ export type Owner = {
 export type MeanwhileDevice = { name: string,
   /** By process, the one with the most requests at once first. */
   owners: Array<Owner>,
+  /**
+   * Requests queued before the end of the request whose completion was not seen. How long they
+   * were in flight is not known, so no owner has them.
+   */
+  unseen: number,
 };
 
 export type MeanwhileThread = { tid: number, pid: number | null, comm: string | null,
@@ -671,7 +676,16 @@ export type OffsetsMeta = {
   read_passes: number | null,
   /** The same of the writes. */
   written_sequential: number | null, written_forward: number | null, written_backward: number | null, written_passes: number | null,
-  /** Threads that read or wrote; null without any, and in a grid with unique=0. */
+  /**
+   * Share of the page faults that were further on than the one before of the same thread; null
+   * with fewer than two of each thread, and in a grid with unique=0.
+   */
+  fault_forward: number | null,
+  /** Share of them that were before the one before. */
+  fault_backward: number | null,
+  /** Passes that the page faults make in the direction that most of them take. */
+  fault_passes: number | null,
+  /** Threads that read, wrote, or had page faults; null without any, and in a grid with unique=0. */
   threads: number | null,
 };
 

@@ -111,6 +111,8 @@ const SERIES: Readonly<Record<string, Hsl>> = {
 	calls: [215, 22, 62],
 	read: PURPOSES.read,
 	written: PURPOSES.write,
+	// A page fault waits in memory's layer.
+	faults: REASONS["page_fault"] ?? PURPOSES.other,
 	errors: [2, 84, 62],
 	answers: [215, 10, 54],
 	p50: [215, 14, 60],

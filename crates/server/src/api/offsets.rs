@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Int64Type};
 use axum::extract::{Path, State};
+use fathom_query::Db;
 use serde::{Deserialize, Serialize};
 
 use super::Shared;
@@ -56,7 +57,7 @@ struct Asked {
 }
 
 /// Description of an answer.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) struct OffsetsMeta {
     /// Kinds of rows.
@@ -93,16 +94,24 @@ pub(crate) struct OffsetsMeta {
     pub written_forward: Option<f64>,
     pub written_backward: Option<f64>,
     pub written_passes: Option<f64>,
-    /// Threads that read or wrote; null without any, and in a grid with unique=0.
+    /// Share of the page faults that were further on than the one before of the same thread; null
+    /// with fewer than two of each thread, and in a grid with unique=0.
+    pub fault_forward: Option<f64>,
+    /// Share of them that were before the one before.
+    pub fault_backward: Option<f64>,
+    /// Passes that the page faults make in the direction that most of them take.
+    pub fault_passes: Option<f64>,
+    /// Threads that read, wrote, or had page faults; null without any, and in a grid with unique=0.
     pub threads: Option<f64>,
 }
 
 /// The kind of the rows of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema))]
 pub(crate) enum OffsetsMode {
     /// Single calls and page faults.
+    #[default]
     Points,
     /// Cells of a grid, those with calls or page faults.
     Grid,
@@ -222,17 +231,7 @@ fn answer(
         faults: fault_count,
         read_bytes: sum("read")?,
         written_bytes: sum("written")?,
-        read_unique_bytes: None,
-        written_unique_bytes: None,
-        read_sequential: None,
-        read_forward: None,
-        read_backward: None,
-        read_passes: None,
-        written_sequential: None,
-        written_forward: None,
-        written_backward: None,
-        written_passes: None,
-        threads: None,
+        ..OffsetsMeta::default()
     };
     let single = meta.calls + meta.faults < MOST;
     if asked.unique {
@@ -241,7 +240,7 @@ fn answer(
     }
     if asked.unique || single {
         stop.check()?;
-        patterns(reader, &calls, &mut meta)?;
+        patterns(reader.db(), &calls, &faults, &mut meta)?;
     }
     if single {
         return points(reader, &calls, &faults, &meta);
@@ -263,9 +262,10 @@ fn faults(selection: &Selection, window: Window, part: Option<(i64, i64)>) -> St
     )
 }
 
-/// How the reads, and the writes, follow each other, per file and thread, in order of time.
-fn patterns(reader: &Reader, calls: &str, meta: &mut OffsetsMeta) -> Result<(), ApiError> {
-    let rows = collect(reader.db().run(&format!(
+/// How the reads, the writes, and the page faults follow each other, per file and thread, in order
+/// of time.
+fn patterns(db: &Db, calls: &str, faults: &str, meta: &mut OffsetsMeta) -> Result<(), ApiError> {
+    let rows = collect(db.run(&format!(
         "WITH moves AS (SELECT call_writes(syscall) AS writes, file_id, tid, file_offset AS here, \
          lag(file_offset) OVER before AS began, lag(file_offset + bytes) OVER before AS reached \
          FROM {calls} \
@@ -273,11 +273,9 @@ fn patterns(reader: &Reader, calls: &str, meta: &mut OffsetsMeta) -> Result<(), 
          SELECT writes, avg((here = reached)::INTEGER) AS sequential, \
          avg((here >= reached)::INTEGER) AS forward, avg((here < began)::INTEGER) AS backward, \
          count(DISTINCT (file_id, tid)) + count(*) FILTER (here < began) AS passes, \
-         count(reached) AS pairs, (SELECT count(DISTINCT tid) FROM moves) AS threads \
-         FROM moves GROUP BY writes"
+         count(reached) AS pairs FROM moves GROUP BY writes"
     ))?)?;
     let (writes, pairs) = (flags(&rows, "writes")?, numbers(&rows, "pairs")?);
-    meta.threads = numbers(&rows, "threads")?.iter().flatten().next();
     for (wanted, sequential, forward, backward, passes) in [
         (
             false,
@@ -302,6 +300,22 @@ fn patterns(reader: &Reader, calls: &str, meta: &mut OffsetsMeta) -> Result<(), 
             *passes = Some(numbers(&rows, "passes")?.value(row));
         }
     }
+    // A fault maps pages around it, too: where it ended is not known, only which way the next one went.
+    let rows = collect(db.run(&format!(
+        "WITH touches AS (SELECT file_id, tid, file_offset AS here, lag(file_offset) OVER before AS began \
+         FROM {faults} AND file_offset IS NOT NULL \
+         WINDOW before AS (PARTITION BY file_id, tid ORDER BY ts_ns, rid)) \
+         SELECT avg((here > began)::INTEGER) AS forward, avg((here < began)::INTEGER) AS backward, \
+         count(DISTINCT (file_id, tid)) + least(count(*) FILTER (here < began), \
+         count(*) FILTER (here > began)) AS passes, \
+         (SELECT nullif(count(DISTINCT tid), 0) FROM (SELECT tid FROM touches UNION SELECT tid FROM {calls})) \
+         AS threads FROM touches"
+    ))?)?;
+    let first = |name: &str| Ok::<_, ApiError>(numbers(&rows, name)?.iter().flatten().next());
+    meta.fault_forward = first("forward")?;
+    meta.fault_backward = first("backward")?;
+    meta.fault_passes = meta.fault_forward.and(first("passes")?);
+    meta.threads = first("threads")?;
     Ok(())
 }
 
@@ -315,9 +329,9 @@ fn points(
     // The number of bytes of a page that a program used is unknown.
     let rows = collect(reader.db().run(&format!(
         "SELECT ts_ns - {start} AS t, dur_ns AS dur, file_offset, bytes, \
-         call_writes(syscall) AS write, false AS fault, tid, rid FROM {calls} \
+         call_writes(syscall) AS write, false AS fault, file_id, tid, rid FROM {calls} \
          UNION ALL SELECT ts_ns - {start}, dur_ns, file_offset, NULL, \
-         access IS NOT DISTINCT FROM 'write', true, tid, rid FROM {faults} \
+         access IS NOT DISTINCT FROM 'write', true, file_id, tid, rid FROM {faults} \
          ORDER BY t, rid"
     ))?)?;
     let mut columns = Columns::default();
@@ -327,6 +341,7 @@ fn points(
     for name in ["write", "fault"] {
         columns.flags(name, flags(&rows, name)?.iter().flatten());
     }
+    columns.optional_numbers("file", numbers(&rows, "file_id")?.iter());
     for name in ["tid", "rid"] {
         columns.optional_numbers(name, numbers(&rows, name)?.iter());
     }
@@ -463,6 +478,28 @@ mod tests {
         ] {
             assert!(part(low, high).is_err(), "{low:?} {high:?}");
         }
+    }
+
+    #[test]
+    fn page_faults_have_a_direction() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = fathom_testkit::sample::Files::new(dir.path());
+        let meta = fathom_testkit::sample::meta();
+        let limits = fathom_query::Limits::default();
+        let db = Db::open_parts(&meta, |table| files.parts(table), limits).unwrap();
+        // Thread 1 walks file 7 down from its end; thread 2 has a single fault.
+        let rows = "(SELECT 7 AS file_id, 1 AS tid, 4096 * (10 - i) AS file_offset, i AS ts_ns, i AS rid \
+                    FROM range(5) AS r(i) UNION ALL SELECT 7, 2, 0, 3, 100) WHERE true";
+        let calls = "(SELECT 7 AS file_id, 1 AS tid, 0 AS file_offset, 1 AS bytes, 'read' AS syscall, \
+                     0 AS ts_ns, 0 AS rid) WHERE false";
+        let mut meta = OffsetsMeta::default();
+        patterns(&db, calls, rows, &mut meta).unwrap();
+        assert_eq!(
+            (meta.fault_forward, meta.fault_backward),
+            (Some(0.0), Some(1.0))
+        );
+        assert_eq!((meta.fault_passes, meta.threads), (Some(2.0), Some(2.0)));
+        assert_eq!(meta.read_passes, None);
     }
 
     #[test]

@@ -213,7 +213,7 @@ function legend(
 		return [
 			{ label: "read", color: colorOf("series", "read", theme) },
 			{ label: "written", color: colorOf("series", "written", theme) },
-			...(faults > 0 ? [{ label: "page fault: hollow", color: "transparent" }] : []),
+			...(faults > 0 ? [{ label: "page fault", color: colorOf("series", "faults", theme) }] : []),
 		];
 	}
 	if (by === "latency") {

@@ -83,12 +83,21 @@ describe("points", () => {
 		const { figures } = accessesOf(answer(meta, {}));
 		expect(figures.reads).toEqual({ sequential: 0.25, forward: 0.5, backward: 0.4, passes: 3 });
 		expect(figures.writes).toBeNull();
+		expect(figures.touches).toBeNull();
+		const touched = { mode: "grid", fault_forward: 0, fault_backward: 1, fault_passes: 2 };
+		expect(accessesOf(answer(touched, {})).figures.touches).toEqual({ forward: 0, backward: 1, passes: 2 });
 	});
 	it("count each byte once", () => {
 		const what = points();
 		what.offset.set([0, 50, 20, 0]);
 		expect(uniqueBytes(what, false)).toBe(150);
 		expect(uniqueBytes(what, true)).toBe(96);
+	});
+	it("count the bytes of each file", () => {
+		const what = points();
+		what.file = Float64Array.from([8, 33, 8, 33]);
+		what.offset.set([0, 0, 50, 0]);
+		expect(uniqueBytes(what, false)).toBe(250);
 	});
 	it("follow each other in time", () => {
 		expect(neighbor(points(), null, 1)).toBe(0);

@@ -2,7 +2,7 @@
 
 import type { Columns } from "../../api/arrow";
 import type { Span } from "../../lib/scale";
-import type { Pattern } from "./verdict";
+import type { Pattern, Touches } from "./verdict";
 
 /** What of an answer is needed. */
 export type OffsetColumns = Pick<Columns, "rows" | "f64" | "flags" | "metaNumber" | "metaText">;
@@ -17,6 +17,7 @@ export interface Points {
 	write: boolean[];
 	/** A page fault on a mapping of the file: how many bytes the program used is not known. */
 	fault: boolean[];
+	file: Float64Array;
 	tid: Float64Array;
 	rid: Float64Array;
 }
@@ -50,7 +51,9 @@ export interface Figures {
 	/** How the reads follow each other; null when it is not known yet, or no thread has two. */
 	reads: Pattern | null;
 	writes: Pattern | null;
-	/** Threads that read or wrote; 0 while that is not known. */
+	/** How the page faults follow each other; null when that is not known, or no thread has two. */
+	touches: Touches | null;
+	/** Threads that read, wrote, or had page faults; 0 while that is not known. */
 	threads: number;
 	faults: number;
 }
@@ -84,6 +87,7 @@ export function accessesOf(answer: OffsetColumns): Accesses {
 			bytes: answer.f64("bytes"),
 			write: answer.flags("write"),
 			fault: answer.flags("fault"),
+			file: answer.f64("file"),
 			tid: answer.f64("tid"),
 			rid: answer.f64("rid"),
 		};
@@ -117,8 +121,10 @@ export function accessesOf(answer: OffsetColumns): Accesses {
 	return { what: cells, offsets, figures };
 }
 
-/** How reads and writes follow each other, as far as an answer tells. */
-export function patternsOf(answer: Pick<Columns, "metaNumber">): Pick<Figures, "reads" | "writes" | "threads"> {
+/** How reads, writes and page faults follow each other, as far as an answer tells. */
+export function patternsOf(
+	answer: Pick<Columns, "metaNumber">,
+): Pick<Figures, "reads" | "writes" | "touches" | "threads"> {
 	const of = (side: "read" | "written"): Pattern | null => {
 		const [sequential, forward, backward, passes] = ["sequential", "forward", "backward", "passes"].map((name) =>
 			answer.metaNumber(`${side}_${name}`),
@@ -130,7 +136,14 @@ export function patternsOf(answer: Pick<Columns, "metaNumber">): Pick<Figures, "
 			? { sequential, forward, backward, passes }
 			: null;
 	};
-	return { reads: of("read"), writes: of("written"), threads: answer.metaNumber("threads") ?? 0 };
+	const [forward, backward, passes] = ["forward", "backward", "passes"].map((name) =>
+		answer.metaNumber(`fault_${name}`),
+	);
+	const touches =
+		typeof forward === "number" && typeof backward === "number" && typeof passes === "number"
+			? { forward, backward, passes }
+			: null;
+	return { reads: of("read"), writes: of("written"), touches, threads: answer.metaNumber("threads") ?? 0 };
 }
 
 /** The row of the cell at a time and an offset; -1 for an empty one. */
@@ -176,14 +189,23 @@ function outside(value: number, low: number, high: number): number {
 	return value < low ? low - value : value > high ? value - high : 0;
 }
 
-/** Bytes of the file that reads, or writes, touched, each counted once. */
+/** Bytes that reads, or writes, touched, each counted once. Files that had one path in turn have different bytes. */
 export function uniqueBytes(points: Points, write: boolean): number {
-	const parts: [number, number][] = [];
+	const files = new Map<number, [number, number][]>();
 	for (let i = 0; i < points.rows; i += 1) {
 		if (points.write[i] !== write || points.fault[i]) continue;
 		const begin = points.offset[i] ?? Number.NaN;
-		if (Number.isFinite(begin)) parts.push([begin, begin + (points.bytes[i] || 0)]);
+		if (!Number.isFinite(begin)) continue;
+		const file = points.file[i] ?? Number.NaN;
+		const part: [number, number] = [begin, begin + (points.bytes[i] || 0)];
+		const parts = files.get(file);
+		if (parts) parts.push(part);
+		else files.set(file, [part]);
 	}
+	return [...files.values()].reduce((sum, parts) => sum + covered(parts), 0);
+}
+
+function covered(parts: [number, number][]): number {
 	parts.sort((a, b) => a[0] - b[0]);
 	let sum = 0;
 	let reached = Number.NEGATIVE_INFINITY;

@@ -74,7 +74,7 @@ export default function File() {
 			...accesses.figures,
 			readUnique: of("read_unique_bytes"),
 			writtenUnique: of("written_unique_bytes"),
-			...(counted.data ? patternsOf(counted.data) : { reads: null, writes: null, threads: 0 }),
+			...(counted.data ? patternsOf(counted.data) : { reads: null, writes: null, touches: null, threads: 0 }),
 		};
 	}, [accesses, counted.data]);
 	const about = useColumns(
@@ -156,9 +156,23 @@ interface FiguresProps {
 }
 
 function Figures({ accesses, figures, counting }: FiguresProps) {
-	const repeated = (all: number, unique: number) => (Number.isNaN(unique) ? unique : Math.max(0, all - unique));
+	// Of a file that is used through mappings alone, no call has bytes.
+	const mapped = figures !== null && figures.faults > 0 && figures.read + figures.written === 0;
 	return (
 		<dl className="file-figures" aria-busy={accesses === null || counting}>
+			{mapped ? null : <Bytes figures={figures} />}
+			<div title="Page faults on mappings of the file. Further touches of a mapped page take none, and how many bytes of it a program uses is not known: they are in no sum of bytes.">
+				<dt>Page faults</dt>
+				<dd>{figures ? exact(figures.faults) : "–"}</dd>
+			</div>
+		</dl>
+	);
+}
+
+function Bytes({ figures }: { figures: FigureValues | null }) {
+	const repeated = (all: number, unique: number) => (Number.isNaN(unique) ? unique : Math.max(0, all - unique));
+	return (
+		<>
 			<Figure name="Read" of={figures?.read} />
 			<Figure name="distinct" of={figures?.readUnique} title="Bytes of the file that were read at least once" />
 			<Figure
@@ -175,24 +189,22 @@ function Figures({ accesses, figures, counting }: FiguresProps) {
 				whole={figures?.written}
 				title="Bytes that had been written before in this window"
 			/>
-			<div title="Page faults on mappings of the file. Further touches of a mapped page take none, and how many bytes of it a program uses is not known: they are in no sum of bytes.">
-				<dt>Page faults</dt>
-				<dd>{figures ? exact(figures.faults) : "–"}</dd>
-			</div>
-		</dl>
+		</>
 	);
 }
 
-/** How the file is read and written, in words. */
+/** How the file is read, written and touched, in words. */
 function Verdict({ figures, counting }: { figures: FigureValues | null; counting: boolean }) {
-	const text = figures ? verdictText(figures.reads, figures.writes, figures.threads) : "";
+	const text = figures ? verdictText(figures) : "";
 	const accessed = figures !== null && figures.read + figures.written > 0;
+	const touched = figures !== null && figures.faults > 0;
 	const single = `One read or write${figures?.threads === 1 ? "" : " per thread"}: no pattern`;
-	const otherwise = figures === null || counting ? "Counting …" : accessed ? single : "";
+	const otherwise =
+		figures === null || counting ? "Counting …" : accessed ? single : touched ? "One page fault: no pattern" : "";
 	return (
 		<p
 			className="file-verdict"
-			title="Sequential: a call begins where the one before of the same thread and direction ended. A pass begins when a call goes back to a lower offset. Counted over all calls in the window."
+			title="Sequential: a call begins where the one before of the same thread and direction ended. A pass begins when a call goes back to a lower offset; of page faults that go backward, to a higher one. Counted over all calls in the window."
 		>
 			{text || otherwise || "No reads or writes with a known offset"}
 		</p>

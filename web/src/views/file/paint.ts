@@ -31,7 +31,8 @@ export function paintPoints(points: Points, by: ColorBy, theme: Theme, rid: numb
 	// What is slow lies above what is quick, so that it can be seen.
 	if (by === "latency") order.sort((a, b) => (points.dur[a] ?? 0) - (points.dur[b] ?? 0));
 	for (const i of order) {
-		if (by === "kind") put(colorOf("series", points.write[i] ? "written" : "read", theme), i);
+		if (by === "kind")
+			put(colorOf("series", points.fault[i] ? "faults" : points.write[i] ? "written" : "read", theme), i);
 		else if (by === "thread") put(colorOf("thread", String(points.tid[i]), theme), i);
 		else put(stepColor(step(points.dur[i] ?? 0), theme), i);
 	}
@@ -50,10 +51,8 @@ export function paintPoints(points: Points, by: ColorBy, theme: Theme, rid: numb
 		context.globalAlpha = points.rows > 4000 ? 0.7 : 0.9;
 		for (const [color, list] of colors) {
 			context.fillStyle = color;
-			context.strokeStyle = color;
-			context.lineWidth = frame.ratio;
 			for (const i of list) {
-				if (points.fault[i]) hollow(context, frame, points, i);
+				if (points.fault[i]) touched(context, frame, points, i);
 				else context.fillRect(...box(i));
 			}
 		}
@@ -69,13 +68,13 @@ export function paintPoints(points: Points, by: ColorBy, theme: Theme, rid: numb
 }
 
 /** Side of the mark of a page fault: it has a place in the file and no length. */
-const FAULT_SIDE = 5;
+const FAULT_SIDE = 4;
 
-function hollow(context: CanvasRenderingContext2D, frame: Frame, points: Points, i: number): void {
+function touched(context: CanvasRenderingContext2D, frame: Frame, points: Points, i: number): void {
 	const side = FAULT_SIDE * frame.ratio;
 	const x = (frame.x(points.t[i] ?? 0) + frame.x((points.t[i] ?? 0) + (points.dur[i] || 0))) / 2;
 	const y = frame.y(points.offset[i] ?? 0);
-	context.strokeRect(x - side / 2, y - side / 2, side, side);
+	context.fillRect(x - side / 2, y - side / 2, side, side);
 }
 
 type Rgba = readonly [number, number, number];
@@ -105,6 +104,7 @@ export function paintCells(cells: Cells, by: ColorBy, theme: Theme): Draw {
 	};
 	const read = rgb(colorOf("series", "read", theme));
 	const written = rgb(colorOf("series", "written", theme));
+	const fault = rgb(colorOf("series", "faults", theme));
 	for (let i = 0; i < cells.rows; i += 1) {
 		const x = cells.x[i] ?? 0;
 		const y = cells.height - 1 - (cells.y[i] ?? 0);
@@ -115,7 +115,9 @@ export function paintCells(cells: Cells, by: ColorBy, theme: Theme): Draw {
 		else if (by === "thread") color = rgb(colorOf("thread", String(cells.tid[i]), theme));
 		else {
 			const share = reads + writes > 0 ? writes / (reads + writes) : 0;
-			color = [mix(read[0], written[0], share), mix(read[1], written[1], share), mix(read[2], written[2], share)];
+			const faults = reads + writes > 0 ? (cells.faults[i] || 0) / (reads + writes) : 0;
+			const of = (part: 0 | 1 | 2) => mix(mix(read[part], written[part], share), fault[part], faults);
+			color = [of(0), of(1), of(2)];
 		}
 		const at = (y * picture.width + x) * 4;
 		image.data[at] = color[0];

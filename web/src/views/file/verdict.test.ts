@@ -1,20 +1,40 @@
 import { expect, it } from "vitest";
-import { type Pattern, patternText, verdictText } from "./verdict";
+import { type Figured, type Pattern, patternText, verdictText } from "./verdict";
+
+const figures = (of: Partial<Figured>): Figured => ({
+	reads: null,
+	writes: null,
+	touches: null,
+	faults: 0,
+	threads: 1,
+	...of,
+});
 
 it("says how a file is read and written", () => {
 	const writes = { sequential: 0.962, forward: 0.97, backward: 0.03, passes: 9 };
 	const reads = { sequential: 0.02, forward: 0.5, backward: 0.5, passes: 400 };
-	expect(verdictText(reads, writes, 2)).toBe(
+	expect(verdictText(figures({ reads, writes, threads: 2 }))).toBe(
 		"Per thread: writes 96.2 % sequential in 9 passes; reads random (2 % sequential)",
 	);
-	expect(verdictText({ sequential: 1, forward: 1, backward: 0, passes: 1 }, null, 8)).toBe(
+	expect(verdictText(figures({ reads: { sequential: 1, forward: 1, backward: 0, passes: 1 }, threads: 8 }))).toBe(
 		"Per thread: reads 100 % sequential in one pass",
 	);
-	expect(verdictText(null, { sequential: 0, forward: 0.98, backward: 0.02, passes: 2 }, 1)).toBe(
+	expect(verdictText(figures({ writes: { sequential: 0, forward: 0.98, backward: 0.02, passes: 2 } }))).toBe(
 		"Writes forward with gaps in 2 passes (0 % sequential)",
 	);
-	expect(verdictText(reads, writes, 1)).toBe("Writes 96.2 % sequential in 9 passes; reads random (2 % sequential)");
-	expect(verdictText(null, null, 1)).toBe("");
+	expect(verdictText(figures({ reads, writes }))).toBe(
+		"Writes 96.2 % sequential in 9 passes; reads random (2 % sequential)",
+	);
+	expect(verdictText(figures({}))).toBe("");
+});
+
+it("says how a mapped file is touched", () => {
+	const text = (forward: number, backward: number, passes: number) =>
+		verdictText(figures({ faults: 1039, touches: { forward, backward, passes } }));
+	expect(text(0, 1, 1)).toBe("1\u202f039 page faults, 100 % backward in one pass");
+	expect(text(0.9, 0.1, 104)).toBe("1\u202f039 page faults, 90 % forward in 104 passes");
+	expect(text(0.5, 0.5, 500)).toBe("1\u202f039 page faults, in no order (50 % forward, 50 % backward)");
+	expect(text(0, 0, 1)).toBe("1\u202f039 page faults, on the same pages again and again");
 });
 
 /** The pattern of reads of 4 KiB at these blocks, as the server counts it. */

@@ -1,6 +1,7 @@
 // How a file is read and written, in words.
 
-import { exact, percent } from "../../lib/format";
+import { counted, exact, percent } from "../../lib/format";
+import type { Figures } from "./accesses";
 
 export interface Pattern {
 	/** Share of the calls that begin where the one before of the same thread ended. */
@@ -36,11 +37,33 @@ export function patternText({ sequential, forward, backward, passes }: Pattern):
 	return `scattered (${percent(sequential)} sequential)`;
 }
 
-/** The patterns of both directions in a sentence, which leaves out a null. `threads`: how many threads read or wrote. */
-export function verdictText(reads: Pattern | null, writes: Pattern | null, threads: number): string {
-	const parts = [writes ? `writes ${patternText(writes)}` : "", reads ? `reads ${patternText(reads)}` : ""].filter(
-		(part) => part !== "",
-	);
+/** How page faults follow each other. A fault maps pages around it, too, so where it ended is not known. */
+export interface Touches {
+	/** Share that are further on than the one before. */
+	forward: number;
+	backward: number;
+	/** In the direction that most of them take. */
+	passes: number;
+}
+
+/** `100 % backward in one pass`. */
+export function touchesText({ forward, backward, passes }: Touches): string {
+	const times = passes === 1 ? "one pass" : `${exact(passes)} passes`;
+	if (forward >= MOSTLY) return `${percent(forward)} forward in ${times}`;
+	if (backward >= MOSTLY) return `${percent(backward)} backward in ${times}`;
+	if (1 - forward - backward >= MOSTLY) return "on the same pages again and again";
+	return `in no order (${percent(forward)} forward, ${percent(backward)} backward)`;
+}
+
+export type Figured = Pick<Figures, "reads" | "writes" | "touches" | "faults" | "threads">;
+
+/** The patterns in a sentence, which leaves out a null. */
+export function verdictText({ reads, writes, touches, faults, threads }: Figured): string {
+	const parts = [
+		writes ? `writes ${patternText(writes)}` : "",
+		reads ? `reads ${patternText(reads)}` : "",
+		touches ? `${counted(faults, "page fault")}, ${touchesText(touches)}` : "",
+	].filter((part) => part !== "");
 	if (parts.length === 0) return "";
 	const text = parts.join("; ");
 	// One thread's calls follow each other; those of several threads are in no order.
