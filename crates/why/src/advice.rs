@@ -69,8 +69,13 @@ pub(crate) fn advice(
                  less."
             ));
         }
-        Cause::Queue { device } | Cause::Device { device } if other.is_some() => {
-            let name = other.map(|ahead| ahead.comm.as_str()).unwrap_or_default();
+        Cause::Queue { device } | Cause::Device { device } if let Some(ahead) = other => {
+            // The name alone would mean the program that waits, too.
+            let name = match (ahead.comm == group.comm, ahead.pid) {
+                (false, _) => ahead.comm.clone(),
+                (true, Some(pid)) => format!("{} (PID {pid})", ahead.comm),
+                (true, None) => format!("the other processes named {}", ahead.comm),
+            };
             sentence.push(format!(
                 "Give {name} a smaller share of {device} (ionice -c 3, or io.weight or io.max of its \
                  cgroup), run it at another time, or move it to another device."

@@ -6,7 +6,8 @@ use fathom_diagnose::Activity;
 use fathom_model::kind::Kind;
 use fathom_model::meta::{SessionMeta, State};
 use fathom_model::syscalls::SYSCALLS;
-use fathom_model::tables::{BLOCK, SLICES, WAITS};
+use fathom_model::tables::{BIOS, BLOCK, FAULTS, FILES, SLICES, SYSCALLS as SYSCALLS_TABLE, WAITS};
+use fathom_model::units::count;
 use fathom_query::escape::sql_string;
 use fathom_query::fetch::rows;
 use fathom_query::{Db, QueryError, read_row};
@@ -49,26 +50,71 @@ pub struct Facts {
     pub too_many_blocks: bool,
     /// The one request that is asked about.
     pub single: Option<Single>,
-    /// Rows are missing that say where the time went: there are no causes then.
+    /// Tables of requests that lack rows, in words: the number and the time of requests are not known then. Empty
+    /// if none does.
     #[serde(skip)]
-    pub damaged: bool,
+    pub missing_requests: String,
+    /// The same of the tables that say where the time went: there are no causes then.
+    #[serde(skip)]
+    pub missing_causes: String,
 }
 
-/// Whether rows are missing that say where the time of requests went.
-pub(crate) fn is_damaged(db: &Db, meta: &SessionMeta) -> Result<bool, QueryError> {
+/// Tables that have the requests, and the files that make them requests to storage.
+pub(crate) const OF_REQUESTS: [&str; 3] = [SYSCALLS_TABLE.name, FAULTS.name, FILES.name];
+/// Tables that say where the time of requests went.
+pub(crate) const OF_CAUSES: [&str; 4] = [SLICES.name, WAITS.name, BLOCK.name, BIOS.name];
+
+/// Which of the tables lack rows that they had, in words; empty if none does.
+pub(crate) fn missing(db: &Db, meta: &SessionMeta, tables: &[&str]) -> Result<String, QueryError> {
     if meta.state != State::Complete {
-        return Ok(false);
+        return Ok(String::new());
     }
-    for table in [SLICES.name, WAITS.name, BLOCK.name] {
+    let mut all = Vec::new();
+    for table in tables {
         let there = rows(db, &format!("SELECT count(*) AS n FROM {table}"), |row| {
             row.int("n")
         })?;
         let there = there.first().copied().unwrap_or_default() as u64;
-        if meta.rows.get(table).is_some_and(|stored| there < *stored) {
-            return Ok(true);
+        let stored = meta.rows.get(*table).copied().unwrap_or(there);
+        // A repair counts again: of calls and page faults it keeps how many are missing.
+        let before = match *table {
+            name if name == SYSCALLS_TABLE.name => meta.totals.missing,
+            name if name == FAULTS.name => meta.totals.faults.missing,
+            _ => 0,
+        };
+        let gone = stored.saturating_sub(there).saturating_add(before);
+        let mut repairs = meta.history.repairs.iter();
+        let repaired = repairs.any(|lost| is_about(lost, table));
+        if *table == FILES.name {
+            // Of a file that changed, the last row counts.
+            if (gone > 0 || repaired) && has_unknown_files(db)? {
+                all.push(format!("rows of table {table}"));
+            }
+        } else if gone > 0 {
+            all.push(format!(
+                "{} of {} rows of table {table}",
+                count(i64::try_from(gone).unwrap_or(i64::MAX)),
+                count(i64::try_from(gone.saturating_add(there)).unwrap_or(i64::MAX)),
+            ));
+        } else if repaired {
+            all.push(format!("rows of table {table}"));
         }
     }
-    Ok(false)
+    Ok(all.join(" and "))
+}
+
+/// Whether a call is on a file that has no row.
+fn has_unknown_files(db: &Db) -> Result<bool, QueryError> {
+    let sql = "SELECT 1 AS n FROM syscalls ANTI JOIN files USING (file_id)
+         WHERE file_id IS NOT NULL LIMIT 1";
+    Ok(!rows(db, sql, |row| row.int("n"))?.is_empty())
+}
+
+/// Whether a sentence about the data that a repair could not save is about a table.
+fn is_about(lost: &str, table: &str) -> bool {
+    let named = lost.strip_prefix("table ").unwrap_or(lost);
+    let rest = named.strip_prefix(table);
+    rest.is_some_and(|rest| rest.starts_with(['/', ':', ' ']))
 }
 
 /// Requests of a program with one purpose.
@@ -109,6 +155,12 @@ pub struct Group {
     pub longest_rid: i64,
     /// Its duration.
     pub longest_ns: i64,
+    /// Name of its call.
+    #[serde(skip)]
+    pub longest_syscall: String,
+    /// All of them are of one call.
+    #[serde(skip)]
+    pub one_call: bool,
 }
 
 /// Block requests on a device for which requests waited.

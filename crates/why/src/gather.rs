@@ -11,8 +11,8 @@ use fathom_query::{Db, QueryError};
 
 use crate::causes::{Layer, Share, Sleep, causes};
 use crate::facts::{
-    Ahead, Block, Facts, Group, PAGE_FAULT, activity_of, add_path, ahead, blocks, focus_of,
-    is_damaged, name_of, selected, single, span, walls,
+    Ahead, Block, Facts, Group, OF_CAUSES, OF_REQUESTS, PAGE_FAULT, activity_of, add_path, ahead,
+    blocks, focus_of, missing, name_of, selected, single, span, walls,
 };
 use crate::scope::Scope;
 
@@ -28,6 +28,8 @@ const MAX_INTERVALS: i64 = 5_000_000;
 const MOST: f64 = 0.5;
 /// The same of the clock.
 const MOST_OF_CLOCK: f64 = 0.25;
+/// Marks sums of requests that are all of one call.
+const ONE_CALL: &str = "one";
 
 /// Sums of the requests of a scope by purpose.
 #[derive(Debug, Default)]
@@ -49,7 +51,10 @@ struct Sums {
 #[derive(Clone, Debug)]
 struct FileSum {
     file_id: Option<i64>,
+    /// The call of the longest request.
     syscall: &'static str,
+    /// All requests are of that call.
+    one_call: bool,
     requests: i64,
     bytes: i64,
     total_ns: i64,
@@ -129,8 +134,13 @@ impl Gathered {
         let mut facts = Facts {
             span_ns: until.saturating_sub(from),
             groups: self.groups(db)?,
+            missing_causes: missing(db, meta, &OF_CAUSES)?,
             ..Facts::default()
         };
+        // A request that is there is whole.
+        if scope.request.is_none() {
+            facts.missing_requests = missing(db, meta, &OF_REQUESTS)?;
+        }
         facts.requests = facts.groups.iter().map(|group| group.requests).sum();
         facts.total_ns = facts
             .groups
@@ -170,8 +180,7 @@ impl Gathered {
         if let Some(rid) = scope.request {
             facts.single = single(db, rid)?;
         }
-        facts.damaged = is_damaged(db, meta)?;
-        if facts.damaged {
+        if !facts.missing_requests.is_empty() || !facts.missing_causes.is_empty() {
             return Ok(facts);
         }
         facts.all = self.causes(of_all, |_| true);
@@ -223,6 +232,7 @@ impl Gathered {
                 asynchronous: *asynchronous != 0,
                 file_ns: -1,
                 longest_ns: -1,
+                one_call: true,
                 ..Group::default()
             };
             for sum in sums.by_path(&paths).into_values() {
@@ -235,9 +245,12 @@ impl Gathered {
                     group.file_id = sum.file_id;
                     group.syscall = sum.syscall.to_owned();
                 }
+                let first = group.longest_syscall.is_empty();
+                group.one_call &= sum.one_call && (first || group.longest_syscall == sum.syscall);
                 if sum.longest_ns > group.longest_ns {
                     group.longest_ns = sum.longest_ns;
                     group.longest_rid = sum.longest_rid;
+                    group.longest_syscall = sum.syscall.to_owned();
                 }
             }
             group
@@ -295,6 +308,7 @@ impl Sums {
         let new = FileSum {
             file_id,
             syscall: known_name(&row.name),
+            one_call: row.other == ONE_CALL,
             requests,
             bytes,
             total_ns,
@@ -353,6 +367,7 @@ impl FileSum {
         self.requests += other.requests;
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.total_ns = self.total_ns.saturating_add(other.total_ns);
+        self.one_call &= other.one_call && self.syscall == other.syscall;
         let of_equals = other.longest_ns == self.longest_ns && other.longest_rid < self.longest_rid;
         if other.longest_ns > self.longest_ns || of_equals {
             self.longest_ns = other.longest_ns;
@@ -402,7 +417,8 @@ fn found(db: &Db, sql: &str, mut take: impl FnMut(Found)) -> Result<(), QueryErr
 fn by_file(scope: &Scope, portion: Option<&str>) -> String {
     format!(
         "{selected}
-         SELECT comm, activity, asynchronous, arg_max(syscall, dur_ns) AS name, '' AS other,
+         SELECT comm, activity, asynchronous, arg_max(syscall, dur_ns) AS name,
+             if(min(syscall) = max(syscall), '{ONE_CALL}', '') AS other,
              file_id::BIGINT AS a, count(*) AS b, bounded(coalesce(sum(bytes), 0)) AS c,
              bounded(sum(dur_ns)) AS d, arg_max(rid, dur_ns)::BIGINT AS e, max(dur_ns)::BIGINT AS f,
              pid::BIGINT AS g, tid::BIGINT AS h

@@ -19,8 +19,6 @@ const MOST: f64 = 0.5;
 /// A second and a third cause are named from this share on.
 const SECOND: f64 = 0.2;
 const NAMED: usize = 3;
-/// A file with this share of a group's time is the one that it is about.
-const ONE_FILE: f64 = 0.99;
 /// Block requests of another process ahead of each, thousandths, from which on it is named.
 const SOME_AHEAD: i64 = 1000;
 /// Share of the time of block requests in which some were behind others, from which on the story has it.
@@ -29,6 +27,8 @@ const HELD_UP: f64 = 0.1;
 const MOST_AHEAD: f64 = 0.5;
 /// A request that took this many times the median is said to be slow.
 const SLOW: f64 = 3.0;
+/// Time in the queue of a device from this share of the time in the device on is said.
+const QUEUED: f64 = 0.2;
 /// Below this share of the time storage does not hold a program up.
 const LITTLE: f64 = 0.05;
 
@@ -72,6 +72,14 @@ pub fn tell(
     scope: &Scope,
     findings: &[Finding],
 ) -> Vec<Sentence> {
+    let mut unknown = Sentence::default();
+    if !facts.missing_requests.is_empty() {
+        unknown.push(format!(
+            "It is not known how much time went to storage, nor why: {} are missing.",
+            facts.missing_requests
+        ));
+        return vec![unknown];
+    }
     let Some(group) = facts.groups.first() else {
         let mut none = Sentence::default();
         none.push(nothing(meta, scope));
@@ -85,12 +93,11 @@ pub fn tell(
     if little {
         return out;
     }
-    if facts.damaged {
-        let mut unknown = Sentence::default();
-        unknown.push(
-            "It is not known what these requests waited for: parts of the session that say it are \
-             damaged.",
-        );
+    if !facts.missing_causes.is_empty() {
+        unknown.push(format!(
+            "It is not known what these requests waited for: {} are missing.",
+            facts.missing_causes
+        ));
         out.push(unknown);
         return out;
     }
@@ -107,7 +114,6 @@ pub fn tell(
             .any(|known| known.name == layer && known.recorded)
     };
     if !recorded(Layer::Block) && !recorded(Layer::Sched) {
-        let mut unknown = Sentence::default();
         unknown.push(match meta.source {
             Some(_) => "The log does not say what these requests waited for.",
             None => "The waits of these requests were not recorded (--layers block,sched).",
@@ -188,11 +194,16 @@ fn doing(group: &Group, sentence: &mut Sentence) {
         group.activity,
         Activity::Find | Activity::Remove | Activity::Change
     );
+    let mut of_all = "";
     if !objectless {
         sentence.push(" ");
         let aside = object(group, sentence);
         if group.activity == Activity::Sync {
             sentence.push(if aside { ", durable" } else { " durable" });
+        }
+        // Not of the file alone that was named last.
+        if aside {
+            of_all = " on all of them";
         }
     }
     let mut how = match group.activity {
@@ -207,44 +218,47 @@ fn doing(group: &Group, sentence: &mut Sentence) {
             counted(group.requests, noun, &several)
         }
     };
-    if matches!(group.activity, Activity::Sync | Activity::Lock) {
+    if group.one_call && matches!(group.activity, Activity::Sync | Activity::Lock) {
         how = how.replacen(' ', &format!(" {} ", group.syscall), 1);
     }
     if group.bytes > 0 && !objectless {
         how = format!("{} in {how}", bytes(group.bytes));
     }
-    sentence.push(format!(" ({how}, the longest "));
+    sentence.push(format!(" ({how}{of_all}, the longest "));
     sentence.link(
         duration(group.longest_ns),
         Link::Request {
             rid: group.longest_rid,
         },
     );
+    if !group.one_call {
+        sentence.push(format!(" in {}", group.longest_syscall));
+    }
     sentence.push(")");
 }
 
-/// The files of a group; whether an aside about one of them ends it.
+/// The files of a group; whether an aside about one of several ends it.
 fn object(group: &Group, sentence: &mut Sentence) -> bool {
+    let several = match group.files {
+        0 | 1 => "files".to_owned(),
+        n => counted(n, "file", "files"),
+    };
     let (Some(file_id), Some(path)) = (group.file_id, &group.path) else {
-        let text = match group.files {
-            0 | 1 => "files".to_owned(),
-            n => counted(n, "file", "files"),
-        };
-        sentence.push(text);
+        sentence.push(several);
         return false;
     };
     let share = group.file_ns as f64 / group.total_ns.max(1) as f64;
-    if group.files > 1 && share < ONE_FILE {
-        sentence.push(counted(group.files, "file", "files"));
+    // Requests on an unknown file are not among the files.
+    let alone = group.files == 1 && group.file_ns == group.total_ns;
+    if !alone {
+        sentence.push(several);
         if share < MOST {
             return false;
         }
         sentence.push(", mostly ");
-        sentence.link(path.clone(), Link::File { file_id });
-        return true;
     }
     sentence.link(path.clone(), Link::File { file_id });
-    false
+    !alone
 }
 
 /// The program of a group.
@@ -504,6 +518,16 @@ fn explain(
                     sentence.push(requests_of(block));
                     if let Some(p50) = block.device_p50_ns.filter(|_| block.requests > 1) {
                         sentence.push(format!(", half of them in {} or less", duration(p50)));
+                    }
+                    let queued = block.queue_ns.checked_div(block.requests).unwrap_or(0);
+                    if block.queue_ns as f64 >= block.device_ns as f64 * QUEUED {
+                        sentence.push(match block.requests {
+                            1 => format!(", after {} in its queue", duration(queued)),
+                            _ => format!(
+                                ", after {} in its queue on average while it served others",
+                                duration(queued)
+                            ),
+                        });
                     }
                 }
                 None => {

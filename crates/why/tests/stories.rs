@@ -213,8 +213,74 @@ fn damaged_layers_have_no_cause() {
     assert!(text(&tell(&meta)).contains("waiting in the queue of vda"));
     meta.rows.insert("block".to_owned(), 1000);
     let damaged = tell(&meta);
-    assert!(text(&damaged).ends_with("damaged."), "{}", text(&damaged));
+    let end = "waited for: 830 of 1,000 rows of table block are missing.";
+    assert!(text(&damaged).ends_with(end), "{}", text(&damaged));
     assert_eq!(damaged.facts.causes.len() + damaged.facts.all.len(), 0);
+    // A repair counts what is left.
+    meta.rows.clear();
+    let lost = "table waits has 3 rows, 5 were stored".to_owned();
+    meta.history.repairs.push(lost);
+    let repaired = text(&tell(&meta));
+    let end = "waited for: rows of table waits are missing.";
+    assert!(repaired.ends_with(end), "{repaired}");
+}
+
+/// Without all calls it is not known that they took little time.
+#[test]
+fn missing_calls_took_an_unknown_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let calls: Vec<Call> = (0..4)
+        .map(|i| Call::new("fsync", i * MS, 10).on(1))
+        .collect();
+    files
+        .add(&sample::syscalls(1, &calls))
+        .add(&sample::files(&[(1, "/srv/a")]));
+    let tell = |meta: &SessionMeta, scope: &Scope| {
+        let db = Db::open_parts(meta, |table| files.parts(table), Limits::default()).unwrap();
+        text(&why(&db, meta, scope, &[]).unwrap())
+    };
+    let mut meta = meta();
+    let (all, unknown) = (
+        Scope::default(),
+        "It is not known how much time went to storage",
+    );
+    meta.rows.insert("syscalls".to_owned(), 4);
+    meta.rows.insert("files".to_owned(), 2);
+    assert!(tell(&meta, &all).starts_with("Storage did not hold"));
+    meta.rows.insert("syscalls".to_owned(), 10);
+    let told = tell(&meta, &all);
+    assert!(told.starts_with(unknown), "{told}");
+    assert!(
+        told.ends_with("6 of 10 rows of table syscalls are missing."),
+        "{told}"
+    );
+    // The one that is asked about is there.
+    let one = Scope {
+        request: Some(2),
+        ..Scope::default()
+    };
+    assert!(tell(&meta, &one).starts_with("This fsync"));
+    meta.rows.clear();
+    meta.totals.missing = 6;
+    let told = tell(&meta, &all);
+    assert!(
+        told.ends_with("6 of 10 rows of table syscalls are missing."),
+        "{told}"
+    );
+    // Nor which of them went to storage, without the files.
+    meta.totals.missing = 0;
+    meta.rows.insert("files".to_owned(), 1);
+    let db = |table: &str| {
+        if table == "files" {
+            Vec::new()
+        } else {
+            files.parts(table)
+        }
+    };
+    let db = Db::open_parts(&meta, db, Limits::default()).unwrap();
+    let told = text(&why(&db, &meta, &all, &[]).unwrap());
+    assert!(told.ends_with("rows of table files are missing."), "{told}");
 }
 
 /// A database that syncs ten times, 200 ms each, with its block request behind 16 of a neighbor.
@@ -661,6 +727,64 @@ fn write_back_gets_no_smaller_share() {
     );
     assert!(text.contains("vm.dirty_background_bytes"), "{text}");
     assert!(!text.contains("ionice"), "{text}");
+}
+
+/// The name alone would mean the program that waits, too.
+#[test]
+fn a_neighbor_of_the_same_name_is_named_by_its_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = starved_by(dir.path(), "redis-server");
+    let told = text(&story(&files, &Scope::default()));
+    let advice = "Give redis-server (PID 900) a smaller share of vda";
+    assert!(told.contains(advice), "{told}");
+}
+
+/// Numbers of several files and calls are not said of one.
+#[test]
+fn numbers_of_a_group_are_not_those_of_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    files
+        .add(&sample::syscalls(
+            1,
+            &[
+                Call::new("fdatasync", 0, 1000 * MS).on(1),
+                Call::new("fsync", 1000 * MS, MS).on(2),
+                Call::new("fsync", 1002 * MS, MS).on(1),
+            ],
+        ))
+        .add(&sample::files(&[(1, "/srv/a.db"), (2, "/srv/b.db")]));
+    let scope = Scope {
+        calls: Some("syscall IN ('fsync', 'fdatasync')".to_owned()),
+        ..Scope::default()
+    };
+    let told = text(&story(&files, &scope));
+    let said = "making 2 files, mostly /srv/a.db, durable (3 calls on all of them, the longest 1.00 s \
+                in fdatasync)";
+    assert!(told.contains(said), "{told}");
+}
+
+/// Time in the queue is not time at work, even where the device was at work for others meanwhile.
+#[test]
+fn the_queue_of_a_device_at_work_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let requests: Vec<Request> = (0..4)
+        .map(|i| (100, "reader", Some(1), 0, i * 10 * MS, 10 * MS, 4096))
+        .collect();
+    files
+        .add(&sample::syscalls(
+            1,
+            &[Call::new("pread64", 0, 41 * MS).on(1).moves(16384)],
+        ))
+        .add(&sample::files(&[(1, "/srv/data")]))
+        .add(&sample::slices(&[(1, "device", "vda", 0, 40 * MS, 1)]));
+    for batch in block(&requests) {
+        files.add(&batch);
+    }
+    let told = text(&story(&files, &Scope::default()));
+    let queued = "after 15.0 ms in its queue on average";
+    assert!(told.contains(queued), "{told}");
 }
 
 #[test]
