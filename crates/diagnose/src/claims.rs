@@ -13,8 +13,10 @@ use crate::ledger::Times;
 use crate::scope::{Files, Scope};
 
 /// Rules that name a cause of other findings. Their findings claim time before findings that cost
-/// up to [`CAUSE`] times as much: syncs are the reason why a device writes more than the program.
-const CAUSES: [&str; 4] = [
+/// up to [`CAUSE`] times as much: syncs are the reason why a device writes more than the program, and
+/// requests that wait for another process are slow whatever their pattern is.
+const CAUSES: [&str; 5] = [
+    "noisy-neighbor",
     "sync-storm",
     "unbuffered-stdio",
     "stdio-read-amplification",

@@ -40,7 +40,7 @@ static INFO: RuleInfo = RuleInfo {
            request behind more of the process's own requests does not count. Parent, child, or \
            sibling processes of one program are one workload. If \
            fewer than 64 requests were undisturbed, 16 delayed ones suffice, the other process must \
-           be another program, and their median time in the queue and in the device is compared \
+           be another program or not recorded, and their median time in the queue and in the device is compared \
            with their median time in the device alone.",
     cost: "total time of the delayed requests, minus what the same number would take at the median \
            latency of undelayed requests; without those, the time in which any of them was in the queue",
@@ -69,8 +69,9 @@ struct Waiter {
     /// Its name, as requests have it.
     comm: Option<u64>,
     quiet: Durations,
-    /// By the name of whom they were behind.
-    hogs: HashMap<u64, Behind>,
+    /// By the name of whom they were behind, and the process if that has the waiter's name: it may be of the
+    /// same workload or of another one.
+    hogs: HashMap<(u64, Option<i32>), Behind>,
 }
 
 /// The requests that waited behind one program.
@@ -147,10 +148,11 @@ impl NoisyNeighbor {
             // Behind more of its own requests it fills the queue itself.
             Some((hog, count)) if count >= AHEAD && count >= waited.own_ahead => {
                 let (pid, comm) = hog;
-                if waiter.hogs.len() >= MAX_HOGS && !waiter.hogs.contains_key(&comm) {
+                let hog = (comm, (waiter.comm == Some(comm)).then_some(pid));
+                if waiter.hogs.len() >= MAX_HOGS && !waiter.hogs.contains_key(&hog) {
                     return;
                 }
-                let behind = waiter.hogs.entry(comm).or_default();
+                let behind = waiter.hogs.entry(hog).or_default();
                 if behind.pids.len() < MAX_HOGS || behind.pids.contains_key(&pid) {
                     *behind.pids.entry(pid).or_default() += 1;
                 }
@@ -265,9 +267,19 @@ impl Rule for NoisyNeighbor {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((pid, device), waiter) in self.waiters.iter() {
+            let starved = waiter.quiet.count < MIN_REQUESTS;
+            // Processes of one program that are busy at once are one workload. A recording of one has no row of
+            // another program that happens to have the same name.
+            let is_other = |name: u64, hog: Option<i32>| {
+                hog.map_or(waiter.comm != Some(name), |hog| {
+                    let recorded = run.state.process(hog).is_some();
+                    !(starved && recorded || run.state.are_family(*pid, hog))
+                })
+            };
             let most = waiter.hogs.iter();
+            let most = most.filter(|((name, hog), _)| is_other(*name, *hog));
             let most = most.max_by_key(|(who, behind)| (behind.all.count, **who));
-            let Some((hog, delayed_by)) = most else {
+            let Some(((hog, _), delayed_by)) = most else {
                 continue;
             };
             let most = delayed_by.pids.iter();
@@ -276,7 +288,6 @@ impl Rule for NoisyNeighbor {
             };
             // The kernel's own threads write back for others.
             let comm = run.comm(*pid);
-            let starved = waiter.quiet.count < MIN_REQUESTS;
             let (baseline, least) = match starved {
                 true => (&delayed_by.served, MIN_STARVED),
                 false => (&waiter.quiet, MIN_REQUESTS),
@@ -295,10 +306,7 @@ impl Rule for NoisyNeighbor {
             let delayed = if costly { MIN_COSTLY } else { least };
             let compared_with = if starved { delayed } else { least };
             let enough = baseline.count >= compared_with && delayed_by.all.count >= delayed;
-            // Processes of one program that are busy at once are one workload.
-            let same_program = waiter.comm == Some(*hog)
-                && (starved || run.state.are_family(*pid, *hog_pid));
-            if !enough || same_program || ratio < MIN_RATIO || !run.matters(cost) {
+            if !enough || ratio < MIN_RATIO || !run.matters(cost) {
                 continue;
             }
             let device = self
@@ -306,6 +314,12 @@ impl Rule for NoisyNeighbor {
                 .get(device)
                 .map_or("", |(name, _)| name.as_str());
             let hog = self.names.get(hog).map_or("", String::as_str);
+            let advice = (hog == comm).then(|| {
+                format!(
+                    "Give {hog} ({hog_pid}) a lower weight (ionice -c 3 -p {hog_pid}, io.weight or io.max of its \
+                     cgroup), run it at another time, or use another device."
+                )
+            });
             let compared = match starved {
                 true => "of which the device took",
                 false => "of undelayed ones",
@@ -333,6 +347,7 @@ impl Rule for NoisyNeighbor {
                     "SELECT rid, ts_ns, dur_ns, device, op, bytes, queue_depth, pid, comm, path FROM block WHERE device = {} ORDER BY completed_at_ns",
                     crate::sql::quote(device)
                 ),
+                advice,
                 ..Found::default()
             });
         }
@@ -422,7 +437,40 @@ mod tests {
 
     #[test]
     fn silent_when_processes_of_one_program_are_busy() {
-        silent("noisy-neighbor", starved(40, "program"));
+        let mut s = starved(40, "program");
+        s.process(900);
+        s.worker_ends(1, "program");
+        silent("noisy-neighbor", s);
+    }
+
+    /// The name of a process that is not recorded says nothing of whose it is.
+    #[test]
+    fn fires_on_another_process_of_the_same_name() {
+        let found = fires("noisy-neighbor", starved(40, "program"));
+        assert!(found[0].title.contains("program (900)"), "{found:?}");
+        assert!(
+            found[0].advice.contains("Give program (900) a lower"),
+            "{found:?}"
+        );
+    }
+
+    /// Reads at random places that the neighbor slows down are not slow for being random.
+    #[test]
+    fn leads_over_the_pattern_of_the_delayed_reads() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/srv/table", "O_RDONLY", 1 << 30);
+        s.served_within(700_000);
+        for i in 0..300 {
+            s.others_ahead(6, 900, "backup", 400_000);
+            s.missed(4096, 2_500_000);
+            s.pread(fd, 4096, i * 389 % 1000 * 1_000_448);
+        }
+        let findings = s.diagnose().findings;
+        let mut found = findings.iter();
+        let neighbor = found.find(|f| f.rule == "noisy-neighbor").unwrap();
+        let mut also = neighbor.also.iter();
+        let pattern = also.any(|also| also.rule == "random-access");
+        assert!(pattern, "{findings:#?}");
     }
 
     #[test]

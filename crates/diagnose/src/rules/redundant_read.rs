@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::prelude::*;
 
-/// Bytes read over different bytes read.
+/// Bytes read, over bytes that were new or had changed.
 const MIN_RATIO: f64 = 2.0;
 /// Repeated calls from which on they count.
 const MIN_CALLS: u64 = 64;
@@ -29,8 +29,8 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process reads bytes of a file that it has read before and that no process has changed \
            since. At best they come from the page cache, at the cost of a system call and a copy \
            each time.",
-    when: "A process has read more than twice as many bytes of a file as there are different ones \
-           among them, in 64 or more calls that read only bytes it had read before. Or three or \
+    when: "A process has read more than twice as many bytes of a file as were new to it or had \
+           changed since it read them, in 64 or more calls that read only bytes it had read before. Or three or \
            more processes with the same name, one after another, read 1 MiB or more of a file that \
            earlier ones had read, for 10 % or more of the recorded time over all such files. The \
            first read of bytes after a write to them, or after the file was truncated, is not \
@@ -182,16 +182,15 @@ impl Rule for RedundantRead {
             out.push(Found {
                 cost_ns: Some(cost),
                 title: format!(
-                    "{} reads {} of {path}, {:.1} times its {} different bytes",
+                    "{} reads {} of {path}, of which {} had been read before and have not changed since",
                     reads.comm,
                     units::bytes(reads.bytes),
-                    ratio,
-                    units::bytes(unique),
+                    units::bytes(reads.again),
                 ),
                 subject: Subject::process(*pid, &reads.comm).with_file(*file, path),
                 evidence: vec![
                     number("bytes_read", reads.bytes),
-                    number("different_bytes", unique),
+                    number("new_or_changed_bytes", unique),
                     number("repeated_calls", reads.repeats as i64),
                     evidence("ratio", ratio),
                 ],
@@ -318,6 +317,23 @@ mod tests {
         }
         let found = fires("redundant-read", s);
         assert_eq!(found[0].evidence[1].value, 4096.0);
+    }
+
+    /// Bytes that were written again are new, however small the file is.
+    #[test]
+    fn rewritten_bytes_are_not_read_before() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/table", "O_RDWR|O_CREAT");
+        for i in 0..800 {
+            if i % 8 == 0 {
+                s.pwrite(fd, 4096, 0);
+            }
+            s.pread(fd, 4096, 0);
+        }
+        let found = fires("redundant-read", s);
+        assert_eq!(found[0].evidence[1].value, 100.0 * 4096.0);
+        let again = "of which 2.73 MiB had been read before and have not changed since";
+        assert!(found[0].title.contains(again), "{}", found[0].title);
     }
 
     #[test]
