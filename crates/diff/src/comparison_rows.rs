@@ -385,6 +385,12 @@ impl<'a> Work<'a> {
         let one = |(index, metric): (usize, Metric)| {
             let of = |p: &Profile| {
                 let latency = p.latencies.get(name)?;
+                // With fewer calls it is the longest of them.
+                if metric != Metric::P50
+                    && !tail::has_beyond(latency, QUANTILES.get(index).copied()?)
+                {
+                    return None;
+                }
                 let value = match metric {
                     Metric::P50 => latency.p50_ns,
                     Metric::P90 => latency.p90_ns,
@@ -400,7 +406,7 @@ impl<'a> Work<'a> {
                 return Draft::not_comparable(metric, samples, why.to_owned());
             }
             if samples.iter().any(Vec::is_empty) {
-                let why = "a side has no such call".to_owned();
+                let why = "a side has too few of these calls".to_owned();
                 return Draft::not_comparable(metric, samples, why);
             }
             let error = |side: usize| {

@@ -230,7 +230,9 @@ fn judged(
                 worse(status == Status::New),
                 "as many calls, made in another way".to_owned(),
             ),
-            (Group::Performance, false) => noise("the same calls took another time"),
+            (Group::Performance, false) => {
+                noise("not judged: one session per side; the same calls took another time")
+            }
         };
     }
     let [before, after] = samples;
@@ -243,7 +245,7 @@ fn judged(
         return match stats::welch(&ln(before), &ln(after)) {
             Some(test) if test.p < ALPHA => (worse(factor > 1.0), format!("p = {:.3}", test.p)),
             Some(test) => noise(&format!("p = {:.3}", test.p)),
-            None => noise("too few sessions have it"),
+            None => noise("not judged: too few sessions have it"),
         };
     }
     match evidence.moved && !(1.0 / FACTOR..FACTOR).contains(&factor) {
@@ -253,7 +255,7 @@ fn judged(
         ),
         false if factor == 1.0 => (Verdict::Same, String::new()),
         false => noise(
-            "one session per side: the cost is an estimate from times that differ from run to run",
+            "not judged: one session per side; the cost is an estimate from times that differ from run to run",
         ),
     }
 }

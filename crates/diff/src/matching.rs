@@ -24,6 +24,8 @@ pub(crate) struct Matcher {
     members: BTreeMap<String, [usize; 2]>,
     /// Names of the recorded commands, of either side.
     commands: BTreeSet<String>,
+    /// By pattern: the name of processes, if only one has it; else empty.
+    processes: BTreeMap<String, String>,
 }
 
 /// A path, and on which sides it is.
@@ -52,6 +54,22 @@ impl Matcher {
             commands: commands(before, after),
             ..Self::default()
         };
+        for profile in before.iter().chain(after) {
+            let found = profile.findings.iter().flatten();
+            let found = found.filter_map(|finding| finding.comm.as_deref());
+            for comm in profile
+                .processes
+                .iter()
+                .map(|p| p.comm.as_str())
+                .chain(found)
+            {
+                let name = matcher.processes.entry(names::pattern(comm));
+                let name = name.or_insert_with(|| comm.to_owned());
+                if name != comm {
+                    name.clear();
+                }
+            }
+        }
         let found = |(path, sides)| Found {
             path,
             rest: Some(path),
@@ -113,7 +131,11 @@ impl Matcher {
     pub fn process(&self, comm: &str) -> String {
         match self.commands.contains(comm) {
             true => COMMAND.to_owned(),
-            false => names::pattern(comm),
+            // Only names of which there are several differ from run to run.
+            false => match self.processes.get(&names::pattern(comm)) {
+                Some(name) if name == comm => comm.to_owned(),
+                _ => names::pattern(comm),
+            },
         }
     }
 }
@@ -189,7 +211,7 @@ fn comm_of(command: &[String]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::Operation;
+    use crate::profile::{Operation, Process};
 
     fn side(command: &str, paths: &[&str]) -> Vec<Profile> {
         let operation = |path: &&str| Operation {
@@ -310,5 +332,24 @@ mod tests {
         assert_eq!(matcher.process("app-old"), COMMAND);
         assert_eq!(matcher.process("app-new-and-lon"), COMMAND);
         assert_eq!(matcher.process("worker-12"), "worker-#");
+    }
+
+    #[test]
+    fn a_name_with_a_number_that_does_not_change_stays() {
+        let named = |comms: &[&str]| {
+            let mut side = side("/x/app", &[]);
+            side[0].processes = comms
+                .iter()
+                .map(|comm| Process {
+                    comm: (*comm).to_owned(),
+                    ..Process::default()
+                })
+                .collect();
+            side
+        };
+        let sides = [&["python3.11", "worker-1"], &["python3.11", "worker-2"]].map(|c| named(c));
+        let matcher = Matcher::new(&sides[0], &sides[1]);
+        assert_eq!(matcher.process("python3.11"), "python3.11");
+        assert_eq!(matcher.process("worker-2"), "worker-#");
     }
 }

@@ -278,6 +278,21 @@ pub struct Figure {
     pub samples: [Vec<f64>; 2],
 }
 
+impl Figure {
+    /// Whether it is known if the difference is more than noise.
+    pub fn is_judged(&self) -> bool {
+        is_judged(self.verdict, &self.why)
+    }
+}
+
+/// Whether it is known if a difference with this verdict is more than noise.
+fn is_judged(verdict: Verdict, why: &str) -> bool {
+    verdict != Verdict::WithinNoise || !why.starts_with(NOT_JUDGED)
+}
+
+/// Beginning of the reasons why it is not known whether a difference is more than noise.
+const NOT_JUDGED: &str = "not judged";
+
 /// Where a row is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS, schemars::JsonSchema))]
@@ -319,6 +334,11 @@ impl Row {
     /// Whether something about it differs by more than noise.
     pub fn changed(&self) -> bool {
         self.figures.iter().any(|f| f.verdict.is_change())
+    }
+
+    /// Whether it has no such difference as far as is known.
+    pub fn is_open(&self) -> bool {
+        !self.changed() && self.figures.iter().any(|f| !f.is_judged())
     }
 }
 
@@ -419,6 +439,13 @@ pub struct FindingChange {
     pub verdict: Verdict,
     /// Why.
     pub why: String,
+}
+
+impl FindingChange {
+    /// Whether it is known if the difference is more than noise.
+    pub fn is_judged(&self) -> bool {
+        is_judged(self.verdict, &self.why)
+    }
 }
 
 /// The decision about the exit status.

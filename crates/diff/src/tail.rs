@@ -116,7 +116,12 @@ pub(crate) fn several(sides: [&[&Latency]; 2]) -> Option<Tail> {
 /// Logarithm of a quantile of all calls; `None` when fewer than one call is beyond it.
 pub(crate) fn quantile(latency: &Latency, q: f64) -> Option<f64> {
     let hist = sum([(latency, 0)].into_iter());
-    (calls(latency) as f64 * (1.0 - q) >= 1.0 - 1e-9).then(|| crate::spread::quantile(&hist, q))
+    has_beyond(latency, q).then(|| crate::spread::quantile(&hist, q))
+}
+
+/// Whether there are calls beyond a quantile.
+pub(crate) fn has_beyond(latency: &Latency, q: f64) -> bool {
+    calls(latency) as f64 * (1.0 - q) >= 1.0 - 1e-9
 }
 
 fn duration(bucket: i32) -> f64 {

@@ -164,6 +164,9 @@ fn times_need_several_sessions() {
         .find(|f| f.metric == Metric::Time)
         .unwrap();
     assert!(figure.why.starts_with("not judged"), "{}", figure.why);
+    assert!(!figure.is_judged());
+    let row = one.tables.syscalls.iter().find(|row| row.name == "write");
+    assert!(row.unwrap().is_open());
     // A user who selects times knows that the machine is quiet.
     let options = Options {
         guards: Some(vec![Metric::Time]),
@@ -205,6 +208,22 @@ fn times_need_several_sessions() {
         &[fast(500), fast(-1_500), fast(2_500)],
     );
     assert_eq!(noisy.outcome, Outcome::WithinNoise);
+}
+
+/// A percentile is not the longest of a few calls.
+#[test]
+fn percentiles_need_calls_beyond_them() {
+    let removed = |ns| with(&[("unlink", "/data/out", 3, 0, ns)]);
+    let both = diff(&[removed(4_000_000)], &[removed(400_000_000)]);
+    let row = |name: &str| {
+        let mut rows = both.tables.syscalls.iter();
+        rows.find(|row| row.name == name).unwrap()
+    };
+    let (few, many) = (row("unlink"), row("read"));
+    let p99 = few.figure(Metric::P99).unwrap();
+    assert_eq!((p99.before, p99.after), (None, None));
+    assert!(few.figure(Metric::P50).unwrap().after.is_some());
+    assert!(many.figure(Metric::P99).unwrap().after.is_some());
 }
 
 #[test]

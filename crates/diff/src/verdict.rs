@@ -52,7 +52,9 @@ const SCATTER: f64 = 0.1;
 /// faults.
 const FEW_ERRORS: f64 = 2.0;
 /// Why times are not judged with one session per side.
-const NOT_JUDGED: &str = "not judged: one session on each side does not show how much runs differ";
+const NOT_JUDGED: &str = "not judged: one session per side; it does not show how much runs differ";
+/// Why a part of a comparison is not tested.
+const TOO_SMALL: &str = "not judged: too small a part of the whole";
 /// From a standard deviation to the median of absolute values, of a normal distribution.
 const NORMAL_MAD: f64 = 1.4826;
 
@@ -214,7 +216,7 @@ impl Judge {
             return;
         }
         if !matters {
-            draft.figure.why = "too small a part of the whole to be tested".to_owned();
+            draft.figure.why = TOO_SMALL.to_owned();
             return;
         }
         let positive = before.iter().chain(after).all(|x| *x > 0.0);
@@ -224,6 +226,9 @@ impl Judge {
             true => stats::welch(&ln(before), &ln(after)),
             false => stats::welch(before, after),
         };
+        if draft.test.is_none() {
+            draft.figure.why = "not judged: too few sessions".to_owned();
+        }
     }
 
     fn test_one(&self, draft: &mut Draft, kind: Kind, matters: bool) {
@@ -245,10 +250,12 @@ impl Judge {
             Kind::Timed(_) if b == 0.0 || a == 0.0 => match self.repeats() {
                 // It has no calls on a side.
                 true => draft.claim("follows from the number of calls"),
-                false => draft.figure.why = "follows from the number of calls".to_owned(),
+                false => {
+                    draft.figure.why = "not judged: it follows from the number of calls".to_owned();
+                }
             },
             Kind::Timed(_) if !matters => {
-                draft.figure.why = "too small a part of the whole to be tested".to_owned();
+                draft.figure.why = TOO_SMALL.to_owned();
             }
             Kind::Timed([Some(before), Some(after)]) => {
                 let error = before.hypot(after).hypot(self.run_to_run);
@@ -257,14 +264,14 @@ impl Judge {
             }
             Kind::Timed(_) => {
                 draft.figure.why = match self.quiet {
-                    true => "too few calls, or too close together, to tell how much they differ",
+                    true => "not judged: too few calls; or they are too close together to show how much they differ",
                     false => NOT_JUDGED,
                 }
                 .to_owned();
             }
             Kind::Shared => {
                 draft.figure.why =
-                    "depends on the machine, too: one session per side cannot separate them"
+                    "not judged: one session per side; the machine has a part in it, too"
                         .to_owned();
             }
         }
@@ -281,7 +288,7 @@ impl Judge {
             // Of what comes at random so many more or less are nothing special.
             let chance = deviations * events.sqrt() / eb.max(ea).max(1.0);
             if relative < small && relative <= chance {
-                draft.figure.why = "as little as chance makes in a count of this size".to_owned();
+                draft.figure.why = "chance alone makes as much".to_owned();
             } else {
                 draft.claim("counts differ; most other counts are identical");
             }

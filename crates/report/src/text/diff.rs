@@ -103,8 +103,15 @@ impl Page<'_> {
                 format!("{changed}, but nothing is worse by more than {limit} ({names})")
             }
             Outcome::WithinNoise => {
-                let same = self.style.good("Within noise");
-                format!("{same}: nothing that guards the exit status changed ({names})")
+                let same = self.style.good(match diff_is_judged(self.diff) {
+                    true => "Within noise",
+                    false => "Within noise as far as it was judged",
+                });
+                let changed = match diff_is_judged(self.diff) {
+                    true => "changed",
+                    false => "is known to have changed",
+                };
+                format!("{same}: nothing that guards the exit status {changed} ({names})")
             }
         };
         self.line(&line);
@@ -263,11 +270,15 @@ impl Page<'_> {
             return;
         }
         let changed = rows.iter().filter(|row| row.changed()).count();
-        let note = format!(
+        let mut note = format!(
             "{} of {} differ by more than noise",
             count(changed as i64),
             count(rows.len() as i64)
         );
+        let open = rows.iter().filter(|row| row.is_open()).count();
+        if open > 0 {
+            note.push_str(&format!("; {} not judged in full", count(open as i64)));
+        }
         let (bold, dim) = (self.style.bold(title), self.style.dim(&note));
         self.line(&format!("\n{bold}  {dim}"));
         let mut shown: Vec<&Row> = rows.iter().collect();
@@ -329,7 +340,9 @@ impl Page<'_> {
                 let [before, after] = finding.cost_ns;
                 text.push_str(&format!(" (cost {} -> {})", cost(before), cost(after)));
             }
-            if finding.verdict == Verdict::WithinNoise {
+            if !finding.is_judged() {
+                text.push_str(&format!("; {}", finding.why));
+            } else if finding.verdict == Verdict::WithinNoise {
                 text.push_str(&format!("; within noise: {}", finding.why));
             }
             self.text(&text);
@@ -345,7 +358,7 @@ impl Page<'_> {
 
     fn method(&mut self) {
         self.title("How it was judged");
-        self.text("≈ is within noise, = is the same, n/c is not comparable");
+        self.text("≈ is within noise, ? is not judged, = is the same, n/c is not comparable");
         for text in &self.diff.method.text {
             self.text(text);
         }
@@ -404,14 +417,24 @@ fn mark(status: Status, figure: &Figure) -> String {
         Verdict::Same => "=".to_owned(),
         Verdict::NotComparable if status != Status::Both => "-".to_owned(),
         Verdict::NotComparable => "n/c".to_owned(),
+        Verdict::WithinNoise if !figure.is_judged() => format!("?{change}"),
         Verdict::WithinNoise => format!("≈{change}"),
         Verdict::Worse | Verdict::Better | Verdict::Mixed | Verdict::Differs => change,
     }
 }
 
+/// Whether it is known of all figures of all calls if they differ by more than noise.
+fn diff_is_judged(diff: &Diff) -> bool {
+    diff.totals.iter().all(Figure::is_judged)
+}
+
 fn judged(figure: &Figure) -> String {
     let word = match figure.verdict {
         Verdict::Same => return "the same".to_owned(),
+        Verdict::WithinNoise if !figure.is_judged() => {
+            let why = figure.why.split([';', ',']).next();
+            return why.unwrap_or_default().to_owned();
+        }
         Verdict::WithinNoise => "within noise",
         Verdict::Worse => "more",
         Verdict::Better => "less",
@@ -424,5 +447,36 @@ fn judged(figure: &Figure) -> String {
     match figure.why.split([':', ';', ',']).next() {
         None | Some("") => word.to_owned(),
         Some(why) => format!("{word}: {why}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(why: &str) -> Figure {
+        Figure {
+            metric: Metric::Time,
+            before: Some(1.0),
+            after: Some(410.0),
+            change: Some(409.0),
+            verdict: Verdict::WithinNoise,
+            why: why.to_owned(),
+            p: None,
+            interval: None,
+            effect: None,
+            threshold_ns: None,
+            samples: [vec![1.0], vec![410.0]],
+        }
+    }
+
+    #[test]
+    fn a_difference_that_is_not_judged_is_not_called_noise() {
+        let open = figure("not judged: one session per side; it does not show how much runs differ");
+        assert_eq!(judged(&open), "not judged: one session per side");
+        assert_eq!(mark(Status::Both, &open), "?x 410");
+        let noise = figure("p = 0.500 of 3 tests");
+        assert_eq!(judged(&noise), "within noise: p = 0.500 of 3 tests");
+        assert_eq!(mark(Status::Both, &noise), "≈x 410");
     }
 }
