@@ -40,7 +40,10 @@ impl Page<'_> {
         };
         if findings.count == 0 {
             self.title("Findings", &looked);
-            let none = self.style.good("No findings");
+            let none = match self.report.why.facts.missing_requests.is_empty() {
+                true => self.style.good("No findings"),
+                false => "No findings in the rows that are left".to_owned(),
+            };
             self.line(&format!("  {none}"));
             return;
         }
@@ -72,8 +75,12 @@ impl Page<'_> {
             }
         }
         let command = shell_words(["fathom", "diagnose", &self.report.storage.location]);
+        let more = match findings.count.saturating_sub(findings.top.len()) {
+            0 => String::new(),
+            n => format!("{} more, ", number(n)),
+        };
         self.line(&format!(
-            "  evidence, examples and what to do instead: {command}"
+            "  {more}evidence, examples and what to do instead: {command}"
         ));
     }
 }

@@ -102,7 +102,9 @@ impl Page<'_> {
             self.line(&line);
         }
         if problems.len() > PROBLEMS {
-            let more = format!("! {} more problems: --full", problems.len() - PROBLEMS);
+            let more = problems.len() - PROBLEMS;
+            let noun = if more == 1 { "problem" } else { "problems" };
+            let more = format!("! {more} more {noun}: --full");
             let line = self.style.bad(&more);
             self.line(&line);
         }
@@ -155,8 +157,21 @@ impl Page<'_> {
             self.title("Findings", reason);
             return;
         }
+        let shown = findings.top.len().min(amount.findings);
         let note = match findings.count {
+            0 if !self.report.why.facts.missing_requests.is_empty() => {
+                format!(
+                    "none in the rows that are left; {} rules checked",
+                    findings.rules
+                )
+            }
             0 => format!("none; {} rules checked", findings.rules),
+            n if n > shown => format!(
+                "{} by {} rules, {} of them here",
+                count(n as i64),
+                findings.rules,
+                count(shown as i64)
+            ),
             n => format!("{} by {} rules", count(n as i64), findings.rules),
         };
         self.title("Findings", &note);
