@@ -21,6 +21,7 @@ pub fn run(args: &ShipArgs) -> Result<u8, Failure> {
         let shipment = Shipment {
             session,
             redaction: redaction.as_ref(),
+            keep_secrets: args.keep_secrets,
             force: args.force,
         };
         let result = {

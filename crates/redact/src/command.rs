@@ -13,6 +13,24 @@ const OPTION: usize = 30;
 /// Digits of a number that stays: of a port, a size, a count.
 const NUMBER: usize = 7;
 
+/// The words of a command without the passwords, tokens, and keys that are recognized in them; all
+/// else stays.
+pub fn without_secrets(words: &[String]) -> Vec<String> {
+    let program = words.first().map_or("", String::as_str);
+    let before = std::iter::once("").chain(words.iter().map(String::as_str));
+    let words = words.iter().zip(before);
+    words
+        .map(|(word, before)| secrets::mask_word(word, before, program))
+        .collect()
+}
+
+/// The same for a line that is quoted for a shell, as [`shell_words`] does; `None` if it stays as it is.
+pub fn line_without_secrets(line: &str) -> Option<String> {
+    let before = words(line);
+    let after = without_secrets(&before);
+    (after != before).then(|| shell_words(after))
+}
+
 impl Redactor {
     /// A command line that is quoted for a shell, as [`shell_words`] does.
     pub(crate) fn command_line(&self, line: &str) -> String {
@@ -21,18 +39,11 @@ impl Redactor {
 
     /// The words of a command.
     pub(crate) fn command(&self, words: &[String]) -> Vec<String> {
-        let program = words.first().map_or("", String::as_str);
-        let mut before = "";
-        let mut out = Vec::with_capacity(words.len());
-        for word in words {
-            let masked = secrets::mask_word(word, before, program);
-            out.push(match self.rules.command {
-                Action::Hash => self.word(&masked),
-                Action::Keep | Action::Drop => masked,
-            });
-            before = word;
+        let masked = without_secrets(words);
+        match self.rules.command {
+            Action::Hash => masked.iter().map(|word| self.word(word)).collect(),
+            Action::Keep | Action::Drop => masked,
         }
-        out
     }
 
     /// A word of which names of options and numbers stay.
@@ -155,7 +166,10 @@ mod tests {
         .join(" ");
         assert_eq!(redactor.command_line(line), expected);
         redactor.rules.command = Action::Keep;
-        let kept = redactor.command_line("mysql -ppw --host=db1 'sh -c x'");
-        assert_eq!(kept, "mysql '-p***' --host=db1 'sh -c x'");
+        let line = "mysql -ppw --host=db1 'sh -c x'";
+        let kept = "mysql '-p***' --host=db1 'sh -c x'";
+        assert_eq!(redactor.command_line(line), kept);
+        assert_eq!(line_without_secrets(line).as_deref(), Some(kept));
+        assert_eq!(line_without_secrets("cat 'a b' --key-size=4"), None);
     }
 }

@@ -18,6 +18,7 @@ mod rules;
 mod secrets;
 mod text;
 
+pub use command::{line_without_secrets, without_secrets};
 pub use copy::{Scratch, redact};
 pub use error::RedactError;
 pub use meta::redacted_host;

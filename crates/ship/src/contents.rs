@@ -1,16 +1,19 @@
-//! The contents of objects: parts of a session as they are, and tables with a key without the rows that
-//! later ones replace.
+//! The contents of objects: parts of a session as they are, tables with a key without the rows that
+//! later ones replace, and command lines without secrets.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
-use arrow::array::{BooleanArray, RecordBatch};
-use arrow::compute::filter_record_batch;
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray};
+use arrow::compute::{cast, filter_record_batch};
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
 use arrow::row::{OwnedRow, RowConverter, SortField};
 use bytes::Bytes;
-use fathom_model::tables::Table;
+use fathom_model::tables::{Holds, Table};
+use fathom_redact::line_without_secrets;
 use fathom_session::{PartInfo, PartRange, Session};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -64,10 +67,14 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The objects of a table.
-pub fn of_table(session: &Session, table: &'static Table) -> Result<Vec<Contents>, ShipError> {
+/// The objects of a table; `keep_secrets`: command lines are as they were given.
+pub fn of_table(
+    session: &Session,
+    table: &'static Table,
+    keep_secrets: bool,
+) -> Result<Vec<Contents>, ShipError> {
     let parts = session.part_infos(table.name);
-    if let Some(merged) = current(session, table, parts)? {
+    if let Some(merged) = current(session, table, parts, keep_secrets)? {
         return Ok(vec![merged]);
     }
     let parts = parts.iter().map(|part| {
@@ -105,17 +112,21 @@ pub fn hashed(
     }
 }
 
-/// The rows of a table with a key that count, if the parts have others, too. Engines know no order of
-/// rows by which they could choose the last one.
+/// The rows of a table with a key that count, without secrets, if the parts have others. Engines know
+/// no order of rows by which they could choose the last one.
 fn current(
     session: &Session,
     table: &'static Table,
     parts: &[PartInfo],
+    keep_secrets: bool,
 ) -> Result<Option<Contents>, ShipError> {
     let (Some(first), Some(last)) = (parts.first(), parts.last()) else {
         return Ok(None);
     };
-    if table.key.is_empty() {
+    let columns = table.columns.iter().filter(|_| !keep_secrets);
+    let commands = columns.filter(|column| column.holds == Some(Holds::Command));
+    let commands: Vec<&str> = commands.map(|column| column.name).collect();
+    if table.key.is_empty() && commands.is_empty() {
         return Ok(None);
     }
     let failed = || ShipError::parquet(session.dir());
@@ -124,12 +135,16 @@ fn current(
     let mut rows = 0;
     for part in parts {
         let file = session.open_part(table.name, part.range)?;
-        rows = last_rows(file, table.key, rows, &mut last_of).map_err(failed())?;
+        rows = match table.key {
+            [] => rows + part.rows,
+            key => last_rows(file, key, rows, &mut last_of).map_err(failed())?,
+        };
     }
-    if last_of.len() as u64 == rows {
+    let all_count = table.key.is_empty() || last_of.len() as u64 == rows;
+    if all_count && commands.is_empty() {
         return Ok(None);
     }
-    let mut counts = vec![false; usize::try_from(rows).unwrap_or(usize::MAX)];
+    let mut counts = vec![all_count; usize::try_from(rows).unwrap_or(usize::MAX)];
     for row in last_of.values() {
         if let Some(counts) = usize::try_from(*row)
             .ok()
@@ -138,13 +153,19 @@ fn current(
             *counts = true;
         }
     }
-    let kept = last_of.len() as u64;
+    let kept = match all_count {
+        true => rows,
+        false => last_of.len() as u64,
+    };
     drop(last_of);
     let files = parts
         .iter()
         .map(|part| session.open_part(table.name, part.range));
     let files: Vec<File> = files.collect::<Result<_, _>>()?;
-    let bytes = filtered(files, counts).map_err(failed())?;
+    let (bytes, masked) = filtered(files, counts, &commands).map_err(failed())?;
+    if all_count && !masked {
+        return Ok(None);
+    }
     let made = Contents::made(bytes, kept);
     let range = PartRange {
         first: first.range.first,
@@ -156,7 +177,8 @@ fn current(
     }))
 }
 
-/// Notes the rows of a part, of which the first has the number `row`. Returns the number of the next.
+/// Notes the rows of a part by their key, of which the first has the number `row`. Returns the number
+/// of the next.
 fn last_rows(
     file: File,
     key: &[&str],
@@ -180,8 +202,14 @@ fn last_rows(
     Ok(row)
 }
 
-/// The rows of parts for which `counts` is true, as one Parquet file.
-fn filtered(files: Vec<File>, counts: Vec<bool>) -> Result<Vec<u8>, ParquetError> {
+/// The rows of parts for which `counts` is true, as one Parquet file, and whether there were secrets
+/// in the columns `commands`, which are left out.
+fn filtered(
+    files: Vec<File>,
+    counts: Vec<bool>,
+    commands: &[&str],
+) -> Result<(Vec<u8>, bool), ParquetError> {
+    let mut masked = false;
     let mut writer: Option<ArrowWriter<Vec<u8>>> = None;
     let mut counts = counts.into_iter();
     for file in files {
@@ -189,21 +217,45 @@ fn filtered(files: Vec<File>, counts: Vec<bool>) -> Result<Vec<u8>, ParquetError
         let schema = reader.schema().clone();
         for batch in reader.build()? {
             let batch = batch?;
-            let mask: BooleanArray = counts.by_ref().take(batch.num_rows()).map(Some).collect();
-            let batch = filter_record_batch(&batch, &mask)?;
+            let counting: BooleanArray = counts.by_ref().take(batch.num_rows()).map(Some).collect();
+            let batch = filter_record_batch(&batch, &counting)?;
             let writer = match &mut writer {
                 Some(writer) => writer,
                 none => none.insert(writer_of(&schema)?),
             };
+            let mut columns = batch.columns().to_vec();
+            for command in commands {
+                if let Some(column) = columns.get_mut(schema.index_of(command)?)
+                    && let Some(without) = mask(column)?
+                {
+                    *column = without;
+                    masked = true;
+                }
+            }
             // Parts may differ in their metadata.
-            let batch = RecordBatch::try_new(schema.clone(), batch.columns().to_vec())?;
-            writer.write(&batch)?;
+            writer.write(&RecordBatch::try_new(schema.clone(), columns)?)?;
         }
     }
-    match writer {
-        Some(writer) => writer.into_inner(),
-        None => Ok(Vec::new()),
+    let bytes = writer.map(ArrowWriter::into_inner).transpose()?;
+    Ok((bytes.unwrap_or_default(), masked))
+}
+
+/// A column of command lines without secrets; `None` if there are none in it.
+fn mask(lines: &ArrayRef) -> Result<Option<ArrayRef>, ArrowError> {
+    let texts = cast(lines, &DataType::Utf8)?;
+    let texts = texts.as_string::<i32>();
+    let masked: Vec<Option<String>> = texts
+        .iter()
+        .map(|line| line.and_then(line_without_secrets))
+        .collect();
+    if masked.iter().all(Option::is_none) {
+        return Ok(None);
     }
+    let both = masked.iter().zip(texts.iter());
+    let without: StringArray = both
+        .map(|(masked, line)| masked.as_deref().or(line))
+        .collect();
+    Ok(Some(cast(&without, lines.data_type())?))
 }
 
 /// A writer of files that follow from their rows alone.

@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::Path as FilePath;
 
 use fathom_model::meta::{SessionMeta, State};
-use fathom_model::tables::TABLES;
-use fathom_redact::{Key, Rules, Scratch, redacted_host};
+use fathom_model::tables::{FAULTS, SYSCALLS, TABLES, WRITEBACK};
+use fathom_redact::{Key, Rules, Scratch, redacted_host, without_secrets};
 use fathom_session::{Session, WriterOptions};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::path::Path;
@@ -49,6 +49,8 @@ pub struct Shipment<'a> {
     pub session: &'a FilePath,
     /// If it is to be redacted.
     pub redaction: Option<&'a Redaction>,
+    /// Without redaction: passwords, tokens, and keys in command lines are shipped, too.
+    pub keep_secrets: bool,
     /// Replace another state of the session that was shipped before.
     pub force: bool,
 }
@@ -144,9 +146,15 @@ impl Shipment<'_> {
             None => original,
             Some(copy) => Session::open(copy.session())?,
         };
+        let mut meta = session.meta().clone();
+        if !self.keep_secrets {
+            meta.command = without_secrets(&meta.command);
+        }
         let shipping = Shipping {
             destination,
             session: &session,
+            meta,
+            keep_secrets: self.keep_secrets,
             partition,
             marker_path,
             source,
@@ -163,6 +171,9 @@ impl Shipment<'_> {
         };
         add(&LAYOUT_VERSION.to_string());
         add(&serde_json::to_string(session.meta()).unwrap_or_default());
+        if self.keep_secrets {
+            add("secrets");
+        }
         if let Some(redaction) = self.redaction {
             add(&format!("{:?}", redaction.rules));
             add(&redaction.key.fingerprint());
@@ -195,7 +206,30 @@ fn open(path: &FilePath) -> Result<Session, ShipError> {
             "it is damaged or was not closed; `fathom repair` it first",
         ));
     }
+    if !has_all_rows(&session) {
+        return Err(unfit(
+            "its tables do not have the rows that its totals say; `fathom repair` it first, or copy it \
+             again",
+        ));
+    }
     Ok(session)
+}
+
+/// Whether each table has the rows that it had when the session was closed.
+fn has_all_rows(session: &Session) -> bool {
+    let meta = session.meta();
+    let counted = [
+        (&SYSCALLS, meta.totals.stored),
+        (&FAULTS, meta.totals.faults.stored),
+        (&WRITEBACK, meta.totals.writeback.stored),
+    ];
+    let closed = TABLES.iter().filter_map(|table| {
+        let rows = meta.rows.get(table.name)?;
+        Some((*table, *rows))
+    });
+    closed
+        .chain(counted)
+        .all(|(table, said)| session.rows(table.name) == said)
 }
 
 enum Found {
@@ -236,6 +270,8 @@ struct Shipping<'a> {
     destination: &'a Destination,
     /// As it is shipped.
     session: &'a Session,
+    meta: SessionMeta,
+    keep_secrets: bool,
     partition: Partition,
     marker_path: Path,
     source: String,
@@ -247,13 +283,13 @@ impl Shipping<'_> {
         let mut planned = Vec::new();
         let mut named = Vec::new();
         for table in TABLES {
-            for contents in contents::of_table(self.session, table)? {
+            for contents in contents::of_table(self.session, table, self.keep_secrets)? {
                 self.plan(table.name, contents, &mut planned, &mut named)?;
             }
         }
         let rows = made::objects(&named).map_err(failed())?;
         self.plan(OBJECTS, rows, &mut planned, &mut named)?;
-        let row = made::sessions(self.session.meta()).map_err(failed())?;
+        let row = made::sessions(&self.meta).map_err(failed())?;
         let mut last = Vec::new();
         self.plan(SESSIONS, row, &mut last, &mut named)?;
 
@@ -272,8 +308,7 @@ impl Shipping<'_> {
                 .await?;
         }
 
-        let meta = self.session.meta();
-        let marker = self.marker(named, meta)?;
+        let marker = self.marker(named)?;
         let total = planned.iter().chain(&last).map(|one| one.contents.bytes);
         let total = total.sum::<u64>() + marker.len() as u64;
         let mut shipped = Shipped {
@@ -326,14 +361,14 @@ impl Shipping<'_> {
     }
 
     /// The contents of the marker.
-    fn marker(&self, objects: Vec<Object>, meta: &SessionMeta) -> Result<Vec<u8>, ShipError> {
+    fn marker(&self, objects: Vec<Object>) -> Result<Vec<u8>, ShipError> {
         let marker = Marker {
             layout_version: LAYOUT_VERSION,
-            session: meta.id.clone(),
+            session: self.meta.id.clone(),
             source: self.source.clone(),
             objects,
         };
-        let json = marker.to_json(meta).map_err(std::io::Error::from);
+        let json = marker.to_json(&self.meta).map_err(std::io::Error::from);
         json.map_err(ShipError::io("describe", self.session.dir()))
     }
 

@@ -28,6 +28,9 @@ pub struct ShipArgs {
     /// s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX, file:///DIR, or a directory
     #[arg(long, value_name = "DESTINATION")]
     pub to: String,
+    /// Ship command lines with the passwords, tokens, and keys in them, which are left out otherwise
+    #[arg(long, conflicts_with = "redact")]
+    pub keep_secrets: bool,
     /// Replace a session that was shipped in another state
     #[arg(long)]
     pub force: bool,

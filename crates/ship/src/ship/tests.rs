@@ -5,7 +5,10 @@ use std::sync::Arc;
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use bytes::Bytes;
+use fathom_model::batch::NULL_I32;
 use fathom_model::meta::SessionMeta;
+use fathom_model::tables::{ProcessRow, ProcessRows};
+use fathom_model::{Batch, StringTable};
 use fathom_redact::{Key, Rules};
 use fathom_session::{SessionWriter, WriterOptions};
 use fathom_testkit::files;
@@ -41,6 +44,7 @@ fn whole(path: &FilePath, force: bool) -> Shipment<'_> {
     Shipment {
         session: path,
         redaction: None,
+        keep_secrets: false,
         force,
     }
 }
@@ -289,6 +293,7 @@ fn redaction_leaves_nothing_and_is_recognized() {
     let shipment = Shipment {
         session: &path,
         redaction: Some(&redaction),
+        keep_secrets: false,
         force: false,
     };
     let lake = Lake::new(PIECE);
@@ -304,6 +309,55 @@ fn redaction_leaves_nothing_and_is_recognized() {
         assert!(!name.contains("secret") && !has("secret"), "{name}");
     }
     assert!(!format!("{redaction:?}").contains("key:"));
+}
+
+/// A process as a recording sees it when it executes and when it ends.
+fn process(pid: i32, cmdline: &str) -> Batch {
+    let mut strings = StringTable::new();
+    let mut rows = ProcessRows::default();
+    for exit_status in [NULL_I32, 0] {
+        rows.push(ProcessRow {
+            pid,
+            tid: pid,
+            cmdline: strings.intern(cmdline.as_bytes()),
+            exit_status,
+            ..ProcessRow::default()
+        });
+    }
+    rows.into_batch(strings)
+}
+
+#[test]
+fn secrets_in_command_lines_do_not_leave_the_host_unless_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("session.fathom");
+    let meta = SessionMeta {
+        command: vec!["tool".into(), "--token".into(), "planted1".into()],
+        ..fathom_testkit::meta()
+    };
+    let writer = SessionWriter::create(&path, meta.clone(), WriterOptions::default()).unwrap();
+    let line = "tool --password=planted2 --jobs=3 'a b'";
+    writer.append(process(7, line)).unwrap();
+    writer.append(process(8, "mysql -pplanted3")).unwrap();
+    writer.finish(meta).unwrap();
+    let found = |lake: &Lake, text: &str| {
+        let bytes = text.as_bytes();
+        let has = |object: &[u8]| object.windows(bytes.len()).any(|part| part == bytes);
+        lake.objects().values().any(|object| has(object))
+    };
+    let lake = Lake::new(PIECE);
+    lake.ship(&whole(&path, false)).unwrap();
+    assert!(!found(&lake, "planted"));
+    assert!(found(&lake, "--jobs=3"));
+    let all = Lake::new(PIECE);
+    let shipment = Shipment {
+        keep_secrets: true,
+        ..whole(&path, false)
+    };
+    all.ship(&shipment).unwrap();
+    for secret in ["planted1", "planted2", "planted3"] {
+        assert!(found(&all, secret), "{secret}");
+    }
 }
 
 #[test]
@@ -324,4 +378,30 @@ fn sessions_that_are_not_closed_are_refused() {
         .ship(&whole(&dir.path().join("none"), false))
         .unwrap_err();
     assert!(missing.to_string().contains("does not exist"), "{missing}");
+}
+
+/// A copy without a part has no damaged part either: only its totals know of the rows.
+#[test]
+fn sessions_without_a_part_are_refused() {
+    for table in ["files", "syscalls"] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("session.fathom");
+        let options = WriterOptions::default();
+        let writer = SessionWriter::create(&path, fathom_testkit::meta(), options).unwrap();
+        writer.append(files(&[(1, "/a")])).unwrap();
+        writer
+            .append(fathom_testkit::Workload::new(1).batch(7))
+            .unwrap();
+        writer.finish(fathom_testkit::meta()).unwrap();
+        let lake = Lake::new(PIECE);
+        lake.ship(&whole(&path, false)).unwrap();
+        for part in Session::open(&path).unwrap().parts(table) {
+            std::fs::remove_file(part).unwrap();
+        }
+        assert!(!Session::open(&path).unwrap().is_damaged());
+        let lake = Lake::new(PIECE);
+        let refused = lake.ship(&whole(&path, false)).unwrap_err().to_string();
+        assert!(refused.contains("do not have the rows"), "{refused}");
+        assert!(lake.objects().is_empty());
+    }
 }
