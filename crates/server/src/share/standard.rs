@@ -55,7 +55,7 @@ const ALWAYS: [&str; 30] = [
     "/top?by=path&sort=time_ns&limit=12&together=1",
     "/top?by=syscall&sort=time_ns&limit=12",
     "/top?by=thread&sort=time_ns&limit=12",
-    "/top?by=file&sort=time_ns&limit=300",
+    "/top?by=file&sort=time_ns&limit=300&named=1",
     "/threads",
     "/timeline?pixels=2048",
     "/machine?pixels=500",

@@ -55,7 +55,7 @@ export function Picker({ chosen, choose, found }: Props) {
 	const by = SORTS.find(([id]) => id === sort)?.[0] ?? "time_ns";
 	const top = useColumns({
 		path: "top",
-		params: { by: "file", sort: by, limit: MOST },
+		params: { by: "file", sort: by, limit: MOST, named: 1 },
 		...(wanted ? { filter: { path: wanted } } : {}),
 	});
 
@@ -92,6 +92,8 @@ export function Picker({ chosen, choose, found }: Props) {
 		event.preventDefault();
 		event.stopPropagation();
 	};
+	const total = data?.metaNumber("total") ?? 0;
+	const cut = data !== undefined && total > data.rows;
 	const most = items.reduce((a, item) => Math.max(a, isFolder(item) && item.path === "" ? 0 : sumOf(item, by)), 0);
 	// Opening the folder of the first only once the view has chosen it would move the rows below.
 	const key = chosen.length > 0 ? chosen.join(",") : (firstFiles ?? "");
@@ -150,7 +152,8 @@ export function Picker({ chosen, choose, found }: Props) {
 												)}
 											</span>
 											<span className="faint">
-												{counted(item.entries.length, "file")}, {show(by)(sumOf(item, by))}
+												{cut ? `${exact(item.entries.length)} listed files` : counted(item.entries.length, "file")},{" "}
+												{show(by)(sumOf(item, by))}
 											</span>
 										</button>
 										{item.path === "" ? null : (
@@ -177,9 +180,9 @@ export function Picker({ chosen, choose, found }: Props) {
 					</ul>
 				)}
 			</Shown>
-			{data && data.rows >= MOST ? (
+			{cut ? (
 				<p className="faint picker-more">
-					{exact(data.rows)} of {exact(data.metaNumber("total") ?? data.rows)} files. Type to search.
+					{exact(data.rows)} of {exact(total)} files are listed; sums of directories are of these. Type to search.
 				</p>
 			) : null}
 		</section>

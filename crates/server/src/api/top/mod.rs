@@ -51,6 +51,10 @@ pub(crate) struct TopParams {
     /// With 1, by path, and in order of a sum: many paths that each have little of it count as one row, as in `fathom report`.
     #[cfg_attr(test, schemars(extend("enum" = [0, 1])))]
     together: Option<u8>,
+    /// With 1, by file: calls that name a path and use no descriptor, such as `unlink`, count to the file that had the path, as far as
+    /// rows answer.
+    #[cfg_attr(test, schemars(extend("enum" = [0, 1])))]
+    named: Option<u8>,
 }
 
 /// Description of an answer.
@@ -86,6 +90,8 @@ struct Asked {
     exact: bool,
     /// Whether paths with little count together.
     together: bool,
+    /// Whether calls by a path count to the file that had it.
+    named: bool,
 }
 
 fn kind(name: &str) -> Option<Kind> {
@@ -162,6 +168,7 @@ pub(crate) async fn top(
         together: params.together.unwrap_or(0) != 0
             && kind.name == "path"
             && !matches!(sort, "p99_ns" | "max_ns"),
+        named: params.named.unwrap_or(0) != 0 && kind.name == "file",
     };
     let query = move |reader: &Reader, stop: &Stop| answer(reader, stop, &selection, &kind, &asked);
     app.jobs.query(id, Lane::Quick, query).await
@@ -185,7 +192,10 @@ fn answer(
     {
         return found.answer(reader, kind);
     }
-    let calls = Calls::of(reader, selection, window)?;
+    let mut calls = Calls::of(reader, selection, window)?;
+    if asked.named {
+        calls.source = named(&calls.source);
+    }
     let faults = match kind.by {
         Some(By::File) => selection.filter.for_faults(window.from),
         _ => None,
@@ -196,6 +206,15 @@ fn answer(
         found.of_paths = files_of(reader, &calls, &found.keys)?;
     }
     found.answer(reader, kind)
+}
+
+/// Calls, those by a path with the file that had it: of several files in turn the last one.
+fn named(calls: &str) -> String {
+    format!(
+        "(SELECT c.* REPLACE (coalesce(c.file_id, f.file) AS file_id) FROM {calls} AS c \
+         LEFT JOIN (SELECT path AS named, max(file_id) AS file FROM files GROUP BY path) AS f \
+         ON c.file_id IS NULL AND c.path = f.named)"
+    )
 }
 
 /// The files that had a path.
@@ -550,4 +569,51 @@ fn labels(
     Ok(pairs
         .filter_map(|(key, label)| Some((key?.to_string(), label?.to_string())))
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_query::{Db, Limits};
+    use fathom_testkit::sample::{self, Call, Files};
+
+    use super::*;
+
+    #[test]
+    fn calls_by_a_path_count_to_its_file() {
+        let of = |syscall, at_ns, dur_ns, path| Call {
+            path: Some(path),
+            ..Call::new(syscall, at_ns, dur_ns)
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = Files::new(dir.path());
+        files
+            .add(&sample::files(&[(1, "/db"), (2, "/log"), (3, "/log")]))
+            .add(&sample::syscalls(
+                1,
+                &[
+                    Call::new("write", 0, 10).on(1),
+                    of("unlink", 20, 400, "/db"),
+                    of("unlink", 500, 7, "/log"),
+                    of("stat", 600, 1, "/nothing"),
+                ],
+            ));
+        let meta = sample::meta();
+        let db = Db::open_parts(&meta, |table| files.parts(table), Limits::default()).unwrap();
+        let rows = collect(
+            db.run(&format!(
+                "SELECT file_id::VARCHAR AS key, sum(dur_ns)::DOUBLE AS ns FROM {} WHERE ts_ns > 0 \
+                 GROUP BY 1 ORDER BY 1",
+                named("syscalls")
+            ))
+            .unwrap(),
+        )
+        .unwrap();
+        let keys = texts(&rows, "key").unwrap();
+        let ns: Vec<_> = numbers(&rows, "ns").unwrap().iter().flatten().collect();
+        assert_eq!(
+            keys.iter().collect::<Vec<_>>(),
+            [Some("1"), Some("3"), None]
+        );
+        assert_eq!(ns, [410.0, 7.0, 1.0]);
+    }
 }
