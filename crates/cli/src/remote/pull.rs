@@ -166,13 +166,17 @@ pub fn summary(received: &Received) -> String {
     let session = &received.session;
     let totals = &session.meta().totals;
     let mut line = format!(
-        "{}: {} calls, {} stored, {} lost; {} in {} files, all as sent",
+        "{}: {} calls, {} stored, {} lost; {} in {} files, {}",
         session.dir().display(),
         count(totals.seen),
         count(totals.stored),
         count(totals.lost),
         units::bytes(i64::try_from(received.bytes).unwrap_or(i64::MAX)),
         count(received.files),
+        match session.is_damaged() {
+            true => "copied with the damage that the session there has",
+            false => "all as sent",
+        }
     );
     if received.live {
         line.push_str("; it is being recorded: these are the calls that were stored so far");

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use fathom_model::meta::{Moment, State as Recording};
-use fathom_model::tables::TABLES;
+use fathom_model::tables::{TABLES, Table};
+use rustix::fs::FileType;
 use rustix::time::{ClockId, clock_gettime};
 use twox_hash::XxHash64;
 
@@ -15,7 +16,7 @@ use super::frame::{Frame, FrameWriter, TransferError};
 use super::{Message, State};
 use crate::disk::dir::Dir;
 use crate::error::SessionError;
-use crate::format::layout::{META_FILE, PartRange};
+use crate::format::layout::{META_FILE, PartInfo, PartRange};
 use crate::format::meta;
 use crate::read::session::{Session, open_dir};
 
@@ -102,21 +103,26 @@ impl<'a, W: Write> Sender<'a, W> {
         let mut wanted = BTreeSet::new();
         // The tables that calls refer to come before the calls.
         for (i, table) in TABLES.iter().enumerate().rev() {
-            for part in self.session.part_infos(table.name).to_vec() {
-                wanted.insert((i, part.range));
-                if self.sent.contains(&(i, part.range)) {
+            let parts = self.session.part_infos(table.name).iter();
+            let mut ranges: Vec<_> = parts.map(|part| part.range).collect();
+            if !live || self.session.is_damaged() {
+                ranges.extend(self.left_out(table)?);
+            }
+            for range in ranges {
+                wanted.insert((i, range));
+                if self.sent.contains(&(i, range)) {
                     continue;
                 }
-                let name = format!("{}/{}", table.name, part.range);
+                let name = format!("{}/{range}", table.name);
                 let dir = self.folder.dir(table.name);
-                let file = dir.and_then(|dir| dir.open_file(part.range.to_string()));
+                let file = dir.and_then(|dir| dir.open_file(range.to_string()));
                 let mut file = match file {
                     Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
                     file => file.map_err(self.failed(&name))?,
                 };
                 let bytes = file.metadata().map_err(self.failed(&name))?.len();
                 self.file(&name, &mut file, bytes)?;
-                self.sent.insert((i, part.range));
+                self.sent.insert((i, range));
             }
         }
         let gone: Vec<_> = self.sent.difference(&wanted).copied().collect();
@@ -139,6 +145,31 @@ impl<'a, W: Write> Sender<'a, W> {
         }
         self.to.message(&Message::Pass)?;
         Ok(Some(live))
+    }
+
+    /// Parts that readers leave out because they are damaged or overlap others. The copy has them as
+    /// they are: without them its damage would not be noticed.
+    fn left_out(&self, table: &Table) -> Result<Vec<PartRange>, TransferError> {
+        let failed = || self.failed(table.name);
+        if self.folder.kind(table.name).map_err(failed())? != Some(FileType::Directory) {
+            return Ok(Vec::new());
+        }
+        let dir = self.folder.dir(table.name).map_err(failed())?;
+        let taken = self.session.part_infos(table.name);
+        let mut ranges = Vec::new();
+        for name in dir.names().map_err(failed())? {
+            let Some(range) = name.to_str().and_then(PartRange::parse) else {
+                continue;
+            };
+            // Parts that were merged are in a part that is taken.
+            let has = |part: &PartInfo| part.range == range || part.range.contains(&range);
+            let is_taken = taken.iter().any(has);
+            let kind = dir.kind(&name).map_err(failed())?;
+            if !is_taken && kind == Some(FileType::RegularFile) {
+                ranges.push(range);
+            }
+        }
+        Ok(ranges)
     }
 
     fn own_tables(&mut self) -> Result<(), TransferError> {

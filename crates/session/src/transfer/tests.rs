@@ -142,6 +142,38 @@ fn a_closed_session_arrives_as_it_is() {
 }
 
 #[test]
+fn a_damaged_session_arrives_damaged() {
+    let root = tempfile::tempdir().unwrap();
+    let from = root.path().join("a");
+    let recorder = writer(&from);
+    append(&recorder, &mut Workload::new(1), 20);
+    finish(recorder, 20 * ROWS);
+    let part = Session::open(&from).unwrap().parts("syscalls").remove(0);
+    let bytes = fs::read(&part).unwrap();
+    let flipped = |at: usize| {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    // The footer is cut off, a row has changed, and nothing is left.
+    let damages = [
+        bytes[..bytes.len() / 2].to_vec(),
+        flipped(bytes.len() / 4),
+        Vec::new(),
+    ];
+    for (n, damage) in damages.into_iter().enumerate() {
+        fs::write(&part, &damage).unwrap();
+        let to = root.path().join(format!("copy{n}"));
+        let received = receive(&stream(&from), &to, NO_LIMIT).unwrap();
+        let before = Session::open(&from).unwrap();
+        assert!(before.is_damaged() && received.session.is_damaged(), "{n}");
+        assert_eq!(received.session.problems(), before.problems());
+        let copied = to.join("syscalls").join(part.file_name().unwrap());
+        assert_eq!(fs::read(copied).unwrap(), damage);
+    }
+}
+
+#[test]
 fn a_copy_of_a_recording_is_closed() {
     let root = tempfile::tempdir().unwrap();
     let (from, to) = (root.path().join("a"), root.path().join("b"));
