@@ -4,7 +4,10 @@ use std::str::FromStr;
 
 /// A name of `--on`, or the part of `HOST:DIR` before the colon.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host(String);
+pub struct Host {
+    given: String,
+    port: Option<u16>,
+}
 
 /// The name of this machine in `--on`.
 const LOCAL: &str = "local";
@@ -22,25 +25,58 @@ impl FromStr for Host {
         if !text.chars().all(fits) {
             return Err("a host may consist of letters, digits, and . _ - @ : %".to_owned());
         }
-        Ok(Self(text.to_owned()))
+        Ok(Self {
+            given: text.to_owned(),
+            port: None,
+        })
     }
 }
 
 impl Host {
+    /// `[USER@]HOST[:PORT]` of an address `ssh://`; a host with colons is in brackets.
+    pub fn of_address(text: &str) -> Result<Self, String> {
+        let (user, place) = match text.rsplit_once('@') {
+            Some((user, place)) => (format!("{user}@"), place),
+            None => (String::new(), text),
+        };
+        let in_brackets = place
+            .strip_prefix('[')
+            .and_then(|rest| rest.split_once(']'));
+        let (name, port) = match in_brackets {
+            Some((name, "")) => (name, None),
+            Some((name, rest)) => (name, rest.strip_prefix(':').or(Some(rest))),
+            None => match place.split_once(':') {
+                Some((name, port)) => (name, Some(port)),
+                None => (place, None),
+            },
+        };
+        let mut host: Self = format!("{user}{name}").parse()?;
+        if let Some(port) = port {
+            let number = port.parse().ok().filter(|number| *number > 0);
+            host.port = Some(number.ok_or_else(|| format!("{port} is not a port"))?);
+        }
+        Ok(host)
+    }
+
+    /// The port of ssh, if it was given.
+    pub fn port(&self) -> Option<u16> {
+        self.port
+    }
+
     /// Its name without the user: of the member of a set, and of its directory.
     #[cfg(feature = "analysis")]
     pub fn name(&self) -> &str {
-        self.0.rsplit('@').next().unwrap_or_default()
+        self.given.rsplit('@').next().unwrap_or_default()
     }
 
     /// As the user wrote it.
     pub fn given(&self) -> &str {
-        &self.0
+        &self.given
     }
 
     /// Whether it is this machine.
     pub fn is_local(&self) -> bool {
-        self.0 == LOCAL
+        self.given == LOCAL
     }
 }
 

@@ -58,7 +58,8 @@ recording in progress for ui, query and all other commands, until the recording 
   fathom pull root@db:run.fathom --follow"
 )]
 pub struct PullArgs {
-    /// The session: a host as ssh knows it, and a directory there
+    /// The session: a host as ssh knows it, and a directory there; or ssh://[USER@]HOST[:PORT]/DIR, where
+    /// /~/ begins a directory in the user's home
     #[arg(value_name = "HOST:DIR")]
     pub session: String,
     /// Directory of the copy [default: the name of the session, here]

@@ -21,7 +21,11 @@ pub fn start(host: &Host, ssh: &SshOptions) -> anyhow::Result<Child> {
             // Ctrl-C must not end the connection; ssh leaves an ignored signal so.
             let script = format!("trap '' INT; exec {} \"$@\"", ssh.ssh);
             let there = format!("{} remote", ssh.remote_fathom);
-            command.args(["-c", &script, "sh", host.given(), &there]);
+            command.args(["-c", &script, "sh"]);
+            if let Some(port) = host.port() {
+                command.args(["-p", &port.to_string()]);
+            }
+            command.args([host.given(), &there]);
             command
         }
     };
@@ -32,8 +36,18 @@ pub fn start(host: &Host, ssh: &SshOptions) -> anyhow::Result<Child> {
     command.spawn().context("cannot start the connection")
 }
 
-/// `HOST:DIR`; a host with colons is in brackets, as of scp.
+/// `HOST:DIR`; a host with colons is in brackets, as of scp. Or `ssh://[USER@]HOST[:PORT]/DIR`, where
+/// `/~/` begins a directory in the user's home.
 pub fn split(text: &str) -> anyhow::Result<(Host, &str)> {
+    if let Some(address) = text.strip_prefix("ssh://") {
+        let (place, dir) = address.split_at(address.find('/').unwrap_or(address.len()));
+        let dir = dir.strip_prefix("/~/").unwrap_or(dir);
+        if dir.trim_matches('/').is_empty() {
+            bail!("{text} is not ssh://HOST/DIR.fathom");
+        }
+        let host = Host::of_address(place).map_err(|why| anyhow::anyhow!("{place}: {why}"))?;
+        return Ok((host, dir));
+    }
     let (host, dir) = match text
         .strip_prefix('[')
         .and_then(|rest| rest.split_once("]:"))
@@ -75,8 +89,22 @@ mod tests {
         assert_eq!((host.given(), dir), ("root@db", "/var/a:b.fathom"));
         let (host, dir) = split("[fe80::1]:x").unwrap();
         assert_eq!((host.given(), dir), ("fe80::1", "x"));
+        for (text, given, port, dir) in [
+            ("ssh://db/a.fathom", "db", None, "/a.fathom"),
+            ("ssh://root@db:2222/v/a:b", "root@db", Some(2222), "/v/a:b"),
+            ("ssh://db/~/a.fathom", "db", None, "a.fathom"),
+            ("ssh://root@[fe80::1]:22/a", "root@fe80::1", Some(22), "/a"),
+        ] {
+            let (host, found) = split(text).unwrap();
+            assert_eq!((host.given(), host.port(), found), (given, port, dir));
+        }
         for bad in ["x.fathom", "db:", ":x", "-v:x", "[::1]x"] {
             assert!(split(bad).is_err(), "{bad}");
+        }
+        for bad in [
+            "db", "db/", "/a", "db:x/a", "db:0/a", "db:/a", "-v/a", "[::1]x/a", "a;b/c",
+        ] {
+            assert!(split(&format!("ssh://{bad}")).is_err(), "{bad}");
         }
     }
 }
