@@ -160,7 +160,7 @@ impl Destination {
         move |source| ShipError::Store {
             action,
             object,
-            source: Box::new(source),
+            answer: Box::new(source),
         }
     }
 
