@@ -150,8 +150,10 @@ pub fn text(summary: &Summary) -> String {
                 format!("±{}{}", units::duration(error), inner.unwrap_or_default())
             }
         };
-        let rate = match member.clock {
-            Method::Messages | Method::WallClock => format!("{:+.3} ppm", member.rate_ppm),
+        let rate = match (member.clock, member.error_ns) {
+            (Method::Messages, _) | (Method::WallClock, Some(_)) => {
+                format!("{:+.3} ppm", member.rate_ppm)
+            }
             _ => "-".to_string(),
         };
         rows.push([

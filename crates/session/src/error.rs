@@ -92,6 +92,28 @@ pub enum SessionError {
         reason: String,
     },
 
+    /// A symbolic link leads to a set.
+    #[error(
+        "{} is a symbolic link; pass the set that it leads to, because the sessions of a set are found \
+         from the place of its file",
+        .0.display()
+    )]
+    LinkToSet(PathBuf),
+
+    /// A session of a set cannot be opened.
+    #[error(
+        "{}: member {host}: {source}; if it was moved, make the set again with fathom set",
+        set.display()
+    )]
+    Member {
+        /// The file of the set.
+        set: PathBuf,
+        /// Name of the member.
+        host: String,
+        /// The reason.
+        source: Box<SessionError>,
+    },
+
     /// A session of a set is not where it was.
     #[error("{}: member {host} is another session than {}; make the set again with fathom set", set.display(), path.display())]
     OtherMember {

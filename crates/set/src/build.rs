@@ -1,7 +1,8 @@
 //! Finds the relations between the clocks of sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use fathom_model::meta::{Clock, SessionMeta};
 use fathom_model::set::{ClockMap, Member, MemberClock, Method, SET_VERSION, SetMeta};
@@ -30,10 +31,18 @@ pub enum SetError {
     Query(#[from] QueryError),
     #[error("a set takes at least two sessions")]
     TooFew,
+    #[error("{} is a set; name its sessions in its place: {}", .0.display(), members(.0))]
+    OfSets(PathBuf),
     #[error("{} is given twice", .0.display())]
     Twice(PathBuf),
     #[error("two sessions are named {0}; name them: NAME=DIR")]
     SameName(String),
+}
+
+/// The sessions of a set, for a message.
+fn members(set: &Path) -> String {
+    let dirs = fathom_session::dirs_of(set).unwrap_or_default();
+    fathom_model::escape::shell_words(dirs.iter().map(|dir| dir.as_os_str().as_bytes()))
 }
 
 /// Makes sessions a set. The first is the reference.
@@ -43,6 +52,9 @@ pub enum SetError {
 pub fn build(named: &[Named]) -> Result<SessionSet, SetError> {
     if named.len() < 2 {
         return Err(SetError::TooFew);
+    }
+    if let Some(set) = named.iter().find(|named| SessionSet::is_set(&named.dir)) {
+        return Err(SetError::OfSets(set.dir.clone()));
     }
     let sessions = named.iter().map(|named| Session::open(&named.dir));
     let sessions: Vec<Session> = sessions.collect::<Result<_, _>>()?;
@@ -298,6 +310,12 @@ fn link(
                 map: relation.map,
             };
         }
+        Err(Unrelated::NoMessages)
+            if [a, b].iter().any(|meta| !meta.history.redacted.is_empty()) =>
+        {
+            "a session is redacted, and no TCP message between the hosts was found at both ends: the \
+             addresses of redacted sessions agree only if all are redacted with one --key FILE"
+        }
         Err(Unrelated::NoMessages) => {
             "no TCP message between the hosts was recorded at both ends; record both with \
              --syscalls all"
@@ -344,5 +362,26 @@ fn link(
         error_in_messages_ns: None,
         note: format!("{note}{unknown}"),
         map: wall(&a.clock).then(&wall(&b.clock).inverse()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redacted_sessions_need_one_key() {
+        let mut plain = fathom_testkit::meta();
+        plain.host.boot_id.clear();
+        let mut redacted = plain.clone();
+        redacted.history.redacted = "{}".to_owned();
+        for (a, b, expected) in [
+            (&plain, &plain, false),
+            (&plain, &redacted, true),
+            (&redacted, &redacted, true),
+        ] {
+            let note = link(a, b, None, (0, 1)).note;
+            assert_eq!(note.contains("--key FILE"), expected, "{note}");
+        }
     }
 }

@@ -20,7 +20,7 @@ the wall clocks have to do.
 )]
 pub struct SetArgs {
     /// Directories of sessions, the reference first; NAME=DIR names a session, which otherwise has the
-    /// name of its host. Or one set, to show it
+    /// name of its host or, where others have the same host, of its directory. Or one set, to show it
     #[arg(value_name = "[NAME=]DIR", required = true)]
     pub sessions: Vec<OsString>,
     /// File of the set. The sessions stay where they are

@@ -469,7 +469,7 @@ pub(crate) fn open_dir(dir: &Path) -> Result<Dir, SessionError> {
                 path: dir.to_owned(),
                 members,
             },
-            None => not("it is not a directory"),
+            None => set::damaged(dir).unwrap_or_else(|| not("it is not a directory")),
         },
         ErrorKind::PermissionDenied => SessionError::not_shared(dir, e),
         _ => SessionError::io("open", dir)(e),

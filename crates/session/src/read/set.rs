@@ -40,13 +40,19 @@ impl SessionSet {
     /// Opens the set at `path` and each of its sessions.
     ///
     /// # Errors
-    /// [`SessionError::Io`] and [`SessionError::DamagedSet`] about the file, the errors of
-    /// [`Session::open`] about a session, and [`SessionError::OtherMember`] if another session has
+    /// [`SessionError::Io`] and [`SessionError::DamagedSet`] about the file, [`SessionError::Member`] about
+    /// a session that cannot be opened, and [`SessionError::OtherMember`] if another session has
     /// taken its place.
     pub fn open(path: &Path) -> Result<Self, SessionError> {
         let meta = read(path)?;
-        let members = meta.members.iter();
-        let sessions = members.map(|member| Session::open(&resolve(path, &member.path)));
+        let sessions = meta.members.iter().map(|member| {
+            let session = Session::open(&resolve(path, &member.path));
+            session.map_err(|source| SessionError::Member {
+                set: path.to_owned(),
+                host: text(&member.host).into_owned(),
+                source: Box::new(source),
+            })
+        });
         let sessions = sessions.collect::<Result<_, _>>()?;
         let set = Self {
             path: path.to_owned(),
@@ -120,6 +126,17 @@ pub(crate) fn members_of(path: &Path) -> Option<String> {
     Some(words.collect::<Vec<_>>().join(", "))
 }
 
+/// Why the file at `path`, which has the name of a set, is none.
+pub(crate) fn damaged(path: &Path) -> Option<SessionError> {
+    if path.extension().is_none_or(|extension| extension != "fset") {
+        return None;
+    }
+    match path.is_symlink() {
+        true => Some(SessionError::LinkToSet(path.to_owned())),
+        false => read(path).err(),
+    }
+}
+
 fn read(path: &Path) -> Result<SetMeta, SessionError> {
     let damaged = |reason: String| SessionError::DamagedSet {
         path: path.to_owned(),
@@ -131,7 +148,7 @@ fn read(path: &Path) -> Result<SetMeta, SessionError> {
         .read_to_end(&mut json)
         .map_err(SessionError::io("read", path))?;
     if !json.starts_with(BEGINNING) {
-        return Err(damaged("it is not a set of sessions".to_owned()));
+        return Err(damaged("it does not begin as a set does".to_owned()));
     }
     let meta: SetMeta =
         serde_json::from_slice(&json).map_err(|e| damaged(text(&e.to_string()).into_owned()))?;
@@ -227,5 +244,42 @@ fn resolve(set: &Path, member: &Path) -> PathBuf {
             parent(set).join(member)
         }
         _ => member.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_set_is_told() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        let said = |name: &str| Session::open(&at(name)).unwrap_err().to_string();
+        fs::write(at("empty.fset"), "").unwrap();
+        assert!(said("empty.fset").contains("make the set again"));
+        std::os::unix::fs::symlink(at("empty.fset"), at("link.fset")).unwrap();
+        assert!(said("link.fset").contains("symbolic link"));
+        fs::write(at("notes.txt"), "").unwrap();
+        assert!(said("notes.txt").contains("not a directory"));
+
+        let member = |host: &str| Member {
+            host: host.to_owned(),
+            path: host.into(),
+            session: String::new(),
+            clock: fathom_model::set::MemberClock::reference(),
+        };
+        let meta = SetMeta {
+            set_version: SET_VERSION,
+            fathom_version: String::new(),
+            members: vec![member("a"), member("b")],
+        };
+        let json = serde_json::to_string_pretty(&meta).unwrap();
+        fs::write(at("moved.fset"), &json).unwrap();
+        let moved = SessionSet::open(&at("moved.fset")).unwrap_err().to_string();
+        assert!(moved.contains("moved.fset: member a: "), "{moved}");
+        fs::write(at("cut.fset"), &json[..json.len() / 2]).unwrap();
+        let cut = SessionSet::open(&at("cut.fset")).unwrap_err().to_string();
+        assert!(cut.contains("make the set again"), "{cut}");
     }
 }
