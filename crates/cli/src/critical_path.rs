@@ -2,8 +2,8 @@
 
 use std::io::{IsTerminal, Write};
 
-use anyhow::{Context, bail};
-use fathom_path::{CriticalPath, Scope};
+use anyhow::{Context, anyhow, bail};
+use fathom_path::{CriticalPath, PathError, Scope};
 use fathom_query::{Db, Limits, joined_rid, joined_tid};
 use fathom_session::{Session, SessionSet, on_latest};
 
@@ -65,7 +65,23 @@ fn path_in_set(
         .members()
         .map(|(member, session)| (session.meta(), &member.clock.map));
     let members: Vec<_> = members.collect();
-    Ok(CriticalPath::gather_set(&db, &members, scope)?)
+    let path = CriticalPath::gather_set(&db, &members, scope);
+    path.map_err(|error| in_words_of_set(&error, args))
+}
+
+/// The error with the id as the user gave it, in place of its number among the ids of all hosts.
+fn in_words_of_set(error: &PathError, args: &CriticalPathArgs) -> anyhow::Error {
+    let id = match error {
+        PathError::NoRequest(id)
+        | PathError::Asynchronous(id)
+        | PathError::NoDuration(id)
+        | PathError::NoThread(id) => id,
+        _ => return anyhow!("{error}"),
+    };
+    let given = args.request.as_ref().or(args.thread.as_ref());
+    let given = given.map_or_else(String::new, Id::to_string);
+    let text = error.to_string().replace(&id.to_string(), &given);
+    anyhow!("{}", text.replace("in this session", "in this set"))
 }
 
 /// The place of the only session.

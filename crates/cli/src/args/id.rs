@@ -1,5 +1,7 @@
 //! Ids of requests and threads, of which each host of a set has its own.
 
+use std::fmt;
+
 use anyhow::{Context, bail};
 use fathom_model::escape;
 
@@ -29,6 +31,16 @@ impl Id {
             None => Ok(self.number),
             Some(_) => bail!("one session has no hosts: leave out the part before the colon"),
         }
+    }
+}
+
+/// As the user gives it.
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(host) = &self.host {
+            write!(f, "{}:", escape::text(host))?;
+        }
+        write!(f, "{}", self.number)
     }
 }
 
