@@ -1,6 +1,7 @@
 //! Sets of sessions: two hosts with a network of their own. Their clocks are the same in truth, but
 //! each kernel claims another start, so fathom must find that out from messages.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -243,7 +244,7 @@ fn messages_relate_the_clocks_of_two_hosts() {
     }
     assert!(synced > REQUESTS / 20, "only {synced} paths lead to a sync");
 
-    other_views(set, text(web), text(db), error_ns);
+    other_views(set, text(web), text(db));
     let all =
         "SELECT rid FROM syscalls WHERE syscall = 'recvfrom' AND bytes = 11 ORDER BY dur_ns DESC";
     let longest = number(query(text(web), all));
@@ -259,6 +260,17 @@ fn messages_relate_the_clocks_of_two_hosts() {
             "json",
         ]),
     );
+
+    // The id is the one that was given.
+    for (option, id) in [("--request", "web:99999999"), ("--thread", "db:99999999")] {
+        let out = Command::new(fathom())
+            .args(["critical-path", set, option, id])
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(&format!(" {id} in this set")), "{errors}");
+    }
 
     // Commands that take one session say so, and name those of the set.
     for command in ["repair", "sessions"] {
@@ -277,7 +289,7 @@ fn messages_relate_the_clocks_of_two_hosts() {
 }
 
 /// `why`, `zoom`, and `diff` of a set say of each host what they say of its session.
-fn other_views(set: &str, web: &str, db: &str, error_ns: i64) {
+fn other_views(set: &str, web: &str, db: &str) {
     let why = json(&["why", set, "--format", "json"]);
     let hosts: Vec<&str> = (why.as_array().unwrap().iter())
         .map(|member| member["host"].as_str().unwrap())
@@ -328,21 +340,35 @@ fn other_views(set: &str, web: &str, db: &str, error_ns: i64) {
                     cell(row, "host"),
                     cell(row, "syscall").unwrap(),
                     int(row, "calls"),
-                    int(row, "ts_ns"),
                 )
             })
             .collect::<Vec<_>>()
     };
+    // The same calls as of each session, in buckets of one width.
     let all = zoom(set);
-    for (host, session, error_ns) in [("web", web, 0), ("db", db, error_ns)] {
-        let mut of_set = all.iter().filter(|row| row.0.as_deref() == Some(host));
-        for own in zoom(session) {
-            let row = of_set.next().unwrap();
-            assert_eq!((&row.1, row.2), (&own.1, own.2));
-            assert!((row.3 - own.3).abs() <= error_ns, "{} {}", row.3, own.3);
+    let mut widths = Vec::new();
+    for (host, session) in [("web", web), ("db", db)] {
+        let mut sums = BTreeMap::new();
+        for row in all.iter().filter(|row| row.0.as_deref() == Some(host)) {
+            *sums.entry(row.1.clone()).or_insert(0) += row.2;
         }
-        assert!(of_set.next().is_none());
+        let mut own = BTreeMap::new();
+        for row in zoom(session) {
+            *own.entry(row.1).or_insert(0) += row.2;
+        }
+        assert!(!own.is_empty());
+        assert_eq!(sums, own, "{host}");
     }
+    let out = Command::new(fathom())
+        .args(["zoom", set, "--pixels", "100"])
+        .output()
+        .unwrap();
+    for line in String::from_utf8(out.stderr).unwrap().lines() {
+        let width = line.strip_prefix("fathom: buckets of ");
+        widths.extend(width.map(|rest| rest.split(',').next().unwrap().to_owned()));
+    }
+    assert_eq!(widths.len(), 2);
+    assert_eq!(widths[0], widths[1]);
 
     let same = json(&["diff", set, set, "--format", "json"]);
     let hosts = same

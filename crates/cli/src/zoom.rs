@@ -1,6 +1,6 @@
 //! `fathom zoom`: sums over any window of a session in any number of buckets.
 
-use fathom_model::escape;
+use fathom_model::{escape, units};
 use fathom_query::arrow::record_batch::RecordBatch;
 use fathom_query::zoom::{By, Filter, Request, Zoom, of_hosts};
 use fathom_query::{Limits, Rows};
@@ -28,21 +28,32 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
     })
 }
 
-/// The rows of each session of a set, with its host, on the clock of the first one.
+/// The rows of each session of a set, with its host, on the clock of the first one and in one window.
 fn of_set(args: &ZoomArgs) -> Result<u8, Failure> {
     let set = set::open(&args.session)?;
-    let mut window = None;
+    let mut window = (None, None);
+    let mut spans = Vec::new();
+    for (n, (member, session)) in set.members().enumerate() {
+        if n == 0 {
+            let reference = &session.meta().clock;
+            let of = analysis::window(args.from.as_deref(), args.until.as_deref(), reference);
+            window = of.map_err(Failure::input)?;
+        }
+        let map = &member.clock.map;
+        let span = open(&mut session.clone())?.span();
+        // A nanosecond more on both sides, as times are rounded on their way to the reference and back.
+        let bounds = |(first, last): (i64, i64)| {
+            let (first, last) = (map.apply(first), map.apply(last));
+            (first.saturating_sub(1), last.saturating_add(2))
+        };
+        spans.extend(span.map(bounds));
+    }
+    // Buckets are as wide as the window asks for: equal windows have equal buckets.
+    let from = window.0.or(spans.iter().map(|span| span.0).min());
+    let to = window.1.or(spans.iter().map(|span| span.1).max());
     let mut parts = Vec::new();
     for (member, session) in set.members() {
         let (host, clock) = (&member.host, &member.clock.map);
-        let (from, to) = match window {
-            Some(window) => window,
-            None => {
-                let reference = &session.meta().clock;
-                let of = analysis::window(args.from.as_deref(), args.until.as_deref(), reference);
-                *window.insert(of.map_err(Failure::input)?)
-            }
-        };
         let back = clock.inverse();
         let own = |at_ns: Option<i64>| at_ns.map(|at_ns| back.apply(at_ns));
         errln!("fathom: host {}:", escape::text(host));
@@ -119,6 +130,13 @@ fn sums<T>(
             max_rows: None,
         })
         .map_err(Failure::input)?;
+    if zoom.span().is_none() {
+        errln!(
+            "fathom: there is nothing to sum up: {}",
+            without_rows(&session)
+        );
+        return with(Found::Sums(answer.rows));
+    }
     errln!(
         "fathom: buckets of {}, from {} to {} of the recording{}; read {} blocks of the pyramid, \
          {} parts{}",
@@ -138,6 +156,18 @@ fn sums<T>(
         },
     );
     with(Found::Sums(answer.rows))
+}
+
+/// Why a session has no rows of calls.
+fn without_rows(session: &Session) -> String {
+    match session.meta().totals.counted {
+        0 => "the session has no calls".to_owned(),
+        counted => format!(
+            "the session has no rows of calls; it counted {} calls per process, call, and file: fathom \
+             report shows them",
+            units::count(i64::try_from(counted).unwrap_or(i64::MAX))
+        ),
+    }
 }
 
 fn open(session: &mut Session) -> Result<Zoom, Failure> {
