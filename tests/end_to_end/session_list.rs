@@ -41,8 +41,11 @@ fn broken_and_hostile_sessions_are_listed() {
         let bytes = fs::read(&path).unwrap();
         fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     }
-    // Neither is a session.
+    // None of these is a session.
     fs::create_dir(root.join("other")).unwrap();
+    for folder in ["syscalls", "sessions", "_sessions"] {
+        fs::create_dir_all(root.join("lake").join(folder)).unwrap();
+    }
     std::os::unix::fs::symlink("good.fathom", root.join("link.fathom")).unwrap();
 
     let sessions = json(&root);
@@ -186,6 +189,11 @@ fn sessions_of_hosts_are_summed_up() {
     let day = by("day").remove(0)["day"].as_str().unwrap().to_owned();
     assert!(day.len() == 10 && day.starts_with("20"), "{day}");
     assert_eq!(by("volume"), Vec::<Value>::new());
+    let empty = must(list(&root, &["--by", "volume"]));
+    assert!(
+        empty.ends_with("has calls on files of a Kubernetes volume\n"),
+        "{empty}"
+    );
 
     // Damaged rows are named and left out.
     imported(&scratch, plain(), &root.join("broken.fathom"));

@@ -51,7 +51,7 @@ pub fn run(args: &SessionsArgs) -> Result<u8, Failure> {
             format!("no sessions in {shown}; record one with fathom record -- COMMAND\n")
         }
         SessionsFormat::Text if groups.is_empty() => {
-            format!("no session in {shown} has a row for this table\n")
+            format!("{}\n", without_rows(&by, &shown))
         }
         SessionsFormat::Text => table(&groups, &by),
     };
@@ -59,6 +59,17 @@ pub fn run(args: &SessionsArgs) -> Result<u8, Failure> {
         .write_all(text.as_bytes())
         .map_err(Failure::input)?;
     Ok(0)
+}
+
+/// Why the sessions in a directory give no row.
+fn without_rows(by: &[FleetKey], dir: &str) -> String {
+    let nothing = match by.iter().find(|key| key.is_detail()) {
+        Some(FleetKey::Finding) => "has findings; fathom diagnose looks for them in large sessions",
+        Some(FleetKey::Volume) => "has calls on files of a Kubernetes volume",
+        Some(FleetKey::Device) => "has requests to a block device; record them with --layers block",
+        _ => "has calls",
+    };
+    format!("no session in {dir} {nothing}")
 }
 
 /// Width of a name in the table.

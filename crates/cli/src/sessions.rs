@@ -106,7 +106,7 @@ pub fn list(dir: &Path) -> anyhow::Result<Vec<Listed>> {
 /// # Errors
 /// When the directory cannot be read.
 pub fn directories(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    if is_session(dir) {
+    if is_session(dir) && !is_lake(dir) {
         return Ok(vec![dir.to_owned()]);
     }
     let failed = || {
@@ -123,11 +123,18 @@ pub fn directories(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
             false => entry.path(),
         };
         // No symbolic links: their sessions are listed where they are.
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) && is_session(&path) {
+        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_dir && is_session(&path) && !is_lake(&path) {
             all.push(path);
         }
     }
     Ok(all)
+}
+
+/// Whether `fathom ship` writes to the directory: it has the folders of a session, and one for markers.
+fn is_lake(dir: &Path) -> bool {
+    let has = |name| dir.join(name).symlink_metadata().is_ok();
+    has("_sessions") && !has("session.json")
 }
 
 fn listed(dir: &Path) -> Listed {
