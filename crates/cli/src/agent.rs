@@ -191,6 +191,7 @@ mod tests {
             ("on = 'db'", "on is not an option"),
             ("children = true", "--pid"),
             ("budget = '300%'", "300%"),
+            ("label = ['job=1', 'job=2']", "--label job is given twice"),
         ] {
             let message = of(text).unwrap_err();
             assert!(message.contains(part), "{text}: {message}");

@@ -6,6 +6,8 @@ mod page;
 pub mod ready;
 mod terminal;
 
+use std::collections::BTreeMap;
+
 use anyhow::anyhow;
 use fathom_recorder::{
     Content, Detail, Kubernetes, LIBRARY_CALLS_PER_SECOND, LibraryBy, Options, RecordError,
@@ -118,7 +120,7 @@ pub fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
         force: args.force,
         share: args.share.share(),
         share_name: args.share.name(),
-        labels: args.label.iter().cloned().collect(),
+        labels: labels(&args.label)?,
         syscalls: args.syscalls.clone(),
         layers: args.layers.clone(),
         detail: match args.detail {
@@ -174,6 +176,18 @@ pub fn recording(args: &RecordArgs) -> Result<(Options, Target), Failure> {
         watched: false,
     };
     Ok((options, target))
+}
+
+/// Labels by key; of two values of one key neither is dropped without a word.
+fn labels(given: &[(String, String)]) -> Result<BTreeMap<String, String>, Failure> {
+    let mut labels = BTreeMap::new();
+    for (key, value) in given {
+        if labels.insert(key.clone(), value.clone()).is_some() {
+            let error = anyhow!("--label {key} is given twice; a label has one value");
+            return Err(Failure::input(error));
+        }
+    }
+    Ok(labels)
 }
 
 fn kubernetes(options: &KubernetesOptions) -> Option<Kubernetes> {
