@@ -60,6 +60,24 @@ impl RecorderLock {
     }
 }
 
+/// Held by the program that keeps its sessions in a directory: no other one does so meanwhile.
+#[derive(Debug)]
+pub struct FolderLock {
+    _lock: RecorderLock,
+}
+
+impl FolderLock {
+    /// Takes the lock of the directory.
+    ///
+    /// # Errors
+    /// [`SessionError::Busy`] if another program has it, [`SessionError::Foreign`] if the directory is
+    /// another user's, and [`SessionError::Io`].
+    pub fn acquire(dir: &Path) -> Result<Self, SessionError> {
+        let lock = RecorderLock::acquire(&Dir::open_own(dir)?)?;
+        Ok(Self { _lock: lock })
+    }
+}
+
 /// Whether a recorder holds the lock of the session in `dir` now.
 pub(crate) fn is_held(dir: &Path) -> bool {
     Dir::open(dir).is_ok_and(|dir| is_held_in(&dir))
