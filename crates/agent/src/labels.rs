@@ -5,13 +5,15 @@ use std::path::Path;
 use fathom_model::batch::{Batch, ColumnData, NULL_I32, NULL_I64, Null};
 use fathom_model::strings::StrId;
 use fathom_model::{escape, tables};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use serde::Deserialize;
 
 /// The longest value of a label, in characters.
 const MAX_VALUE: usize = 120;
 /// Processes and files that are remembered.
 const MAX_REMEMBERED: usize = 1 << 18;
+/// Different values of processes, and of files, that are remembered.
+const MAX_VALUES: usize = 1 << 16;
 /// Containers that are remembered, and processes of one that has no name yet.
 const MAX_CONTAINERS: usize = 4096;
 const MAX_WAITING: usize = 256;
@@ -77,22 +79,25 @@ impl Label {
     }
 }
 
-/// Different values, as numbers: 0 has no values, 1 is [`OTHER`].
+/// Different values, as numbers: 0 has no values, 1 is [`OTHER`]. They have no place among the
+/// metrics before a call has them.
 struct Values {
     numbers: HashMap<Vec<String>, u32>,
     all: Vec<Vec<String>>,
-    limit: usize,
+    free: Vec<u32>,
+    most: usize,
 }
 
 const UNKNOWN: u32 = 0;
 const OVERFLOW: u32 = 1;
 
 impl Values {
-    fn new(labels: usize, limit: usize) -> Self {
+    fn new(labels: usize, most: usize) -> Self {
         Self {
             numbers: HashMap::new(),
             all: vec![vec![String::new(); labels], vec![OTHER.into(); labels]],
-            limit,
+            free: Vec::new(),
+            most,
         }
     }
 
@@ -103,17 +108,41 @@ impl Values {
         if let Some(number) = self.numbers.get(&values) {
             return *number;
         }
-        if self.numbers.len() >= self.limit {
+        if self.are_many() {
             return OVERFLOW;
         }
-        let number = self.all.len() as u32;
-        self.all.push(values.clone());
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.all[number as usize].clone_from(&values);
+                number
+            }
+            None => {
+                self.all.push(values.clone());
+                self.all.len() as u32 - 1
+            }
+        };
         self.numbers.insert(values, number);
         number
     }
 
     fn get(&self, number: u32) -> &[String] {
         self.all.get(number as usize).map_or(&[], Vec::as_slice)
+    }
+
+    fn are_many(&self) -> bool {
+        self.numbers.len() >= self.most
+    }
+
+    /// Forgets the values whose numbers are not in use.
+    fn retain(&mut self, used: &HashSet<u32>) {
+        let free = &mut self.free;
+        self.numbers.retain(|_, number| {
+            let keep = used.contains(number);
+            if !keep {
+                free.push(*number);
+            }
+            keep
+        });
     }
 }
 
@@ -139,6 +168,10 @@ impl<K: std::hash::Hash + Eq + Copy> Recent<K> {
         let value = self.old.remove(&key)?;
         self.insert(key, value);
         Some(value)
+    }
+
+    fn values(&self) -> impl Iterator<Item = u32> {
+        self.young.values().chain(self.old.values()).copied()
     }
 }
 
@@ -213,13 +246,13 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// Labels `by`. At most `limit` combinations of values of a process and of a file are kept.
-    pub fn new(by: &[Label], limit: usize) -> Self {
+    /// Labels `by`.
+    pub fn new(by: &[Label]) -> Self {
         let files = by.iter().filter(|label| label.is_of_files()).count();
         Self {
             by: by.to_vec(),
-            of_process: Values::new(by.len() - files, limit),
-            of_file: Values::new(files, limit),
+            of_process: Values::new(by.len() - files, MAX_VALUES),
+            of_file: Values::new(files, MAX_VALUES),
             processes: Recent::default(),
             containers: Containers::default(),
             files: Recent::default(),
@@ -232,6 +265,20 @@ impl Labels {
         self.processes = Recent::default();
         self.containers = Containers::default();
         self.files = Recent::default();
+    }
+
+    /// If there are many values, forgets the values that no process, no file, and none of `sets` has.
+    pub fn make_room(&mut self, sets: impl Iterator<Item = LabelSet> + Clone) {
+        if self.of_process.are_many() {
+            let used = sets.clone().map(|set| set.0);
+            self.of_process
+                .retain(&used.chain(self.processes.values()).collect());
+        }
+        if self.of_file.are_many() {
+            let used = sets.map(|set| set.1);
+            self.of_file
+                .retain(&used.chain(self.files.values()).collect());
+        }
     }
 
     /// Takes rows of table processes.
@@ -516,7 +563,7 @@ mod tests {
             });
             rows.into_batch(strings)
         };
-        let mut labels = Labels::new(&[Label::Command, Label::Namespace, Label::Pod], 10);
+        let mut labels = Labels::new(&[Label::Command, Label::Namespace, Label::Pod]);
         let of = |labels: &mut Labels, pid| {
             let set = labels.of_call(pid, NULL_I64);
             let values = labels.get(set).map(|(_, value)| value.to_owned());
@@ -553,6 +600,14 @@ mod tests {
         assert_eq!((values.number(of("a")), values.number(of("b"))), (a, b));
         assert_eq!(values.get(OVERFLOW), [OTHER]);
         assert_eq!(values.get(b), ["b"]);
+        values.retain(&HashSet::from([b]));
+        assert_eq!(
+            values.number(of("c")),
+            a,
+            "the place of a value that was forgotten"
+        );
+        assert_eq!((values.get(a), values.get(b)), (&of("c")[..], &of("b")[..]));
+        assert_eq!(values.number(of("a")), OVERFLOW);
     }
 
     #[test]

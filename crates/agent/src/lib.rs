@@ -35,7 +35,8 @@ use fathom_probe::system;
 use fathom_recorder::{
     Observer, Options, Progress, RecordError, Recorder, Signals, Stall, Summary, Target,
 };
-use fathom_session::SessionError;
+use fathom_session::{Session, SessionError};
+use rustix::time::{ClockId, clock_gettime};
 
 use config::{Config, ConfigError, Metrics, Otlp, Ship};
 use control::{AgentControl, Wish};
@@ -91,6 +92,13 @@ pub enum AgentError {
     /// The directory of the sessions cannot be used.
     #[error("[sessions] directory: {0}")]
     Sessions(#[from] SessionError),
+    /// Another agent records into the directory.
+    #[error(
+        "{} is the directory of another agent, which is running; stop that agent, or choose another \
+         [sessions] directory",
+        .0.display()
+    )]
+    Busy(PathBuf),
     /// Sessions cannot be shipped.
     #[error("[ship]: {0}")]
     Ship(String),
@@ -300,7 +308,7 @@ impl Agent {
         self.sums.lock().next_recording();
         recorder.also_to(Box::new(self.sums.clone()));
         let recording = recorder.start()?;
-        self.lock().next_recording(Instant::now());
+        self.lock().next_recording(Instant::now(), monotonic_ns());
         prune(observer);
         observer.ready();
         let findings = control.findings();
@@ -315,7 +323,13 @@ impl Agent {
         let ended = recording.run(control, &mut watch);
         self.lock().stopped();
         let summary = ended.summary?;
-        self.lock().counts(summary.totals.seen, summary.totals.lost);
+        // When the programs were stopped: closing the session takes its time after that.
+        let closed = Session::read_meta(&ring)?.clock.end_monotonic_ns;
+        {
+            let mut status = self.lock();
+            status.counts(summary.totals.seen, summary.totals.lost);
+            status.ended(closed);
+        }
         observer.recorded(&ring, &summary);
         Ok(control.take_wish())
     }
@@ -336,6 +350,13 @@ impl Agent {
         }
         self.server.stop();
     }
+}
+
+/// Now, by CLOCK_MONOTONIC.
+fn monotonic_ns() -> i64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    let seconds_ns = now.tv_sec.saturating_mul(1_000_000_000);
+    seconds_ns.saturating_add(now.tv_nsec)
 }
 
 fn serve(

@@ -26,7 +26,22 @@ pub struct Metric<'a> {
 }
 
 /// Labels with their values.
-pub type LabelValues<'a> = Vec<(&'static str, &'a str)>;
+#[derive(Clone, Debug, Default)]
+pub struct LabelValues<'a> {
+    /// Names and values.
+    pub all: Vec<(&'static str, &'a str)>,
+    /// When their sums began at 0, nanoseconds since 1970, if that was not the start of the agent.
+    pub since_ns: Option<u64>,
+}
+
+impl<'a> From<Vec<(&'static str, &'a str)>> for LabelValues<'a> {
+    fn from(all: Vec<(&'static str, &'a str)>) -> Self {
+        Self {
+            all,
+            since_ns: None,
+        }
+    }
+}
 
 /// The samples of a metric.
 pub enum Samples<'a> {
@@ -86,9 +101,12 @@ pub fn metrics<'a>(sums: &'a Sums, status: &'a Status) -> Vec<Metric<'a>> {
     let mut errors = Vec::new();
     for (labels, purpose, of) in sums.calls() {
         let labels = || {
-            let mut labels = labels.clone();
-            labels.push(("operation", purpose.name()));
-            labels
+            let mut all = labels.clone();
+            all.push(("operation", purpose.name()));
+            LabelValues {
+                all,
+                since_ns: of.since_ns,
+            }
         };
         durations.push((labels(), Histogram::of(&of.durations)));
         bytes.push((labels(), Number::Whole(of.bytes)));
@@ -99,7 +117,7 @@ pub fn metrics<'a>(sums: &'a Sums, status: &'a Status) -> Vec<Metric<'a>> {
     let mut moved = Vec::new();
     let mut failed = Vec::new();
     for (device, operation, of) in sums.devices() {
-        let labels = || vec![("device", device), ("operation", operation)];
+        let labels = || LabelValues::from(vec![("device", device), ("operation", operation)]);
         requests.push((labels(), Histogram::of(&of.durations)));
         waits.push((labels(), Number::Nanoseconds(of.wait_ns)));
         moved.push((labels(), Number::Whole(of.bytes)));
@@ -107,9 +125,9 @@ pub fn metrics<'a>(sums: &'a Sums, status: &'a Status) -> Vec<Metric<'a>> {
     }
     let findings = sums.findings.iter().map(|((rule, severity), count)| {
         let labels = vec![("rule", rule.as_str()), ("severity", *severity)];
-        (labels, Number::Whole(*count))
+        (labels.into(), Number::Whole(*count))
     });
-    let one = |number: u64| vec![(Vec::new(), Number::Whole(number))];
+    let one = |number: u64| vec![(LabelValues::default(), Number::Whole(number))];
     let (cpu_ns, _) = system::own_usage();
     let counter = |name, unit, help, samples| Metric {
         name,
@@ -201,6 +219,15 @@ pub fn metrics<'a>(sums: &'a Sums, status: &'a Status) -> Vec<Metric<'a>> {
             one(status.recordings),
         ),
         counter(
+            "fathom_unrecorded_seconds",
+            "seconds",
+            "Time between two recordings of the agent: calls then are in no metric.",
+            vec![(
+                LabelValues::default(),
+                Number::Nanoseconds(status.unrecorded_ns),
+            )],
+        ),
+        counter(
             "fathom_saves",
             "",
             "Sessions saved from the ring.",
@@ -271,14 +298,14 @@ pub fn metrics<'a>(sums: &'a Sums, status: &'a Status) -> Vec<Metric<'a>> {
             "fathom_cpu_seconds",
             "seconds",
             "Processor time of the agent.",
-            vec![(Vec::new(), Number::Nanoseconds(cpu_ns.into()))],
+            vec![(LabelValues::default(), Number::Nanoseconds(cpu_ns.into()))],
         ),
         gauge(
             "fathom_resident_bytes",
             "bytes",
             "Memory of the agent.",
             resident_bytes()
-                .map(|n| (Vec::new(), Number::Whole(n)))
+                .map(|n| (LabelValues::default(), Number::Whole(n)))
                 .into_iter()
                 .collect(),
         ),
@@ -298,7 +325,7 @@ pub fn metrics<'a>(sums: &'a Sums, status: &'a Status) -> Vec<Metric<'a>> {
             "fathom_ring_peak_ratio",
             "ratio",
             "Highest share of the kernel's rings that was in use.",
-            vec![(Vec::new(), Number::Real(status.ring_peak))],
+            vec![(LabelValues::default(), Number::Real(status.ring_peak))],
         ),
         gauge(
             "fathom_healthy",

@@ -38,17 +38,17 @@ fn write(out: &mut String, metric: &Metric) {
     match samples {
         Samples::Counter(samples) => {
             for (labels, value) in samples {
-                sample(out, name, "_total", labels, None, &number(*value));
+                sample(out, name, "_total", &labels.all, None, &number(*value));
             }
         }
         Samples::Gauge(samples) => {
             for (labels, value) in samples {
-                sample(out, name, "", labels, None, &number(*value));
+                sample(out, name, "", &labels.all, None, &number(*value));
             }
         }
         Samples::Histogram(samples) => {
             for (labels, value) in samples {
-                histogram(out, name, labels, value);
+                histogram(out, name, &labels.all, value);
             }
         }
     }
@@ -133,7 +133,7 @@ mod tests {
                 unit: "bytes",
                 help: "So \"it\" is.",
                 samples: Samples::Counter(vec![(
-                    vec![("command", "a\\\"\nb"), ("unit", "")],
+                    vec![("command", "a\\\"\nb"), ("unit", "")].into(),
                     Number::Whole(7),
                 )]),
             },
@@ -142,7 +142,7 @@ mod tests {
                 unit: "seconds",
                 help: "Long.",
                 samples: Samples::Histogram(vec![(
-                    vec![("operation", "read")],
+                    vec![("operation", "read")].into(),
                     Histogram {
                         count: 6,
                         sum_ns: 12_000_000_003,
@@ -154,7 +154,7 @@ mod tests {
                 name: "fathom_z_ratio",
                 unit: "ratio",
                 help: "Share.",
-                samples: Samples::Gauge(vec![(Vec::new(), Number::Real(0.5))]),
+                samples: Samples::Gauge(vec![(Vec::new().into(), Number::Real(0.5))]),
             },
         ];
         assert_eq!(

@@ -134,10 +134,10 @@ pub(crate) fn attribute((key, value): (&str, &str)) -> Value {
 /// The message with all metrics, between two times of day in nanoseconds.
 fn message(metrics: &[Metric], resource: &Value, (from, to): (u64, u64)) -> Value {
     let point = |labels: &LabelValues| {
-        let labels = labels.iter().filter(|(_, value)| !value.is_empty());
+        let some = labels.all.iter().filter(|(_, value)| !value.is_empty());
         json!({
-            "attributes": labels.copied().map(attribute).collect::<Vec<_>>(),
-            "startTimeUnixNano": from.to_string(),
+            "attributes": some.copied().map(attribute).collect::<Vec<_>>(),
+            "startTimeUnixNano": labels.since_ns.unwrap_or(from).to_string(),
             "timeUnixNano": to.to_string(),
         })
     };
@@ -221,18 +221,33 @@ mod tests {
             name: "fathom_x_seconds",
             unit: "seconds",
             help: "Long.",
-            samples: Samples::Histogram(vec![(
-                vec![("operation", "read"), ("unit", "")],
-                Histogram {
-                    count: 6,
-                    sum_ns: 1_500_000_000,
-                    buckets: vec![(1023, 2), (4095, 3)],
-                },
-            )]),
+            samples: Samples::Histogram(vec![
+                (
+                    vec![("operation", "read"), ("unit", "")].into(),
+                    Histogram {
+                        count: 6,
+                        sum_ns: 1_500_000_000,
+                        buckets: vec![(1023, 2), (4095, 3)],
+                    },
+                ),
+                (
+                    LabelValues {
+                        since_ns: Some(2),
+                        ..LabelValues::default()
+                    },
+                    Histogram {
+                        count: 0,
+                        sum_ns: 0,
+                        buckets: Vec::new(),
+                    },
+                ),
+            ]),
         };
         let sent = message(&[metric], &resource(&BTreeMap::new(), false), (1, 2));
         let metric = &sent["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0];
         assert_eq!(metric["unit"], "s");
+        let began_again = &metric["histogram"]["dataPoints"][1];
+        assert_eq!(began_again["startTimeUnixNano"], "2");
         assert_eq!(
             metric["histogram"]["dataPoints"][0],
             json!({

@@ -1,29 +1,39 @@
 //! The sessions of the agent in its directory: the ring, and what was saved from it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use fathom_session::{SessionError, create_folder, discard, repair};
+use fathom_session::{FolderLock, SessionError, create_folder, discard, repair};
+
+use crate::AgentError;
 
 /// How the names of the agent's sessions begin and end: no others are touched.
 const PREFIX: &str = "agent-";
 const SUFFIX: &str = ".fathom";
 
-/// A directory of sessions.
+/// A directory of sessions, which no other agent uses meanwhile.
 #[derive(Clone)]
 pub struct Sessions {
     dir: PathBuf,
+    _lock: Arc<FolderLock>,
 }
 
 impl Sessions {
     /// Makes the directory; one of the same owner may be there.
     ///
     /// # Errors
-    /// [`SessionError::Foreign`] if another user can write in it, and [`SessionError::Io`].
-    pub fn open(dir: &Path) -> Result<Self, SessionError> {
+    /// [`AgentError::Busy`] if another agent uses it; [`SessionError::Foreign`] if another user can
+    /// write in it, and [`SessionError::Io`].
+    pub fn open(dir: &Path) -> Result<Self, AgentError> {
         create_folder(dir)?;
+        let lock = FolderLock::acquire(dir).map_err(|error| match error {
+            SessionError::Busy(dir) => AgentError::Busy(dir),
+            error => error.into(),
+        })?;
         Ok(Self {
             dir: dir.to_owned(),
+            _lock: Arc::new(lock),
         })
     }
 
@@ -97,5 +107,25 @@ impl Sessions {
             .collect();
         all.sort();
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_has_one_agent() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("sessions");
+        let first = Sessions::open(&dir).unwrap();
+        let shipper = first.clone();
+        drop(first);
+        let Err(AgentError::Busy(busy)) = Sessions::open(&dir) else {
+            panic!("two agents");
+        };
+        assert_eq!(busy, dir);
+        drop(shipper);
+        Sessions::open(&dir).unwrap();
     }
 }

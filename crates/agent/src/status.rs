@@ -19,6 +19,8 @@ pub struct Status {
     pub lost: u64,
     /// Recordings started.
     pub recordings: u64,
+    /// Time between two recordings, nanoseconds.
+    pub unrecorded_ns: u128,
     /// Sessions saved.
     pub saves: u64,
     /// Sessions that could not be saved.
@@ -53,15 +55,21 @@ pub struct Status {
     messages: Vec<String>,
     /// Calls seen and lost by the recordings before.
     before: (u64, u64),
+    /// When the recording before ended, CLOCK_MONOTONIC nanoseconds.
+    ended_at_ns: Option<i64>,
     /// When the recording last reported.
     reported: Option<Instant>,
 }
 
 impl Status {
-    /// A recording starts.
-    pub fn next_recording(&mut self, now: Instant) {
+    /// A recording has started; `at_ns` is the time of CLOCK_MONOTONIC.
+    pub fn next_recording(&mut self, now: Instant, at_ns: i64) {
         self.before = (self.seen, self.lost);
         self.recordings += 1;
+        if let Some(ended) = self.ended_at_ns.take() {
+            let between = at_ns.saturating_sub(ended);
+            self.unrecorded_ns += u128::try_from(between).unwrap_or(0);
+        }
         self.reported = Some(now);
     }
 
@@ -97,6 +105,11 @@ impl Status {
         self.reported = None;
     }
 
+    /// The recording ended at this time of CLOCK_MONOTONIC.
+    pub fn ended(&mut self, at_ns: Option<i64>) {
+        self.ended_at_ns = at_ns;
+    }
+
     /// Whether a recording goes on.
     pub fn is_healthy(&self, now: Instant) -> bool {
         self.reported
@@ -113,9 +126,11 @@ mod tests {
         let mut status = Status::default();
         let now = Instant::now();
         assert!(!status.is_healthy(now));
-        status.next_recording(now);
+        status.next_recording(now, 1000);
         status.counts(5, 1);
-        status.next_recording(now);
+        status.ended(Some(5000));
+        status.next_recording(now, 5700);
+        assert_eq!(status.unrecorded_ns, 700);
         status.counts(2, 0);
         assert_eq!((status.seen, status.lost, status.recordings), (7, 1, 2));
         assert!(status.is_healthy(now) && !status.is_healthy(now + SILENCE));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use fathom_model::Batch;
 use fathom_model::batch::{NULL_I32, NULL_I64};
@@ -9,12 +10,16 @@ use fathom_model::kind::{Kind, Purpose};
 use fathom_model::strings::StrId;
 use fathom_model::syscalls::{Returns, SYSCALLS, Syscall};
 use fathom_model::tables::{BLOCK, CONTAINERS, COUNTERS, FILES, PROCESSES, SYSCALLS as CALLS};
+use fathom_probe::realtime_ns;
 use fathom_recorder::RowSink;
 use hashbrown::HashMap;
 
 use crate::config::Metrics;
 use crate::labels::{Columns, LabelSet, Labels, is_of};
 
+/// Labels without a call for this long give their place to others that need one. Much longer than
+/// the time between two readings, so that each reader has had the last sums.
+const IDLE: Duration = Duration::from_secs(3600);
 /// Powers of 2 of nanoseconds.
 const BUCKETS: usize = 64;
 
@@ -57,6 +62,8 @@ pub struct CallSums {
     pub bytes: u64,
     /// Calls that failed.
     pub errors: u64,
+    /// When they began at 0, nanoseconds since 1970, if their labels took the place of others.
+    pub since_ns: Option<u64>,
 }
 
 /// Sums of requests to a device.
@@ -72,11 +79,24 @@ pub struct DeviceSums {
     pub errors: u64,
 }
 
+/// Sums of calls with equal labels.
+struct LabeledSums {
+    by_purpose: [CallSums; Purpose::ALL.len()],
+    /// When the last call was added.
+    used: Instant,
+}
+
 /// Sums since the agent started.
 pub struct Sums {
     labels: Labels,
     limit: usize,
-    calls: BTreeMap<LabelSet, [CallSums; Purpose::ALL.len()]>,
+    calls: BTreeMap<LabelSet, LabeledSums>,
+    /// The time of the rows that are added.
+    now: Instant,
+    /// Until then no labels give up their place.
+    full_until: Option<Instant>,
+    /// Labels have given up their place.
+    replaced: bool,
     devices: BTreeMap<(String, String), DeviceSums>,
     overflowed: u64,
     /// Rules that found a problem: name, severity.
@@ -100,9 +120,12 @@ impl Sums {
     /// Nothing yet.
     pub fn new(metrics: &Metrics) -> Self {
         Self {
-            labels: Labels::new(&metrics.by, metrics.label_sets),
+            labels: Labels::new(&metrics.by),
             limit: metrics.label_sets,
             calls: BTreeMap::new(),
+            now: Instant::now(),
+            full_until: None,
+            replaced: false,
             devices: BTreeMap::new(),
             overflowed: 0,
             findings: BTreeMap::new(),
@@ -118,8 +141,10 @@ impl Sums {
         self.labels.forget();
     }
 
-    /// Adds rows.
-    pub fn add(&mut self, batches: &[Batch]) {
+    /// Adds rows that arrive `now`.
+    pub fn add(&mut self, batches: &[Batch], now: Instant) {
+        self.now = now;
+        self.labels.make_room(self.calls.keys().copied());
         // Names come first.
         for batch in batches {
             if is_of(batch, &CONTAINERS) {
@@ -144,14 +169,52 @@ impl Sums {
     /// The sums of a call.
     fn of(&mut self, pid: i32, file: i64, calls: u64, call: &[u8]) -> &mut CallSums {
         let mut set = self.labels.of_call(pid, file);
-        if set.is_overflow() || (self.calls.len() >= self.limit && !self.calls.contains_key(&set)) {
+        if set.is_overflow() || !(self.calls.contains_key(&set) || self.has_place()) {
             self.overflowed += calls;
             set = LabelSet::OTHER;
         }
         let name = std::str::from_utf8(call).unwrap_or_default();
         let purpose = self.purposes.get(name).copied().unwrap_or(Purpose::Other);
         let place = Purpose::ALL.iter().position(|p| *p == purpose).unwrap_or(0);
-        &mut self.calls.entry(set).or_default()[place]
+        let now = self.now;
+        let since_ns = || self.replaced.then(realtime_ns);
+        let sums = self.calls.entry(set).or_insert_with(|| {
+            let since_ns = since_ns();
+            LabeledSums {
+                by_purpose: std::array::from_fn(|_| CallSums {
+                    since_ns,
+                    ..CallSums::default()
+                }),
+                used: now,
+            }
+        });
+        sums.used = now;
+        &mut sums.by_purpose[place]
+    }
+
+    /// Whether other labels have a place. If none is free, the labels that had no call for longest give up theirs.
+    fn has_place(&mut self) -> bool {
+        let named = || self.calls.iter().filter(|(set, _)| !set.is_overflow());
+        let full = |until| self.now < until;
+        if self.full_until.is_some_and(full) {
+            return false;
+        }
+        if named().count() < self.limit {
+            return true;
+        }
+        let Some((oldest, used)) = named()
+            .map(|(set, sums)| (*set, sums.used))
+            .min_by_key(|(_, used)| *used)
+        else {
+            return false;
+        };
+        let idle = used + IDLE <= self.now;
+        self.full_until = (!idle).then(|| used + IDLE);
+        if idle {
+            self.calls.remove(&oldest);
+            self.replaced = true;
+        }
+        idle
     }
 
     /// Calls with rows of their own. Calls that had not returned do not count.
@@ -219,7 +282,7 @@ impl Sums {
     /// Sums of calls by labels and purpose, without sums of no call.
     pub fn calls(&self) -> impl Iterator<Item = (Vec<(&'static str, &str)>, Purpose, &CallSums)> {
         self.calls.iter().flat_map(|(set, sums)| {
-            let by_purpose = Purpose::ALL.iter().zip(sums);
+            let by_purpose = Purpose::ALL.iter().zip(&sums.by_purpose);
             let some = by_purpose.filter(|(_, sums)| sums.durations.count > 0);
             some.map(|(purpose, sums)| (self.labels.get(*set).collect(), *purpose, sums))
         })
@@ -255,7 +318,7 @@ impl SharedSums {
 
 impl RowSink for SharedSums {
     fn rows(&mut self, batches: &[Batch]) {
-        self.lock().add(batches);
+        self.lock().add(batches, Instant::now());
     }
 }
 
@@ -276,6 +339,10 @@ mod tests {
             label_sets,
             ..Metrics::default()
         }
+    }
+
+    fn add(sums: &mut Sums, batches: &[Batch]) {
+        sums.add(batches, Instant::now());
     }
 
     fn processes(names: &[(i32, &str)]) -> Batch {
@@ -336,13 +403,13 @@ mod tests {
         let mut rows = SyscallRows::default();
         for _ in 0..count {
             let syscall = strings.intern(b"read");
-            rows.push_ragged(SyscallRow {
+            rows.extend_ragged(&[SyscallRow {
                 pid,
                 syscall,
                 ret: 0,
                 dur_ns: 500,
                 ..SyscallRow::default()
-            });
+            }]);
         }
         rows.level();
         assert!(rows.file_id.is_empty() && rows.errno.is_empty() && rows.bytes.is_empty());
@@ -381,9 +448,12 @@ mod tests {
     fn rows_and_counts_add_up() {
         let mut sums = Sums::new(&metrics(9));
         // Names may come behind the calls.
-        sums.add(&[calls(7, 3), files(3, "ext4"), processes(&[(7, "db")])]);
-        sums.add(&[counted(7, 5)]);
-        sums.add(&[counted(-1, 2)]);
+        add(
+            &mut sums,
+            &[calls(7, 3), files(3, "ext4"), processes(&[(7, "db")])],
+        );
+        add(&mut sums, &[counted(7, 5)]);
+        add(&mut sums, &[counted(-1, 2)]);
         let of = |labels: &str, purpose, count, bytes, errors| {
             (labels.to_owned(), purpose, count, bytes, errors)
         };
@@ -404,7 +474,7 @@ mod tests {
     #[test]
     fn calls_count_whose_columns_are_null_in_all() {
         let mut sums = Sums::new(&metrics(9));
-        sums.add(&[processes(&[(7, "sh")]), plain_calls(7, 4)]);
+        add(&mut sums, &[processes(&[(7, "sh")]), plain_calls(7, 4)]);
         let expected = ("file_system= command=sh".to_owned(), "read", 4, 0, 0);
         assert_eq!(found(&sums), [expected]);
     }
@@ -414,14 +484,60 @@ mod tests {
         let mut sums = Sums::new(&metrics(2));
         for pid in 0..5 {
             let name = format!("p{pid}");
-            sums.add(&[processes(&[(pid, &name)])]);
-            sums.add(&[counted(pid, 3)]);
+            add(&mut sums, &[processes(&[(pid, &name)])]);
+            add(&mut sums, &[counted(pid, 3)]);
         }
         let all: Vec<u64> = found(&sums).iter().map(|found| found.2).collect();
         assert_eq!((all.len(), all.iter().sum::<u64>()), (3, 15));
         assert_eq!(sums.overflowed(), 9);
         let other = found(&sums).into_iter().find(|f| f.0.contains("other"));
         assert_eq!(other.unwrap().0, "file_system=other command=other");
+    }
+
+    /// Processes that make no call take no place.
+    #[test]
+    fn labels_need_a_place_when_they_have_a_call() {
+        let mut sums = Sums::new(&metrics(2));
+        for pid in 0..50 {
+            add(&mut sums, &[processes(&[(pid, &format!("p{pid}"))])]);
+        }
+        add(&mut sums, &[counted(47, 3), counted(48, 4), counted(49, 5)]);
+        let labels: Vec<_> = found(&sums).into_iter().map(|f| (f.0, f.2)).collect();
+        let of = |labels: &str, count| (labels.to_owned(), count);
+        let expected = [
+            of("file_system=other command=other", 5),
+            of("file_system= command=p47", 3),
+            of("file_system= command=p48", 4),
+        ];
+        assert_eq!(labels, expected);
+    }
+
+    #[test]
+    fn labels_without_calls_give_their_place_to_others() {
+        let mut sums = Sums::new(&metrics(2));
+        let start = Instant::now();
+        let second = Duration::from_secs(1);
+        let names: Vec<_> = (0..4).map(|pid| (pid, format!("p{pid}"))).collect();
+        let names: Vec<_> = names.iter().map(|(pid, name)| (*pid, &**name)).collect();
+        sums.add(&[processes(&names), counted(0, 7), counted(1, 7)], start);
+        // Both have had calls of late.
+        sums.add(&[counted(2, 7), counted(1, 7)], start + second);
+        let at = |sums: &mut Sums, pid, at| {
+            sums.add(&[counted(pid, 1)], at);
+            let found = found(sums).into_iter().map(|f| (f.0, f.2));
+            let named = found.filter(|f| !f.0.contains("other"));
+            let named =
+                named.map(|f| format!("{} {}", f.0.replace("file_system= command=", ""), f.1));
+            named.collect::<Vec<_>>()
+        };
+        assert_eq!(at(&mut sums, 2, start + IDLE - second), ["p0 7", "p1 14"]);
+        assert_eq!(at(&mut sums, 2, start + IDLE), ["p1 14", "p2 1"]);
+        assert_eq!(at(&mut sums, 3, start + IDLE), ["p1 14", "p2 1"]);
+        assert_eq!(sums.overflowed(), 9);
+        // Labels that return begin at 0.
+        assert_eq!(at(&mut sums, 0, start + 2 * IDLE), ["p0 1", "p2 1"]);
+        let began_again = sums.calls().filter(|(.., sums)| sums.since_ns.is_some());
+        assert_eq!(began_again.count(), 2);
     }
 
     #[test]
@@ -442,7 +558,7 @@ mod tests {
             });
         }
         let mut sums = Sums::new(&metrics(2));
-        sums.add(&[rows.into_batch(strings)]);
+        add(&mut sums, &[rows.into_batch(strings)]);
         let (device, op, found) = sums.devices().next().unwrap();
         assert_eq!((device, op), ("sda", "write"));
         let durations = &found.durations;
