@@ -101,8 +101,7 @@ function Row({ row, metrics, table, sides }: RowProps) {
 	const lead = leadOf(table, row);
 	// The link in the row opens itself, in a new tab if the reader asks for one.
 	const open = (event: MouseEvent) => {
-		const other = event.metaKey || event.ctrlKey || event.shiftKey || event.altKey;
-		if (lead && !other && !event.defaultPrevented) store.go(placeOf(lead, sides));
+		if (lead && event.target instanceof Element && !event.target.closest("a")) store.go(placeOf(lead, sides));
 	};
 	return (
 		<tr className={lead ? "link" : undefined} onClick={open}>
