@@ -13,17 +13,22 @@ use crate::ledger::Times;
 use crate::scope::{Files, Scope};
 
 /// Rules that name a cause of other findings. Their findings claim time before findings that cost
-/// up to [`CAUSE`] times as much: syncs are the reason why a device writes more than the program, and
+/// up to so many times as much: syncs are the reason why a device writes more than the program, and
 /// requests that wait for another process are slow whatever their pattern is.
-const CAUSES: [&str; 5] = [
-    "noisy-neighbor",
-    "sync-storm",
-    "unbuffered-stdio",
-    "stdio-read-amplification",
-    "small-collective-io",
+const CAUSES: [(&str, i64); 5] = [
+    ("sync-storm", 4),
+    ("unbuffered-stdio", 4),
+    ("stdio-read-amplification", 4),
+    ("small-collective-io", 4),
+    ("noisy-neighbor", 2),
 ];
-/// As above.
-const CAUSE: i64 = 4;
+
+/// The factor of a rule; 1 if it names no cause.
+fn factor(rule: &str) -> i64 {
+    let mut causes = CAUSES.iter();
+    let cause = causes.find(|(cause, _)| *cause == rule);
+    cause.map_or(1, |(_, factor)| *factor)
+}
 
 /// The rule whose time is measured, not estimated: what requests waited for a processor is of no
 /// other finding, which keeps the rest of them.
@@ -305,19 +310,16 @@ pub(crate) fn settle(
     let cost = |finding: &Finding| finding.cost_ns.unwrap_or(0);
     let mut order: Vec<(usize, i64)> = findings.iter().map(cost).enumerate().collect();
     order.retain(|(_, cost)| *cost > 0);
-    let of_rule = |i: usize, is: &dyn Fn(&str) -> bool| {
-        findings.get(i).is_some_and(|finding| is(finding.rule))
-    };
     order.sort_by_key(|(i, cost)| {
-        let cause = of_rule(*i, &|rule| CAUSES.contains(&rule));
-        let measured = of_rule(*i, &|rule| rule == MEASURED);
-        (!measured, Reverse(if cause { cost * CAUSE } else { *cost }))
+        let rule = findings.get(*i).map_or("", |finding| finding.rule);
+        let weight = cost.saturating_mul(factor(rule));
+        (rule != MEASURED, Reverse(weight))
     });
     let mut book = Book::new(times);
     let mut under: BTreeMap<usize, usize> = BTreeMap::new();
     let causes: Vec<bool> = findings
         .iter()
-        .map(|finding| CAUSES.contains(&finding.rule))
+        .map(|finding| factor(finding.rule) > 1)
         .collect();
     for (i, cost) in order {
         let Some(finding) = findings.get_mut(i) else {
