@@ -456,7 +456,8 @@ fn a_session_is_pulled_while_it_is_recorded() {
     assert!(said.contains("is being recorded"), "{said}");
     // A copy of that moment is a closed session.
     let now = scratch.root().join("now.fathom");
-    let out = run(&["pull", &source, "-o", text(&now)], &ssh.options());
+    let address = format!("ssh://root@db{}", recording.session().display());
+    let out = run(&["pull", &address, "-o", text(&now)], &ssh.options());
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
     assert_eq!(out.status.code(), Some(0), "{said}");
     assert!(said.contains("it is being recorded"), "{said}");
@@ -482,6 +483,41 @@ fn a_session_is_pulled_while_it_is_recorded() {
     });
     assert_eq!(hidden.count(), 0);
     refusals(&scratch, &ssh, &source);
+}
+
+/// The copy is as damaged as the session, and no lake takes it.
+#[test]
+fn a_damaged_session_is_pulled_with_its_damage() {
+    need_root!();
+    let scratch = Scratch::new();
+    let recording = Record::named(&scratch, "run").command(["true"]).run();
+    let recording = recording.must_exit(0);
+    let session = recording.session.clone();
+    let part = std::fs::read_dir(session.join("syscalls")).unwrap().next();
+    let part = std::fs::File::options()
+        .write(true)
+        .open(part.unwrap().unwrap().path());
+    part.unwrap().set_len(1000).unwrap();
+    let copy = scratch.root().join("copy.fathom");
+    let source = format!("local:{}", session.display());
+    for options in [&["--quiet"][..], &["--force"]] {
+        let mut arguments = vec!["pull", &source, "-o", text(&copy)];
+        arguments.extend(options);
+        let out = run(&arguments, &[]);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(0), "{said}");
+        assert!(said.contains("is left out: it is damaged"), "{said}");
+        assert!(!said.contains("all as sent"), "{said}");
+    }
+    let lake = scratch.root().join("lake");
+    for session in [&session, &copy] {
+        let diagnosed = run(&["diagnose", text(session)], &[]);
+        assert_eq!(diagnosed.status.code(), Some(2));
+        let shipped = run(&["ship", text(session), "--to", text(&lake)], &[]);
+        let said = String::from_utf8_lossy(&shipped.stderr).into_owned();
+        assert_eq!(shipped.status.code(), Some(2), "{said}");
+        assert!(said.contains("fathom repair"), "{said}");
+    }
 }
 
 /// Hosts, programs and directories that have no session.

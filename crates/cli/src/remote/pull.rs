@@ -61,7 +61,9 @@ pub fn run(args: &PullArgs) -> Result<u8, Failure> {
         .with_context(|| args.session.clone())
         .map_err(Failure::input)?;
     child.wait().map_err(Failure::input)?;
-    if !args.quiet {
+    if args.quiet {
+        problems(&received).for_each(|problem| errln!("fathom: {problem}"));
+    } else {
         errln!("fathom: {}", summary(&received));
     }
     match complete {
@@ -181,8 +183,15 @@ pub fn summary(received: &Received) -> String {
     if received.live {
         line.push_str("; it is being recorded: these are the calls that were stored so far");
     }
-    for problem in session.problems() {
-        line.push_str(&format!("\nfathom: {}: {problem}", session.dir().display()));
+    for problem in problems(received) {
+        line.push_str(&format!("\nfathom: {problem}"));
     }
     line
+}
+
+/// Missing or damaged data of a copy.
+fn problems(received: &Received) -> impl Iterator<Item = String> {
+    let session = &received.session;
+    let named = move |problem: &String| format!("{}: {problem}", session.dir().display());
+    session.problems().iter().map(named)
 }
