@@ -262,7 +262,9 @@ impl Agent {
             }
             self.pusher = push(new.otlp.as_ref(), &self.sums, &self.status)?;
         }
-        let moved = old.sessions.directory != new.sessions.directory;
+        // Another name of the directory is no move: this agent has its lock.
+        let place = |config: &Config| std::fs::canonicalize(&config.sessions.directory).ok();
+        let moved = old.sessions.directory != new.sessions.directory && place(old) != place(new);
         if moved {
             self.sessions = Sessions::open(&new.sessions.directory)?;
         }
