@@ -5,7 +5,7 @@ use fathom_model::tables::{self, Table};
 use fathom_model::{Batch, ColumnData, StrId};
 
 use crate::block::{self, Block, Extent};
-use crate::cells::{Cell, Cells, NULL, Names, fit};
+use crate::cells::{Cell, Cells, Fact, NULL, Names, fit};
 use crate::source::{Keys, Source};
 use crate::sum::latency_bucket;
 
@@ -48,10 +48,8 @@ pub struct Builder {
     part_bytes: u64,
     cell_bytes: f64,
     /// Rows of batches that belong to no part yet are in the cells too.
-    latencies: Vec<u8>,
+    facts: Vec<Fact>,
     keys: Vec<i64>,
-    /// As many as a batch has rows.
-    nulls: Vec<i64>,
 }
 
 /// Where the columns stand in a batch.
@@ -139,9 +137,8 @@ impl Builder {
             next_part: first_part,
             part_bytes: 0,
             cell_bytes: CELL_BYTES,
-            latencies: Vec::new(),
+            facts: Vec::new(),
             keys: Vec::new(),
-            nulls: Vec::new(),
         })
     }
 
@@ -175,7 +172,7 @@ impl Builder {
         };
         let bytes = c.bytes.and_then(|i| numbers(batch, i));
         let error = c.error.and_then(|i| match batch.columns.get(i) {
-            Some(ColumnData::Str(ids)) => Some(ids),
+            Some(ColumnData::Str(ids)) => Some(ids.as_slice()),
             _ => None,
         });
         if bytes.is_some() != c.bytes.is_some() || error.is_some() != c.error.is_some() {
@@ -191,44 +188,20 @@ impl Builder {
         }
         let mut summed = None;
         for ((keys, column), cells) in c.dimensions.iter().zip(&mut tier.cells) {
-            let Some(mut duration) = numbers(batch, *column) else {
+            let Some(duration) = numbers(batch, *column) else {
                 continue;
             };
-            if duration.is_empty() {
-                self.nulls.resize(time.len(), NULL_I64);
-                duration = &self.nulls;
-            }
             if summed != Some(*column) {
                 summed = Some(*column);
-                self.latencies.clear();
-                self.latencies
-                    .extend(duration.iter().map(|d| latency_bucket(*d) as u8));
+                fill_facts(time, duration, bytes, error, &mut self.facts);
             }
             if !fill_keys(*keys, batch, &mut self.names, &mut self.keys) {
                 continue;
             }
             // Of a column that is null in every row.
             self.keys.resize(time.len(), NULL);
-            let durations = duration.iter().zip(&self.latencies);
-            for (row, ((t, key), (duration, latency))) in
-                time.iter().zip(&self.keys).zip(durations).enumerate()
-            {
-                let cell = cells.at(*t, *key);
-                let sum = &mut cell.sum;
-                let ns = (*duration).max(0) as u64;
-                sum.count += 1;
-                if let Some(error) = error.and_then(|e| e.get(row)) {
-                    sum.errors += u64::from(*error != StrId::NULL);
-                }
-                if let Some(bytes) = bytes.and_then(|b| b.get(row)) {
-                    sum.bytes = sum.bytes.saturating_add((*bytes).max(0) as u64);
-                }
-                // Rows of a damaged capture have any duration.
-                sum.time_ns = sum.time_ns.saturating_add(ns);
-                sum.max_ns = sum.max_ns.max(ns);
-                if let Some(n) = cell.latency.get_mut(*latency as usize) {
-                    *n = n.saturating_add(1);
-                }
+            for (fact, key) in self.facts.iter().zip(&self.keys) {
+                cells.at(fact.at_ns, *key).add(fact);
             }
         }
     }
@@ -363,6 +336,31 @@ fn numbers(batch: &Batch, column: usize) -> Option<&[i64]> {
     }
 }
 
+/// The facts of each row. A column that is null in all rows has no values: the facts stay 0.
+fn fill_facts(
+    time: &[i64],
+    duration: &[i64],
+    bytes: Option<&[i64]>,
+    error: Option<&[StrId]>,
+    facts: &mut Vec<Fact>,
+) {
+    facts.clear();
+    facts.extend(time.iter().map(|at_ns| Fact {
+        at_ns: *at_ns,
+        ..Fact::default()
+    }));
+    for (fact, duration) in facts.iter_mut().zip(duration) {
+        fact.ns = (*duration).max(0) as u64;
+        fact.latency = latency_bucket(*duration) as u8;
+    }
+    for (fact, bytes) in facts.iter_mut().zip(bytes.unwrap_or_default()) {
+        fact.bytes = (*bytes).max(0) as u64;
+    }
+    for (fact, error) in facts.iter_mut().zip(error.unwrap_or_default()) {
+        fact.failed = *error != StrId::NULL;
+    }
+}
+
 /// The keys of all rows, none when they are null in all; false when the columns are of another type.
 fn fill_keys(columns: KeyColumns, batch: &Batch, names: &mut Names, keys: &mut Vec<i64>) -> bool {
     keys.clear();
@@ -445,7 +443,7 @@ mod tests {
             };
             match nulls {
                 true => rows.push(row),
-                false => rows.push_ragged(row),
+                false => rows.extend_ragged(&[row]),
             }
         }
         if !nulls {

@@ -63,7 +63,34 @@ pub(crate) struct Cell {
     pub(crate) latency: Latency,
 }
 
+/// The numbers of a row that go into its cells.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fact {
+    /// When the row began.
+    pub(crate) at_ns: i64,
+    /// Duration, 0 if it is null. A row of a damaged capture has any.
+    pub(crate) ns: u64,
+    /// Bytes moved, 0 if they are null.
+    pub(crate) bytes: u64,
+    /// Place of the duration in a [`Latency`].
+    pub(crate) latency: u8,
+    pub(crate) failed: bool,
+}
+
 impl Cell {
+    #[inline]
+    pub(crate) fn add(&mut self, fact: &Fact) {
+        let sum = &mut self.sum;
+        sum.count += 1;
+        sum.errors += u64::from(fact.failed);
+        sum.bytes = sum.bytes.saturating_add(fact.bytes);
+        sum.time_ns = sum.time_ns.saturating_add(fact.ns);
+        sum.max_ns = sum.max_ns.max(fact.ns);
+        if let Some(n) = self.latency.get_mut(usize::from(fact.latency)) {
+            *n = n.saturating_add(1);
+        }
+    }
+
     fn merge(&mut self, other: &Cell) {
         self.sum.merge(&other.sum);
         for (mine, theirs) in self.latency.iter_mut().zip(&other.latency) {
@@ -92,7 +119,8 @@ pub(crate) struct Cells {
     limit: usize,
     cells: Vec<Cell>,
     index: HashMap<(i64, i64), u32>,
-    recent: Vec<RecentCell>,
+    /// By a hash of bucket and key.
+    recent: Box<[RecentCell; CACHE]>,
 }
 
 impl Cells {
@@ -104,7 +132,7 @@ impl Cells {
             limit: limit.max(2 * LEAST_BUCKETS),
             cells: Vec::new(),
             index: HashMap::new(),
-            recent: vec![NOTHING; CACHE],
+            recent: Box::new([NOTHING; CACHE]),
         }
     }
 
@@ -135,9 +163,10 @@ impl Cells {
         let hash = (key ^ bucket.wrapping_mul(0x2545_F491_4F6C_DD1D))
             .wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64);
         let slot = (hash as u64 >> 32) as usize % CACHE;
-        let recent = self.recent[slot];
-        if recent.bucket == bucket && recent.key == key && (recent.at as usize) < self.cells.len() {
-            return &mut self.cells[recent.at as usize];
+        let recent = &self.recent[slot];
+        let at = recent.at as usize;
+        if recent.bucket == bucket && recent.key == key && at < self.cells.len() {
+            return &mut self.cells[at];
         }
         self.find(time, key, slot)
     }

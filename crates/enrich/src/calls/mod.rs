@@ -51,6 +51,9 @@ use plan::{PLANS, Plan};
 /// Flags of calls whose bytes are in no place of the stream.
 const IN_NO_PLACE: u32 = MSG_OOB | MSG_PEEK | MSG_ERRQUEUE;
 
+/// Rows that are put into their columns at once. They fit the processor's first cache.
+const STAGED: usize = 64;
+
 /// Whether calls of this purpose receive bytes; `None` if they move none in one direction.
 fn direction(purpose: Purpose) -> Option<bool> {
     match purpose {
@@ -65,6 +68,8 @@ fn direction(purpose: Purpose) -> Option<bool> {
 pub(crate) struct Calls {
     plans: &'static [Plan],
     rows: SyscallRows,
+    /// Rows behind them that are not in their columns yet: at most [`STAGED`].
+    staged: Vec<SyscallRow>,
     strings: Strings,
     words: Labels,
     positions: Positions,
@@ -85,6 +90,7 @@ impl Calls {
         Self {
             plans: &PLANS,
             rows: SyscallRows::default(),
+            staged: Vec::with_capacity(STAGED),
             strings: Strings::default(),
             words: Labels::new(),
             positions: Positions::new(calls_left_out),
@@ -106,7 +112,8 @@ impl Calls {
             return;
         };
         let outcome = Outcome::of(plan, call);
-        let offset = outcome.offset(plan, call, self.rows.len(), &mut self.positions);
+        let row = self.rows.len() + self.staged.len();
+        let offset = outcome.offset(plan, call, row, &mut self.positions);
 
         let (words, strings) = (&mut self.words, &mut self.strings);
         let errno = match outcome.error {
@@ -148,7 +155,7 @@ impl Calls {
             known,
         );
         self.made += 1;
-        self.rows.push_ragged(SyscallRow {
+        self.staged.push(SyscallRow {
             rid,
             ts_ns: signed(r.ts_ns),
             dur_ns: signed(r.dur_ns),
@@ -188,6 +195,15 @@ impl Calls {
                 None => self.library.around(r.tid, r.ts_ns),
             },
         });
+        if self.staged.len() >= STAGED {
+            self.unstage();
+        }
+    }
+
+    /// Puts the staged rows into their columns.
+    fn unstage(&mut self) {
+        self.rows.extend_ragged(&self.staged);
+        self.staged.clear();
     }
 
     #[inline]
@@ -303,7 +319,8 @@ impl Calls {
     }
 
     pub(crate) fn pending_rows(&self) -> usize {
-        self.rows.len() + self.library.pending_rows() + self.spans.pending_rows()
+        let calls = self.rows.len() + self.staged.len();
+        calls + self.library.pending_rows() + self.spans.pending_rows()
     }
 
     /// Bytes of strings in these rows.
@@ -326,6 +343,7 @@ impl Calls {
 
     /// The rows since the last time.
     pub(crate) fn take(&mut self) -> Batch {
+        self.unstage();
         let rows = self.rows.len();
         let offsets = &mut self.rows.file_offset;
         self.positions.resolve(|row, offset| {

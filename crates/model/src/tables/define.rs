@@ -96,23 +96,27 @@ macro_rules! tables {
                     $(self.$column.push($column);)*
                 }
 
-                /// Adds a row of a table whose first column is never null. Nulls are not
-                /// written: [`Self::level`] adds them, many at once. Of rows with many of
-                /// them that takes less memory traffic, which is what adding a row costs.
-                #[inline]
-                pub fn push_ragged(&mut self, row: $row) {
+                /// Adds rows of a table whose first column is never null, column by column: of a
+                /// row with many columns that takes half as many instructions as to push it. The
+                /// nulls of a column that is null in all of them are not written: [`Self::level`]
+                /// adds them, many at once.
+                pub fn extend_ragged(&mut self, rows: &[$row]) {
                     #[allow(unused_variables, reason = "no column may be null")]
-                    let rows = self.len();
-                    let $row { $($column),* } = row;
-                    $(nullable!($null, if $column != <value::$ty as Null>::NULL {
-                        if self.$column.len() < rows {
-                            self.$column.resize(rows, Null::NULL);
-                        }
-                        self.$column.push($column);
-                    }, self.$column.push($column));)*
+                    let before = self.len();
+                    $(
+                        let column = &mut self.$column;
+                        let values = rows.iter().map(|row| row.$column.clone());
+                        nullable!($null, {
+                            let mut known = rows.iter();
+                            if known.any(|row| row.$column != <value::$ty as Null>::NULL) {
+                                column.resize(before, Null::NULL);
+                                column.extend(values);
+                            }
+                        }, column.extend(values));
+                    )*
                 }
 
-                /// Adds the nulls that [`Self::push_ragged`] has left out. A column that is null in
+                /// Adds the nulls that [`Self::extend_ragged`] has left out. A column that is null in
                 /// every row stays empty, as a [`Batch`] has it.
                 pub fn level(&mut self) {
                     debug_assert!($konst.columns.first().is_some_and(|c| !c.nullable));
