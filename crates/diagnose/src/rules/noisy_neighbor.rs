@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::covered::Covered;
 use crate::layers::{Origin, Request};
 use crate::prelude::*;
 
@@ -82,9 +83,8 @@ struct Behind {
     all: Durations,
     /// Of the same, where it is known: time in the device.
     served: Durations,
-    /// Time in which any of them was in the queue, and until when it is counted.
-    in_queue_ns: i64,
-    counted_until_ns: i64,
+    /// Time in which any of them was in the queue. Reads are counted when their calls end, others before.
+    in_queue: Covered,
     examples: Examples,
 }
 
@@ -160,9 +160,7 @@ impl NoisyNeighbor {
                 if let Some(issued) = waited.issued_at_ns {
                     let served = waited.completed_at_ns.saturating_sub(issued);
                     behind.served.add(served);
-                    let begin = queued.max(behind.counted_until_ns);
-                    behind.in_queue_ns += issued.saturating_sub(begin).max(0);
-                    behind.counted_until_ns = behind.counted_until_ns.max(issued);
+                    behind.in_queue.add(queued, issued);
                 }
                 behind.examples.add_with(dur, || waited.example);
             }
@@ -295,7 +293,7 @@ impl Rule for NoisyNeighbor {
             let (undelayed, behind) = (baseline.median_ns(), delayed_by.all.median_ns());
             let count = i64::try_from(delayed_by.all.count).unwrap_or(i64::MAX);
             let cost = match starved {
-                true => delayed_by.in_queue_ns,
+                true => delayed_by.in_queue.ns(),
                 false => {
                     let usual = count.saturating_mul(undelayed);
                     delayed_by.all.sum_ns.saturating_sub(usual)
@@ -356,6 +354,7 @@ impl Rule for NoisyNeighbor {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::scenario::{Scenario, fires, silent};
 
     fn server(behind: usize) -> Scenario {
@@ -407,6 +406,35 @@ mod tests {
         let cost = found[0].cost_ns.unwrap();
         assert!((40 * 2_390_000..=40 * 2_410_000).contains(&cost), "{cost}");
         silent("noisy-neighbor", starved(6, "backup"));
+    }
+
+    /// A read that is counted after a later write has its time in the queue, too.
+    #[test]
+    fn time_in_the_queue_is_counted_in_any_order() {
+        let mut rule = NoisyNeighbor::default();
+        for queued_at_ns in [1_000, 0, 500] {
+            rule.count(Waited {
+                who: (100, 1),
+                comm: None,
+                queued_at_ns,
+                issued_at_ns: Some(queued_at_ns + 600),
+                completed_at_ns: queued_at_ns + 700,
+                ahead: Some(((900, 2), AHEAD)),
+                own_ahead: 0,
+                example: Example {
+                    rid: 1,
+                    ts_ns: queued_at_ns,
+                    dur_ns: 700,
+                    tid: 100,
+                    syscall: "read".into(),
+                    path: None,
+                    offset: None,
+                    ret: None,
+                },
+            });
+        }
+        let waiter = rule.waiters.get(&(100, 1)).unwrap();
+        assert_eq!(waiter.hogs[&(2, None)].in_queue.ns(), 1_600);
     }
 
     /// A server that reads undisturbed, and then waits 200 ms for each of a few reads.
