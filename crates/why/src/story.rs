@@ -521,13 +521,12 @@ fn explain(
                     }
                     let queued = block.queue_ns.checked_div(block.requests).unwrap_or(0);
                     if block.queue_ns as f64 >= block.device_ns as f64 * QUEUED {
-                        sentence.push(match block.requests {
-                            1 => format!(", after {} in its queue", duration(queued)),
-                            _ => format!(
-                                ", after {} in its queue on average while it served others",
-                                duration(queued)
-                            ),
-                        });
+                        let mean = if block.requests > 1 {
+                            " on average"
+                        } else {
+                            ""
+                        };
+                        sentence.push(format!(", after {} in its queue{mean}", duration(queued)));
                     }
                 }
                 None => {
