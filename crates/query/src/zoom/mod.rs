@@ -18,6 +18,7 @@ mod summed;
 mod waits;
 
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
@@ -136,6 +137,26 @@ pub struct Zoom {
     names: answer::Names,
 }
 
+/// What a session has besides its tables in the database.
+struct Sums {
+    calls: Summed,
+    visits: Summed,
+    waits: Summed,
+    faults: Vec<Arc<PartTimes>>,
+}
+
+impl Sums {
+    fn open(session: &Session, known: Option<&Zoom>) -> Result<Self, QueryError> {
+        let (faults, _) = parts_of(FAULTS.name, session, known.map(|k| k.faults.as_slice()))?;
+        Ok(Self {
+            calls: Summed::open(&SYSCALLS, session, known.map(|k| &k.calls))?,
+            visits: Summed::open(&SLICES, session, known.map(|k| &k.visits))?,
+            waits: Summed::open(&WAITS, session, known.map(|k| &k.waits))?,
+            faults,
+        })
+    }
+}
+
 /// The data gathered for an answer.
 struct Gathered<'a> {
     gather: Gather<'a>,
@@ -153,7 +174,7 @@ impl Zoom {
     /// The errors of [`Db::open`]. A damaged pyramid is not an error: [`Zoom::problem`] reports it,
     /// and sums come from the rows.
     pub fn open(session: &Session, limits: Limits) -> Result<Self, QueryError> {
-        Self::of(session, Db::open(session, limits)?, None)
+        Self::start(session, || Db::open(session, limits))
     }
 
     /// The same of a session whose rows were not compared with their checksums.
@@ -165,7 +186,7 @@ impl Zoom {
         limits: Limits,
         rows: RowGate,
     ) -> Result<Self, QueryError> {
-        Self::of(session, Db::open_unchecked(session, limits, rows)?, None)
+        Self::start(session, || Db::open_unchecked(session, limits, rows))
     }
 
     /// The same recording later, still in progress: `before` is the session that this was opened
@@ -175,20 +196,32 @@ impl Zoom {
     /// # Errors
     /// The errors of [`Zoom::open`]: open it again then.
     pub fn follow(&self, before: &Session, session: &Session) -> Result<Self, QueryError> {
-        Self::of(session, self.db.follow(before, session)?, Some(self))
+        let db = self.db.follow(before, session)?;
+        Ok(Self::of(db, Sums::open(session, Some(self))?))
     }
 
-    fn of(session: &Session, db: Db, known: Option<&Self>) -> Result<Self, QueryError> {
-        let known_faults = known.map(|k| k.faults.as_slice());
-        let (faults, _) = parts_of(FAULTS.name, session, known_faults)?;
-        Ok(Self {
-            faults: Arc::new(faults),
-            db,
-            calls: Summed::open(&SYSCALLS, session, known.map(|k| &k.calls))?,
-            visits: Summed::open(&SLICES, session, known.map(|k| &k.visits))?,
-            waits: Summed::open(&WAITS, session, known.map(|k| &k.waits))?,
-            names: answer::Names::default(),
+    /// The pyramids are read while the database starts: both read all footers of a session.
+    fn start(
+        session: &Session,
+        open: impl FnOnce() -> Result<Db, QueryError>,
+    ) -> Result<Self, QueryError> {
+        std::thread::scope(|scope| {
+            let sums = scope.spawn(|| Sums::open(session, None));
+            let db = open();
+            let sums = sums.join().unwrap_or_else(|panic| resume_unwind(panic));
+            Ok(Self::of(db?, sums?))
         })
+    }
+
+    fn of(db: Db, sums: Sums) -> Self {
+        Self {
+            db,
+            calls: sums.calls,
+            visits: sums.visits,
+            waits: sums.waits,
+            faults: Arc::new(sums.faults),
+            names: answer::Names::default(),
+        }
     }
 
     /// The same on another connection, for a query at the same time.
