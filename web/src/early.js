@@ -1,5 +1,5 @@
-// Stands in the page itself (vite.config.ts): asks the server for the session and for what every view of one shows first,
-// while the page's scripts are on their way. `state/early.ts` takes the answers.
+// Stands in the page itself (vite.config.ts): asks the server for the session, for what every view of one shows first,
+// and for what the reader may do, while the page's scripts are on their way. `state/early.ts` takes the answers.
 (() => {
 	const query = new URLSearchParams(window.location.search);
 	const id = query.get("s");
@@ -13,7 +13,7 @@
 	const authorization = `Bearer ${token}`;
 	const answers = new Map();
 	const ask = (path) => {
-		const address = `/api/sessions/${encodeURIComponent(id)}${path}`;
+		const address = `/api${path}`;
 		const answer = fetch(address, {
 			headers: { Authorization: authorization },
 			credentials: "same-origin",
@@ -27,9 +27,11 @@
 		answer.catch(() => {});
 		answers.set(address, answer);
 	};
-	ask("");
+	const session = `/sessions/${encodeURIComponent(id)}`;
+	ask(session);
 	// The strip of the whole session, and the overview's plots. With a filter the scripts know how to ask.
 	const pixels = Math.ceil(window.innerWidth / 2 / 64) * 64;
-	if (!query.has("f")) ask(`/tiles?by=purpose&latency=1&busy=1&pixels=${pixels}`);
+	if (!query.has("f")) ask(`${session}/tiles?by=purpose&latency=1&busy=1&pixels=${pixels}`);
+	ask("/access");
 	window.fathomEarly = { authorization, asked: performance.now(), answers };
 })();

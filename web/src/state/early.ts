@@ -16,9 +16,9 @@ function early(): Early | undefined {
 	return (globalThis as { fathomEarly?: Early }).fathomEarly;
 }
 
-/** The addresses whose answers came within so many milliseconds. */
+/** The addresses of the session whose answers came within so many milliseconds. */
 export async function arrived(ms: number): Promise<string[]> {
-	const answers = [...(early()?.answers ?? [])];
+	const answers = [...(early()?.answers ?? [])].filter(([address]) => address.startsWith("/api/sessions/"));
 	if (answers.length === 0) return [];
 	const there: string[] = [];
 	const all = answers.map(([address, answer]) =>

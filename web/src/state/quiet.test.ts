@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Quiet } from "./quiet";
+import { Quiet, Turns } from "./quiet";
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
@@ -52,5 +52,38 @@ describe("a question that can wait", () => {
 		void quiet.passed(new AbortController().signal).then(() => asked.push("later"));
 		await vi.advanceTimersByTimeAsync(100);
 		expect(asked).toEqual(["later"]);
+	});
+});
+
+describe("a question of a list", () => {
+	it("is asked after the plots are answered, and before what can wait", async () => {
+		const turns = new Turns();
+		const [plot, list] = [question(), question()];
+		const asked: string[] = [];
+		const ask = (name: string, answer: Promise<void>) => () => {
+			asked.push(name);
+			return answer;
+		};
+		const { signal } = new AbortController();
+		void turns.take("later", ask("later", Promise.resolve()), signal);
+		void turns.take("lists", ask("list", list.answer), signal);
+		void turns.take("plots", ask("plot", plot.answer), signal);
+		await vi.advanceTimersByTimeAsync(500);
+		expect(asked).toEqual(["plot"]);
+		plot.done();
+		await vi.advanceTimersByTimeAsync(500);
+		expect(asked).toEqual(["plot", "list"]);
+		list.done();
+		await vi.advanceTimersByTimeAsync(100);
+		expect(asked).toEqual(["plot", "list", "later"]);
+	});
+	it("is asked after a second although a plot takes longer", async () => {
+		const turns = new Turns();
+		const asked: string[] = [];
+		const { signal } = new AbortController();
+		void turns.take("plots", () => question().answer, signal);
+		void turns.take("lists", async () => asked.push("list"), signal);
+		await vi.advanceTimersByTimeAsync(1100);
+		expect(asked).toEqual(["list"]);
 	});
 });

@@ -1,6 +1,6 @@
 // What the benchmark of the page measures, and how: with what Chromium itself counts.
 
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import type { Browser, CDPSession } from "playwright-core";
 import { ask, type Server, type Tab } from "./harness.ts";
 
@@ -55,6 +55,23 @@ export async function mainThread(tab: Tab): Promise<() => Promise<number>> {
 	await cdp.send("Performance.enable", { timeDomain: "threadTicks" });
 	const before = await counter(cdp, "TaskDuration");
 	return async () => ((await counter(cdp, "TaskDuration")) - before) * 1000;
+}
+
+/** Waits until the browser has made what a new tab needs: for some seconds that takes as much as a page does. */
+export async function atRest(browser: Browser): Promise<void> {
+	const cdp = await browser.newBrowserCDPSession();
+	const worked = async () => {
+		const { processInfo } = await cdp.send("SystemInfo.getProcessInfo");
+		return processInfo.reduce((all, { id }) => all + (existsSync(`/proc/${id}`) ? processorMs(id) : 0), 0);
+	};
+	let before = await worked();
+	for (let turn = 0, quiet = 0; turn < 50 && quiet < 2; turn += 1) {
+		await new Promise((done) => setTimeout(done, 200));
+		const now = await worked();
+		quiet = now - before <= 10 ? quiet + 1 : 0;
+		before = now;
+	}
+	await cdp.detach();
 }
 
 export interface Memory {

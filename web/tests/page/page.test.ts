@@ -196,6 +196,39 @@ onStage(
 			});
 		});
 
+		it("draws its plots from what its HTML names, and asks for lists after them", async () => {
+			const one = await openTab(browser, server);
+			await one.page.addInitScript(() => {
+				new MutationObserver((_, observer) => {
+					if (!document.querySelector(".u-over")) return;
+					(window as unknown as { plotsAt: number }).plotsAt = performance.now();
+					observer.disconnect();
+				}).observe(document, { subtree: true, childList: true });
+			});
+			const cdp = await one.context.newCDPSession(one.page);
+			await cdp.send("Network.enable");
+			const named = new Map<string, string>();
+			cdp.on("Network.requestWillBeSent", ({ request, initiator }) => {
+				named.set(new URL(request.url).pathname, initiator.type);
+			});
+			await open(one, server, session);
+			const before = await one.page.evaluate(() => {
+				const { plotsAt } = window as unknown as { plotsAt: number };
+				const all = performance.getEntriesByType("resource") as PerformanceResourceTiming[];
+				const asked = all.filter((entry) => entry.startTime < plotsAt);
+				return asked.map(({ name, encodedBodySize: bytes }) => ({ path: new URL(name).pathname, bytes }));
+			});
+			const files = before.filter(({ path }) => path.startsWith("/assets/"));
+			expect(files.filter(({ path }) => named.get(path) !== "parser")).toEqual([]);
+			expect(files.length).toBeLessThanOrEqual(6);
+			const scripts = files.filter(({ path }) => path.endsWith(".js"));
+			expect(scripts.reduce((all, { bytes }) => all + bytes, 0)).toBeLessThan(160_000);
+			const answers = before.map(({ path }) => path).filter((path) => path.startsWith("/api/"));
+			expect(answers.sort()).toEqual(["/api/access", "/api/sessions/work.fathom", "/api/sessions/work.fathom/tiles"]);
+			expect(one.faults).toEqual([]);
+			await one.close();
+		});
+
 		it("weighs less than 400 KB, all views together", { timeout: 90_000 }, async () => {
 			let bytes = 0;
 			const seen = new Set<string>();
