@@ -137,7 +137,7 @@ pub struct Zoom {
     names: answer::Names,
 }
 
-/// What a session has besides its tables in the database.
+/// The pyramids of a session, and its parts by time.
 struct Sums {
     calls: Summed,
     visits: Summed,
