@@ -32,8 +32,7 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
         crate::page::scripts()
     );
     // Hashes and names are ASCII.
-    HeaderValue::try_from(policy)
-        .unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'"))
+    HeaderValue::try_from(policy).unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'"))
 });
 
 const HEADERS: [(HeaderName, &str); 5] = [

@@ -5,21 +5,28 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray};
 use arrow::compute::{cast, filter_record_batch};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Schema};
 use arrow::error::ArrowError;
 use arrow::row::{OwnedRow, RowConverter, SortField};
 use bytes::Bytes;
 use fathom_model::tables::{Holds, Table};
-use fathom_redact::line_without_secrets;
+use fathom_redact::{line_without_secrets, without_secrets};
 use fathom_session::{PartInfo, PartRange, Session};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
+use parquet::file::FOOTER_SIZE;
+use parquet::file::metadata::{
+    FileMetaData, FooterTail, ParquetMetaData, ParquetMetaDataReader, ParquetMetaDataWriter,
+};
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{ChunkReader, Length};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::error::ShipError;
@@ -31,8 +38,13 @@ const BLOCK: usize = 1 << 20;
 /// Where the bytes of an object are.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// In a part of the session.
-    Part(&'static Table, PartRange),
+    /// In a part of the session, up to `end`, and then these bytes.
+    Part {
+        table: &'static Table,
+        range: PartRange,
+        end: u64,
+        then: Bytes,
+    },
     /// Here.
     Bytes(Bytes),
 }
@@ -78,11 +90,25 @@ pub fn of_table(
         return Ok(vec![merged]);
     }
     let parts = parts.iter().map(|part| {
-        let (bytes, sha256) = hashed(session, table, part.range)?;
+        let file = session.open_part(table.name, part.range)?;
+        let footer = match keep_secrets {
+            true => None,
+            false => footer_without_secrets(&file).map_err(ShipError::parquet(session.dir()))?,
+        };
+        let (end, then) = footer.unwrap_or((u64::MAX, Bytes::new()));
+        let mut hash = Sha256::new();
+        let end = hash_up_to(end, session, table, part.range, &mut hash)?;
+        hash.update(&then);
+        let sha256 = hex(&hash.finalize());
         Ok(Contents {
             name: layout::part_name(part.range, &sha256),
-            source: Source::Part(table, part.range),
-            bytes,
+            bytes: end + then.len() as u64,
+            source: Source::Part {
+                table,
+                range: part.range,
+                end,
+                then,
+            },
             rows: part.rows,
             sha256,
         })
@@ -96,20 +122,83 @@ pub fn hashed(
     table: &Table,
     range: PartRange,
 ) -> Result<(u64, String), ShipError> {
+    let mut hash = Sha256::new();
+    let bytes = hash_up_to(u64::MAX, session, table, range, &mut hash)?;
+    Ok((bytes, hex(&hash.finalize())))
+}
+
+/// Adds the bytes of a part up to `end`, or to its end; returns their number.
+fn hash_up_to(
+    end: u64,
+    session: &Session,
+    table: &Table,
+    range: PartRange,
+    hash: &mut Sha256,
+) -> Result<u64, ShipError> {
     let path = session.dir().join(table.name).join(range.to_string());
-    let mut file = session.open_part(table.name, range)?;
-    let (mut hash, mut bytes) = (Sha256::new(), 0);
-    let mut block = vec![0; BLOCK];
+    let mut file = session.open_part(table.name, range)?.take(end);
+    let (mut block, mut bytes) = (vec![0; BLOCK], 0);
     loop {
         let read = file
             .read(&mut block)
             .map_err(ShipError::io("read", &path))?;
         let Some(read) = block.get(..read).filter(|read| !read.is_empty()) else {
-            return Ok((bytes, hex(&hash.finalize())));
+            return Ok(bytes);
         };
         hash.update(read);
         bytes += read.len() as u64;
     }
+}
+
+/// The key by which the first part of a table has the metadata of its session.
+const SESSION_KEY: &str = "fathom.session";
+
+/// The metadata of a session without the secrets in its command; `None` if there are none.
+fn session_without_secrets(json: &str) -> Option<String> {
+    let mut session: Value = serde_json::from_str(json).ok()?;
+    let command = session.get_mut("command")?;
+    let before: Vec<String> = serde_json::from_value(command.clone()).ok()?;
+    let after = without_secrets(&before);
+    if after == before {
+        return None;
+    }
+    *command = after.into();
+    Some(session.to_string())
+}
+
+/// A footer that has the command of its session without secrets, and its place; `None` if it stays as
+/// it is.
+fn footer_without_secrets(file: &File) -> Result<Option<(u64, Bytes)>, ParquetError> {
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(file)?;
+    let of_file = metadata.file_metadata();
+    let mut pairs = of_file.key_value_metadata().cloned().unwrap_or_default();
+    let mut session = pairs.iter_mut().filter(|pair| pair.key == SESSION_KEY);
+    let value = session.next().and_then(|pair| pair.value.as_mut());
+    let Some((value, without)) =
+        value.and_then(|value| session_without_secrets(value).map(|without| (value, without)))
+    else {
+        return Ok(None);
+    };
+    *value = without;
+    let of_file = FileMetaData::new(
+        of_file.version(),
+        of_file.num_rows(),
+        of_file.created_by().map(str::to_owned),
+        Some(pairs),
+        of_file.schema_descr_ptr(),
+        of_file.column_orders().cloned(),
+    );
+    let groups = metadata.row_groups().to_vec();
+    let mut footer = Vec::new();
+    ParquetMetaDataWriter::new(&mut footer, &ParquetMetaData::new(of_file, groups)).finish()?;
+    // The footer that is there, its length, and the magic number end the file.
+    let bytes = file.len();
+    let mut tail = [0; FOOTER_SIZE];
+    let length = FOOTER_SIZE as u64;
+    file.get_read(bytes.saturating_sub(length))?
+        .read_exact(&mut tail)?;
+    let before = FooterTail::try_new(&tail)?.metadata_length() as u64;
+    Ok(Some((bytes.saturating_sub(before + length), footer.into())))
 }
 
 /// The rows of a table with a key that count, without secrets, if the parts have others. Engines know
@@ -162,7 +251,7 @@ fn current(
         .iter()
         .map(|part| session.open_part(table.name, part.range));
     let files: Vec<File> = files.collect::<Result<_, _>>()?;
-    let (bytes, masked) = filtered(files, counts, &commands).map_err(failed())?;
+    let (bytes, masked) = filtered(files, counts, &commands, keep_secrets).map_err(failed())?;
     if all_count && !masked {
         return Ok(None);
     }
@@ -203,18 +292,27 @@ fn last_rows(
 }
 
 /// The rows of parts for which `counts` is true, as one Parquet file, and whether there were secrets
-/// in the columns `commands`, which are left out.
+/// in the columns `commands` or in the metadata, which are left out.
 fn filtered(
     files: Vec<File>,
     counts: Vec<bool>,
     commands: &[&str],
+    keep_secrets: bool,
 ) -> Result<(Vec<u8>, bool), ParquetError> {
     let mut masked = false;
     let mut writer: Option<ArrowWriter<Vec<u8>>> = None;
     let mut counts = counts.into_iter();
     for file in files {
         let reader = ParquetRecordBatchReaderBuilder::try_new(file)?;
-        let schema = reader.schema().clone();
+        let mut schema = Schema::clone(reader.schema());
+        if let Some(session) = schema.metadata.get_mut(SESSION_KEY)
+            && !keep_secrets
+            && let Some(without) = session_without_secrets(session)
+        {
+            *session = without;
+            masked = true;
+        }
+        let schema = Arc::new(schema);
         for batch in reader.build()? {
             let batch = batch?;
             let counting: BooleanArray = counts.by_ref().take(batch.num_rows()).map(Some).collect();
@@ -269,10 +367,11 @@ pub fn writer_of(
     ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties))
 }
 
-/// A part that is read a block at a time.
+/// A part that is read a block at a time, up to a place, and what comes then.
 pub struct Blocks {
     file: File,
     left: u64,
+    then: Bytes,
     path: PathBuf,
 }
 
@@ -281,23 +380,26 @@ impl Blocks {
         session: &Session,
         table: &Table,
         range: PartRange,
-        bytes: u64,
+        (end, then): (u64, Bytes),
     ) -> Result<Self, ShipError> {
         let path = session.dir().join(table.name).join(range.to_string());
         Ok(Self {
             file: session.open_part(table.name, range)?,
-            left: bytes,
+            left: end,
+            then,
             path,
         })
     }
 
     /// The next bytes, `size` at most; empty at the end.
     pub fn next(&mut self, size: usize) -> Result<Bytes, ShipError> {
-        let size = usize::try_from(self.left).map_or(size, |left| left.min(size));
-        let mut block = vec![0; size];
+        let of_file = usize::try_from(self.left).map_or(size, |left| left.min(size));
+        let mut block = vec![0; of_file];
         let read = self.file.read_exact(&mut block);
         read.map_err(ShipError::io("read", &self.path))?;
-        self.left -= size as u64;
+        self.left -= of_file as u64;
+        let then = self.then.len().min(size - of_file);
+        block.extend_from_slice(&self.then.split_to(then));
         Ok(block.into())
     }
 }

@@ -405,8 +405,14 @@ impl Shipping<'_> {
         let (bytes, piece) = (one.contents.bytes, self.destination.piece());
         match &one.contents.source {
             Source::Bytes(bytes) => self.put(&one.path, bytes.clone().into()).await?,
-            Source::Part(table, range) => {
-                let mut blocks = Blocks::open(self.session, table, *range, bytes)?;
+            Source::Part {
+                table,
+                range,
+                end,
+                then,
+            } => {
+                let rest = (*end, then.clone());
+                let mut blocks = Blocks::open(self.session, table, *range, rest)?;
                 match bytes <= piece as u64 {
                     true => self.put(&one.path, blocks.next(piece)?.into()).await?,
                     false => self.put_pieces(&one.path, &mut blocks).await?,

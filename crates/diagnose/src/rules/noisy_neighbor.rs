@@ -311,8 +311,9 @@ impl Rule for NoisyNeighbor {
                 .devices
                 .get(device)
                 .map_or("", |(name, _)| name.as_str());
+            let same_name = waiter.comm == Some(*hog);
             let hog = self.names.get(hog).map_or("", String::as_str);
-            let advice = (hog == comm).then(|| {
+            let advice = same_name.then(|| {
                 format!(
                     "Give {hog} ({hog_pid}) a lower weight (ionice -c 3 -p {hog_pid}, io.weight or io.max of its \
                      cgroup), run it at another time, or use another device."

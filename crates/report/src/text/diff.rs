@@ -472,7 +472,8 @@ mod tests {
 
     #[test]
     fn a_difference_that_is_not_judged_is_not_called_noise() {
-        let open = figure("not judged: one session per side; it does not show how much runs differ");
+        let open =
+            figure("not judged: one session per side; it does not show how much runs differ");
         assert_eq!(judged(&open), "not judged: one session per side");
         assert_eq!(mark(Status::Both, &open), "?x 410");
         let noise = figure("p = 0.500 of 3 tests");
