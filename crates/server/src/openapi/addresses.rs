@@ -286,6 +286,7 @@ fn of_calls() -> Vec<Described> {
              bytes: points: bytes that were moved; null of a page fault\n\
              write: points: whether it wrote\n\
              fault: points: whether it is a page fault\n\
+             file: points: id of the file\n\
              rid: points: id of the request\n\
              tid: id of the thread; in a cell, of the thread with most\n\
              x: grid: number of the cell in time, from 0\n\
