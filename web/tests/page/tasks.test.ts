@@ -35,10 +35,13 @@ os.fsync(table)
 for _ in range(800):
     os.pread(table, 4096, random.randrange(1000) * 4096)
 end = time.monotonic() + 2.5
-while time.monotonic() < end:
+syncs = 0
+# A comparison has a p99 from 100 calls on.
+while time.monotonic() < end or syncs < 120:
     for _ in range(4):
         os.write(journal, b"r" * 1000)
     os.fdatasync(journal)
+    syncs += 1
 `;
 
 /** Keeps a device busy with large direct writes from many threads, as a backup does. */
