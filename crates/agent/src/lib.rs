@@ -31,12 +31,11 @@ use std::time::Instant;
 use fathom_diagnose::Finding;
 use fathom_http::Token;
 use fathom_model::meta::Save;
-use fathom_probe::system;
+use fathom_probe::{monotonic_ns, system};
 use fathom_recorder::{
     Observer, Options, Progress, RecordError, Recorder, Signals, Stall, Summary, Target,
 };
 use fathom_session::{Session, SessionError};
-use rustix::time::{ClockId, clock_gettime};
 
 use config::{Config, ConfigError, Metrics, Otlp, Ship};
 use control::{AgentControl, Wish};
@@ -310,7 +309,7 @@ impl Agent {
         self.sums.lock().next_recording();
         recorder.also_to(Box::new(self.sums.clone()));
         let recording = recorder.start()?;
-        self.lock().next_recording(Instant::now(), monotonic_ns());
+        self.lock().next_recording(Instant::now(), monotonic_ns() as i64);
         prune(observer);
         observer.ready();
         let findings = control.findings();
@@ -352,13 +351,6 @@ impl Agent {
         }
         self.server.stop();
     }
-}
-
-/// Now, by CLOCK_MONOTONIC.
-fn monotonic_ns() -> i64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    let seconds_ns = now.tv_sec.saturating_mul(1_000_000_000);
-    seconds_ns.saturating_add(now.tv_nsec)
 }
 
 fn serve(
