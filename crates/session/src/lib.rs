@@ -51,6 +51,7 @@ pub use disk::trusted::{
 pub use error::SessionError;
 pub use format::layout::{PartInfo, PartRange, is_own_name};
 pub use format::lock::FolderLock;
+pub use format::schema::SESSION_KEY;
 pub use maintain::add::Addition;
 pub use maintain::findings::{read_findings, remove_findings, write_findings};
 pub use maintain::own::{MOST_OWN_BYTES, MOST_OWN_TABLES, OwnAddition};

@@ -15,7 +15,7 @@ use arrow::row::{OwnedRow, RowConverter, SortField};
 use bytes::Bytes;
 use fathom_model::tables::{Holds, Table};
 use fathom_redact::{line_without_secrets, without_secrets};
-use fathom_session::{PartInfo, PartRange, Session};
+use fathom_session::{PartInfo, PartRange, SESSION_KEY, Session};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, ZstdLevel};
@@ -149,9 +149,6 @@ fn hash_up_to(
         bytes += read.len() as u64;
     }
 }
-
-/// The key by which the first part of a table has the metadata of its session.
-const SESSION_KEY: &str = "fathom.session";
 
 /// The metadata of a session without the secrets in its command; `None` if there are none.
 fn session_without_secrets(json: &str) -> Option<String> {

@@ -103,7 +103,6 @@ fn next(object: &str, error: &str) -> &'static str {
         .any(|host| error.contains(host));
     match (scheme, error.contains("URL scheme is not allowed")) {
         ("s3", true) => "set AWS_ALLOW_HTTP=true for an endpoint without TLS",
-        ("gs", true) => "set GOOGLE_ALLOW_HTTP=true for an endpoint without TLS",
         ("az", true) => "set AZURE_ALLOW_HTTP=true for an endpoint without TLS",
         ("s3", _) if asks_machine => {
             "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"

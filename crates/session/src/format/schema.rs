@@ -15,7 +15,7 @@ use crate::error::SessionError;
 
 /// Under this key the footers of some parts have `session.json` as it was at the
 /// start of the recording.
-pub(crate) const SESSION_KEY: &str = "fathom.session";
+pub const SESSION_KEY: &str = "fathom.session";
 
 /// The properties that the parts of a table share.
 #[derive(Clone)]
