@@ -322,10 +322,11 @@ fn other_views(set: &str, web: &str, db: &str) {
         assert_eq!(out.status.code(), Some(2), "{id}");
     }
 
-    let zoom = |of: &str| {
-        let csv = output(&[
-            "zoom", of, "--pixels", "1", "--by", "syscall", "--format", "csv",
-        ]);
+    let zoom = |of: &str, options: &[&str]| {
+        let zoom = [
+            "zoom", of, "--pixels", "1", "--by", "syscall", "--top", "1000", "--format", "csv",
+        ];
+        let csv = output(&[&zoom[..], options].concat());
         let mut lines = csv
             .lines()
             .map(|line| line.split(',').map(str::to_owned).collect());
@@ -344,31 +345,46 @@ fn other_views(set: &str, web: &str, db: &str) {
             })
             .collect::<Vec<_>>()
     };
-    // The same calls as of each session, in buckets of one width.
-    let all = zoom(set);
-    let mut widths = Vec::new();
-    for (host, session) in [("web", web), ("db", db)] {
+    // The same calls as of each session, and one sum of them.
+    let sums = |rows: Vec<(Option<String>, String, i64)>| {
         let mut sums = BTreeMap::new();
-        for row in all.iter().filter(|row| row.0.as_deref() == Some(host)) {
-            *sums.entry(row.1.clone()).or_insert(0) += row.2;
+        for (_, call, calls) in rows {
+            *sums.entry(call).or_insert(0) += calls;
         }
-        let mut own = BTreeMap::new();
-        for row in zoom(session) {
-            *own.entry(row.1).or_insert(0) += row.2;
-        }
+        sums
+    };
+    let all = zoom(set, &["--per-host"]);
+    let mut together = BTreeMap::new();
+    for (host, session) in [("web", web), ("db", db)] {
+        let of_host = all.iter().filter(|row| row.0.as_deref() == Some(host));
+        let own = sums(zoom(session, &[]));
         assert!(!own.is_empty());
-        assert_eq!(sums, own, "{host}");
+        assert_eq!(sums(of_host.cloned().collect()), own, "{host}");
+        assert_eq!(sums(zoom(set, &["--host", host])), own, "{host}");
+        for (call, calls) in own {
+            *together.entry(call).or_insert(0) += calls;
+        }
     }
+    assert_eq!(sums(zoom(set, &[])), together);
     let out = Command::new(fathom())
         .args(["zoom", set, "--pixels", "100"])
         .output()
         .unwrap();
-    for line in String::from_utf8(out.stderr).unwrap().lines() {
-        let width = line.strip_prefix("fathom: buckets of ");
-        widths.extend(width.map(|rest| rest.split(',').next().unwrap().to_owned()));
+    // One window of all hosts.
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(said.matches("fathom: buckets of ").count(), 1, "{said}");
+    for wrong in [["--host", "mail"], ["--label", "job=18"]] {
+        let out = Command::new(fathom())
+            .args(["zoom", set])
+            .args(wrong)
+            .output();
+        let out = out.unwrap();
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(
+            out.status.code() == Some(2) && said.contains("web, db"),
+            "{said}"
+        );
     }
-    assert_eq!(widths.len(), 2);
-    assert_eq!(widths[0], widths[1]);
 
     let same = json(&["diff", set, set, "--format", "json"]);
     let hosts = same

@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 use fathom_diagnose::Diagnosis;
 use fathom_diff::Diff;
 use fathom_model::escape;
-use fathom_model::set::Method;
+use fathom_model::set::{Member, Method};
 use fathom_model::units;
+use fathom_query::zoom::Tenant;
 use fathom_report::Report;
-use fathom_session::{SessionSet, write_set};
+use fathom_session::{Session, SessionSet, write_set};
 use fathom_set::{Named, Summary};
 use fathom_why::Story;
 use serde::Serialize;
 
-use crate::args::{SessionsFormat, SetArgs};
+use crate::args::{MemberOptions, SessionsFormat, SetArgs};
 use crate::exit::Failure;
 use crate::output::{aligned, json};
 
@@ -124,6 +125,54 @@ pub fn open(path: &Path) -> Result<SessionSet, Failure> {
     let set = SessionSet::open(path).map_err(Failure::input)?;
     warn(&set);
     Ok(set)
+}
+
+/// The sessions of a set that options mean, with what the set says of each.
+pub fn members<'a>(
+    set: &'a SessionSet,
+    options: &MemberOptions,
+) -> Result<Vec<(&'a Member, &'a Session)>, Failure> {
+    let members = set.members();
+    let kept: Vec<_> = members
+        .filter(|(member, session)| options.keep(member, session))
+        .collect();
+    if kept.is_empty() {
+        let hosts: Vec<&str> = set.members().map(|(member, _)| &*member.host).collect();
+        return Err(Failure::input(anyhow::anyhow!(
+            "no session of the set has this host and these labels; its hosts are {}, and fathom query shows \
+             the labels: SELECT host, labels FROM session",
+            escape::text(&hosts.join(", "))
+        )));
+    }
+    Ok(kept)
+}
+
+/// Refuses options that mean sessions of a set.
+pub fn no_members(options: &MemberOptions) -> Result<(), Failure> {
+    match options.are_given() {
+        true => Err(Failure::input(anyhow::anyhow!(
+            "--host and --label choose sessions of a set, and this is one session: leave them out"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Reports tenants that none of the sessions has: `unknown` has the ones that each session lacks.
+pub fn warn_unknown(unknown: &[Vec<(Tenant, &str)>]) {
+    let Some((first, others)) = unknown.split_first() else {
+        return;
+    };
+    for asked in first {
+        if others.iter().all(|of| of.contains(asked)) {
+            let (of, value) = asked;
+            errln!(
+                "fathom: no {} {} in what was recorded; list them with fathom query: FROM {}",
+                of.name(),
+                escape::text(value),
+                of.view()
+            );
+        }
+    }
 }
 
 /// Prints the problems of the sessions.

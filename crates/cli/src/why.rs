@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 use fathom_extensions::Extensions;
 use fathom_model::set::ClockMap;
 use fathom_query::escape::text;
+use fathom_query::zoom::Filter;
 use fathom_query::{Db, Limits};
 use fathom_report::diagnosis_in_passing;
 use fathom_session::{Session, SessionSet, on_latest};
@@ -22,6 +23,7 @@ pub fn run(args: &WhyArgs) -> Result<u8, Failure> {
     let answer = match SessionSet::is_set(&args.session) {
         true => of_set(args, &extensions)?,
         false => {
+            set::no_members(&args.members)?;
             let mut session = analysis::open(&args.session)?;
             let story = on_latest(&mut session, |session| story(session, args, &extensions));
             let story = story.map_err(Failure::input)?;
@@ -55,8 +57,8 @@ fn of_set(args: &WhyArgs, extensions: &Extensions) -> Result<String, Failure> {
     let only = only.map_err(Failure::input)?;
     let reference = set.members().next().map(|(_, session)| session);
     let (mut stories, mut failures) = (Vec::new(), Vec::new());
-    for (at, (member, session)) in set.members().enumerate() {
-        if only.is_some_and(|only| only != at) {
+    for (member, session) in set::members(&set, &args.members)? {
+        if only.is_some_and(|only| hosts.get(only) != Some(&&*member.host)) {
             continue;
         }
         let on = On {
@@ -132,6 +134,10 @@ fn story_on(
         return of_span(&db, session, span);
     }
     let scope = scope(&db, args, on)?;
+    // In a set another host may have it.
+    if on.clock.is_none() {
+        set::warn_unknown(&[args.tenants.tenants().unknown(&db)?]);
+    }
     let diagnosis = match scope.request {
         Some(_) => Err(String::new()),
         None => diagnosis_in_passing(session, extensions)?,
@@ -171,12 +177,16 @@ fn scope(db: &Db, args: &WhyArgs, on: &On<'_>) -> Result<Scope, anyhow::Error> {
         .as_deref()
         .map(|name| file(db, name))
         .transpose()?;
+    let filter = args.tenants.tenants().narrow(db, Filter::default())?;
+    let calls = filter.sql();
     Ok(Scope {
         request: args.request.as_ref().map(|id| id.number),
         file,
         thread: args.thread.as_ref().map(|id| id.number),
         from_ns: from_ns.map(own),
         until_ns: until_ns.map(own),
+        faults: calls.as_ref().and_then(|_| filter.faults_sql()),
+        calls,
         ..Scope::default()
     })
 }

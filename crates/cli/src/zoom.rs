@@ -1,9 +1,10 @@
 //! `fathom zoom`: sums over any window of a session in any number of buckets.
 
 use fathom_model::{escape, units};
-use fathom_query::arrow::record_batch::RecordBatch;
-use fathom_query::zoom::{By, Filter, Request, Zoom, of_hosts};
-use fathom_query::{Limits, Rows};
+use fathom_query::Limits;
+use fathom_query::zoom::{
+    Answer, By, Filter, HostZoom, Request, Zoom, events_of_hosts, query_hosts,
+};
 use fathom_session::{Session, SessionSet, on_latest};
 
 use crate::args::{ByArg, ZoomArgs};
@@ -18,75 +19,87 @@ pub fn run(args: &ZoomArgs) -> Result<u8, Failure> {
     if SessionSet::is_set(&args.session) {
         return of_set(args);
     }
-    let session = analysis::open(&args.session)?;
+    set::no_members(&args.members)?;
+    if args.per_host {
+        return Err(Failure::input(anyhow::anyhow!(
+            "--per-host is for a set of sessions: leave it out"
+        )));
+    }
+    let mut session = analysis::open(&args.session)?;
     let clock = session.meta().clock.clone();
     let window = analysis::window(args.from.as_deref(), args.until.as_deref(), &clock);
     let window = window.map_err(Failure::input)?;
-    sums(session, args, window, |rows| match rows {
-        Found::Sums(rows) => analysis::print(std::iter::once(rows), args.format, args.exact),
-        Found::Calls(rows) => analysis::print(*rows, args.format, args.exact),
-    })
+    let zoom = opened(&mut session, args)?;
+    let tenants = args.tenants.tenants();
+    set::warn_unknown(&[tenants.unknown(zoom.db()).map_err(Failure::input)?]);
+    let filter = filter(args, &zoom)?;
+    if let Some(limit) = args.events {
+        let window = window.0.unwrap_or(0)..window.1.unwrap_or(i64::MAX);
+        let rows = zoom.events(window, &filter, limit);
+        return analysis::print(rows.map_err(Failure::input)?, args.format, args.exact);
+    }
+    let request = Request {
+        filter,
+        ..request(args, window)
+    };
+    let answer = zoom.query(&request).map_err(Failure::input)?;
+    match zoom.span() {
+        None => errln!(
+            "fathom: there is nothing to sum up: {}",
+            without_rows(&session)
+        ),
+        Some(_) => say(&answer, session.meta().clock.start_monotonic_ns),
+    }
+    analysis::print(std::iter::once(answer.rows), args.format, args.exact)
 }
 
-/// The rows of each session of a set, with its host, on the clock of the first one and in one window.
+/// Sums of the sessions of a set, on the clock of the first one.
 fn of_set(args: &ZoomArgs) -> Result<u8, Failure> {
     let set = set::open(&args.session)?;
-    let mut window = (None, None);
-    let mut spans = Vec::new();
-    for (n, (member, session)) in set.members().enumerate() {
-        if n == 0 {
-            let reference = &session.meta().clock;
-            let of = analysis::window(args.from.as_deref(), args.until.as_deref(), reference);
-            window = of.map_err(Failure::input)?;
+    let reference = set
+        .members()
+        .next()
+        .map(|(_, session)| &session.meta().clock);
+    let reference = reference.cloned().unwrap_or_default();
+    let window = analysis::window(args.from.as_deref(), args.until.as_deref(), &reference);
+    let window = window.map_err(Failure::input)?;
+    let tenants = args.tenants.tenants();
+    let (mut hosts, mut unknown) = (Vec::new(), Vec::new());
+    for (member, session) in set::members(&set, &args.members)? {
+        let mut session = session.clone();
+        let zoom = opened(&mut session, args)?;
+        unknown.push(tenants.unknown(zoom.db()).map_err(Failure::input)?);
+        if zoom.span().is_none() {
+            let host = escape::text(&member.host);
+            errln!(
+                "fathom: host {host} has nothing to sum up: {}",
+                without_rows(&session)
+            );
         }
-        let map = &member.clock.map;
-        let span = open(&mut session.clone())?.span();
-        // A nanosecond more on both sides, as times are rounded on their way to the reference and back.
-        let bounds = |(first, last): (i64, i64)| {
-            let (first, last) = (map.apply(first), map.apply(last));
-            (first.saturating_sub(1), last.saturating_add(2))
-        };
-        spans.extend(span.map(bounds));
+        hosts.push(HostZoom {
+            host: &member.host,
+            clock: &member.clock.map,
+            filter: filter(args, &zoom)?,
+            zoom,
+        });
     }
-    // Buckets are as wide as the window asks for: equal windows have equal buckets.
-    let from = window.0.or(spans.iter().map(|span| span.0).min());
-    let to = window.1.or(spans.iter().map(|span| span.1).max());
-    let mut parts = Vec::new();
-    for (member, session) in set.members() {
-        let (host, clock) = (&member.host, &member.clock.map);
-        let back = clock.inverse();
-        let own = |at_ns: Option<i64>| at_ns.map(|at_ns| back.apply(at_ns));
-        errln!("fathom: host {}:", escape::text(host));
-        let rows = sums(session.clone(), args, (own(from), own(to)), |rows| {
-            let rows = match rows {
-                Found::Sums(rows) => Ok(vec![rows]),
-                Found::Calls(rows) => rows.collect(),
-            };
-            rows.map_err(Failure::input)
-        })?;
-        parts.push((&**host, clock, rows));
+    set::warn_unknown(&unknown);
+    if let Some(limit) = args.events {
+        let rows = events_of_hosts(&hosts, window, limit).map_err(Failure::input)?;
+        return analysis::print(std::iter::once(rows), args.format, args.exact);
     }
-    let rows = of_hosts(&parts).map_err(Failure::input)?;
-    analysis::print(std::iter::once(rows), args.format, args.exact)
+    let answer = query_hosts(&hosts, &request(args, window), args.per_host);
+    let answer = answer.map_err(Failure::input)?;
+    say(&answer, reference.start_monotonic_ns);
+    analysis::print(std::iter::once(answer.rows), args.format, args.exact)
 }
 
-/// The rows that `zoom` prints.
-enum Found<'a> {
-    Sums(RecordBatch),
-    Calls(Box<Rows<'a>>),
-}
-
-/// Hands over the rows of a window of a session, and says what was read.
-fn sums<T>(
-    mut session: Session,
-    args: &ZoomArgs,
-    (from, to): (Option<i64>, Option<i64>),
-    with: impl FnOnce(Found<'_>) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+/// Opens a session, and makes the pyramids that it lacks.
+fn opened(session: &mut Session, args: &ZoomArgs) -> Result<Zoom, Failure> {
     if args.rebuild {
         session.build_pyramids().map_err(Failure::input)?;
     }
-    let mut zoom = open(&mut session)?;
+    let mut zoom = open(session)?;
     if let Some(problem) = zoom.problem() {
         errln!("fathom: {problem}");
     }
@@ -96,12 +109,16 @@ fn sums<T>(
             zoom.uncovered_rows()
         );
         match session.build_pyramids() {
-            Ok(()) => zoom = open(&mut session)?,
+            Ok(()) => zoom = open(session)?,
             // On a read-only medium the sums come from the rows.
             Err(error) => errln!("fathom: {error}"),
         }
     }
-    let start = session.meta().clock.start_monotonic_ns;
+    Ok(zoom)
+}
+
+/// The calls that options mean, in a session.
+fn filter(args: &ZoomArgs, zoom: &Zoom) -> Result<Filter, Failure> {
     let filter = Filter {
         syscall: args.syscall.clone().map(|name| vec![name]),
         class: args.class.clone().map(|name| vec![name]),
@@ -110,39 +127,31 @@ fn sums<T>(
         file_id: args.file_id.map(|id| vec![id]),
         ..Filter::default()
     };
-    if let Some(limit) = args.events {
-        let window = from.unwrap_or(0)..to.unwrap_or(i64::MAX);
-        let rows = zoom
-            .events(window, &filter, limit)
-            .map_err(Failure::input)?;
-        return with(Found::Calls(Box::new(rows)));
+    let tenants = args.tenants.tenants();
+    tenants.narrow(zoom.db(), filter).map_err(Failure::input)
+}
+
+/// The sums that options ask for, of all calls.
+fn request(args: &ZoomArgs, (from_ns, to_ns): (Option<i64>, Option<i64>)) -> Request {
+    Request {
+        from_ns,
+        to_ns,
+        pixels: args.pixels,
+        by: by(args.by),
+        top: Some(args.top),
+        latency: args.latency,
+        ..Request::default()
     }
-    let answer = zoom
-        .query(&Request {
-            from_ns: from,
-            to_ns: to,
-            pixels: args.pixels,
-            by: by(args.by),
-            filter,
-            top: Some(args.top),
-            latency: args.latency,
-            busy: false,
-            max_rows: None,
-        })
-        .map_err(Failure::input)?;
-    if zoom.span().is_none() {
-        errln!(
-            "fathom: there is nothing to sum up: {}",
-            without_rows(&session)
-        );
-        return with(Found::Sums(answer.rows));
-    }
+}
+
+/// Reports the window of an answer, and what was read for it.
+fn say(answer: &Answer, start_ns: i64) {
     errln!(
         "fathom: buckets of {}, from {} to {} of the recording{}; read {} blocks of the pyramid, \
          {} parts{}",
         ns(answer.bucket_ns),
-        ns(answer.window_ns.start - start),
-        ns(answer.window_ns.end - start),
+        ns(answer.window_ns.start - start_ns),
+        ns(answer.window_ns.end - start_ns),
         if answer.coarser {
             ", wider than requested"
         } else {
@@ -155,7 +164,6 @@ fn sums<T>(
             n => format!(" and, as the pyramid has no page faults, {n} of table faults"),
         },
     );
-    with(Found::Sums(answer.rows))
 }
 
 /// Why a session has no rows of calls.

@@ -17,18 +17,19 @@
 -- written_bytes: Bytes moved by write and its variants.
 -- total_ns: Total duration, nanoseconds; the times of threads that wait at the same time add up.
 -- max_ns: Longest duration, nanoseconds.
-WITH several AS (
-    -- Process ids that were used again, in another cgroup.
-    SELECT pid FROM processes WHERE pid IS NOT NULL
-    GROUP BY pid HAVING count(DISTINCT cgroup) > 1
-),
-latest AS (
+WITH latest AS (
     SELECT pid, any_value(cgroup ORDER BY started_at_ns DESC) AS cgroup
     FROM processes GROUP BY pid
 ),
+several AS (
+    -- Process ids that were used again, in another cgroup.
+    SELECT DISTINCT pid FROM tenants WHERE tid IS NOT NULL
+),
 of_cgroup AS (
-    SELECT cgroup, any_value(container_id) AS container_id
-    FROM processes WHERE cgroup IS NOT NULL GROUP BY cgroup
+    SELECT
+        cgroup, any_value(unit) AS unit, any_value(container_id) AS container_id,
+        any_value(namespace) AS namespace, any_value(pod) AS pod, any_value(container) AS container
+    FROM tenants WHERE cgroup IS NOT NULL GROUP BY cgroup
 ),
 stored AS (
     SELECT pid, tid, ts_ns, syscall, errno, bytes, dur_ns FROM syscalls
@@ -46,8 +47,10 @@ sums AS (
         UNION ALL
         SELECT owner.cgroup, calls.*
         FROM (SELECT * FROM stored WHERE pid IN (SELECT pid FROM several)) AS calls
-        ASOF LEFT JOIN (SELECT tid, started_at_ns, cgroup FROM processes) AS owner
-            ON calls.tid = owner.tid AND calls.ts_ns >= owner.started_at_ns
+        ASOF LEFT JOIN (
+            SELECT pid, tid, coalesce(from_ns, 0) AS from_ns, cgroup FROM tenants WHERE tid IS NOT NULL
+        ) AS owner
+            ON calls.pid = owner.pid AND calls.tid = owner.tid AND calls.ts_ns >= owner.from_ns
     )
     GROUP BY cgroup, pid
     UNION ALL
@@ -59,12 +62,7 @@ sums AS (
     GROUP BY 1, 2
 )
 SELECT
-    cgroup,
-    nullif(regexp_extract(cgroup, '.*/([^/]+[.](?:service|scope))(?:/|$)', 1), '') AS unit,
-    container_id,
-    containers.namespace,
-    containers.pod,
-    containers.name AS container,
+    cgroup, unit, container_id, namespace, pod, container,
     processes, calls, lost, errors, bytes, read_bytes, written_bytes, total_ns, max_ns
 FROM (
     SELECT
@@ -82,6 +80,4 @@ FROM (
     GROUP BY cgroup
 )
 LEFT JOIN of_cgroup USING (cgroup)
-LEFT JOIN (SELECT DISTINCT container_id, namespace, pod, name FROM containers) AS containers
-    USING (container_id)
 ORDER BY total_ns DESC, cgroup

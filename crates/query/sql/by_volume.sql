@@ -20,7 +20,7 @@
 -- max_ns: Longest duration, nanoseconds.
 SELECT
     plugin, volume,
-    max(named.namespace) AS namespace, max(named.claim) AS claim,
+    any_value(namespace) AS namespace, any_value(claim) AS claim,
     count(*) AS files,
     bounded(sum(calls)) AS calls,
     bounded(sum(lost)) AS lost,
@@ -30,26 +30,6 @@ SELECT
     bounded(sum(written_bytes)) AS written_bytes,
     bounded(sum(total_ns)) AS total_ns,
     max(max_ns) AS max_ns
-FROM (
-    SELECT found.*, place.directory, place.pod_uid, place.plugin, place.volume
-    FROM (
-        SELECT
-            by_file.*,
-            regexp_extract(
-                coalesce(files.host_path, files.path),
-                '^(/var/lib/kubelet/pods/([^/]+)/volumes/([^/]+)/([^/]+))/',
-                ['directory', 'pod_uid', 'plugin', 'volume']
-            ) AS place
-        FROM by_file JOIN files USING (file_id)
-    ) AS found
-    WHERE place.plugin <> ''
-) AS found
-LEFT JOIN (
-    SELECT pod_uid, max(namespace) AS of_pod FROM containers WHERE pod_uid IS NOT NULL GROUP BY pod_uid
-) AS pods USING (pod_uid)
-LEFT JOIN (
-    SELECT directory, max(namespace) AS namespace, max(claim) AS claim FROM volume_claims GROUP BY directory
-) AS named
-    ON named.directory = found.directory AND coalesce(of_pod = named.namespace, true)
+FROM by_file JOIN volume_files USING (file_id)
 GROUP BY plugin, volume
 ORDER BY total_ns DESC, plugin, volume

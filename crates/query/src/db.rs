@@ -14,6 +14,7 @@ use fathom_session::{Session, SessionSet, on_latest};
 use crate::error::message;
 use crate::findings::FindingRow;
 use crate::limits::Limits;
+use crate::moved::Moved;
 use crate::on_demand::OnDemand;
 use crate::place::Place;
 use crate::rows::Rows;
@@ -57,6 +58,8 @@ pub struct Db {
     hosts: Vec<String>,
     /// Asked before rows are read; none if all were compared with their checksums.
     rows: Option<RowGate>,
+    /// The clock on which sums of a window show rows, if it is another one.
+    moved: Option<Arc<Moved>>,
 }
 
 impl Limits {
@@ -288,6 +291,7 @@ impl Db {
             _members: places,
             hosts: hosts.iter().map(|host| (*host).to_string()).collect(),
             rows: None,
+            moved: None,
         })
     }
 
@@ -499,7 +503,21 @@ impl Db {
             _members: self._members.clone(),
             hosts: self.hosts.clone(),
             rows: self.rows.clone(),
+            moved: self.moved.clone(),
         })
+    }
+
+    /// The same, with sums of windows on another clock.
+    pub(crate) fn moved_to(&self, moved: Moved) -> Result<Self, QueryError> {
+        Ok(Self {
+            moved: Some(Arc::new(moved)),
+            ..self.try_clone()?
+        })
+    }
+
+    /// The clock on which sums of a window show rows, if it is another one.
+    pub(crate) fn moved(&self) -> Option<&Moved> {
+        self.moved.as_deref()
     }
 
     /// Whether the macro `duration_percentiles` and the views are exact: with very many calls they

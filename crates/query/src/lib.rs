@@ -15,6 +15,7 @@ mod limits;
 mod members;
 pub mod messages;
 mod mistaken;
+mod moved;
 mod names;
 mod on_demand;
 pub mod output;

@@ -20,12 +20,21 @@ pub fn view_names() -> impl Iterator<Item = &'static str> {
         .chain(VIEWS.iter().map(|view| view.name))
 }
 
+/// A view as a query over the tables that it reads, without its comments: they may name other tables.
+pub(crate) fn query_of(name: &str) -> String {
+    let view = VIEWS.iter().find(|view| view.name == name);
+    let lines = view.map_or("", |view| view.sql).lines();
+    let code: Vec<&str> = lines
+        .filter(|line| !line.trim_start().starts_with("--"))
+        .collect();
+    code.join("\n")
+}
+
 /// View `blame` as a query, of the waiting from `from_ns` to before `until_ns`, CLOCK_MONOTONIC
 /// nanoseconds.
 pub fn blame_between(from_ns: &str, until_ns: &str) -> String {
-    let view = VIEWS.iter().find(|view| view.name == "blame");
-    let sql = view.map_or("", |view| view.sql);
-    sql.replacen("-9223372036854775807", from_ns, 1)
+    query_of("blame")
+        .replacen("-9223372036854775807", from_ns, 1)
         .replacen("9223372036854775807", until_ns, 1)
 }
 

@@ -27,6 +27,8 @@ mod sessions;
 mod set;
 #[cfg(feature = "ship")]
 mod ship;
+#[cfg(feature = "analysis")]
+mod tenants;
 mod top;
 #[cfg(feature = "analysis")]
 mod ui;
@@ -73,6 +75,8 @@ pub use sessions::{SessionsArgs, SessionsFormat};
 pub use set::SetArgs;
 #[cfg(feature = "ship")]
 pub use ship::ShipArgs;
+#[cfg(feature = "analysis")]
+pub use tenants::{LabelFilter, MemberOptions, TenantOptions};
 pub use top::{TopArgs, TopFormat};
 #[cfg(feature = "analysis")]
 pub use ui::{RecordUiOptions, TransportOptions, UiArgs};
@@ -376,6 +380,12 @@ pub struct ZoomArgs {
     /// Only the file of this file_id
     #[arg(long, value_name = "ID", allow_negative_numbers = true)]
     pub file_id: Option<i64>,
+    /// Sessions of a set.
+    #[command(flatten)]
+    pub members: MemberOptions,
+    /// In a set: a row per host and key; without it, a row per key for all hosts
+    #[arg(long)]
+    pub per_host: bool,
     /// Print the single calls of the window instead, at most N
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "100")]
     pub events: Option<usize>,
@@ -388,6 +398,9 @@ pub struct ZoomArgs {
     /// Write text unchanged.
     #[arg(long, help = help::EXACT)]
     pub exact: bool,
+    /// Tenants.
+    #[command(flatten)]
+    pub tenants: TenantOptions,
 }
 
 /// Options of `export`.

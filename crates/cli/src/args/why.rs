@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::ExtensionsOption;
 use super::id::{Id, id};
+use super::{ExtensionsOption, MemberOptions, TenantOptions};
 use crate::help;
 
 /// Options of `why`.
@@ -15,11 +15,11 @@ pub struct WhyArgs {
     /// Directory of the session, or a set of sessions
     pub session: PathBuf,
     /// Explain this request alone; in a set: HOST:RID
-    #[arg(long, value_name = "RID", value_parser = id, conflicts_with_all = ["file", "thread", "from", "until"])]
+    #[arg(long, value_name = "RID", value_parser = id, conflicts_with_all = ["file", "thread", "from", "until", "TenantOptions"])]
     pub request: Option<Id>,
     /// Explain a request of an application (table spans): the id of its span, or a name, such as
     /// 'GET /', for the longest of that name
-    #[arg(long, value_name = "SPAN", conflicts_with_all = ["request", "file", "thread", "from", "until"])]
+    #[arg(long, value_name = "SPAN", conflicts_with_all = ["request", "file", "thread", "from", "until", "TenantOptions"])]
     pub span: Option<String>,
     /// Explain requests on this file: its path, or the end of its path
     #[arg(long, value_name = "PATH")]
@@ -33,12 +33,18 @@ pub struct WhyArgs {
     /// Explain requests that began before TIME
     #[arg(long, visible_alias = "to", value_name = "TIME")]
     pub until: Option<String>,
+    /// Sessions of a set.
+    #[command(flatten)]
+    pub members: MemberOptions,
     /// Form of the answer
     #[arg(long, value_enum, default_value = "text")]
     pub format: WhyFormat,
     /// Rules and views of the user.
     #[command(flatten)]
     pub extensions: ExtensionsOption,
+    /// Tenants.
+    #[command(flatten)]
+    pub tenants: TenantOptions,
 }
 
 /// Form of an explanation.

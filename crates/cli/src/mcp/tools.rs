@@ -385,6 +385,8 @@ fn explain(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error> 
         until: arguments.text("until").map(str::to_owned),
         format: WhyFormat::Json,
         extensions: Default::default(),
+        members: Default::default(),
+        tenants: Default::default(),
     };
     let story = on_latest(&mut session, |session| {
         why::story(session, &args, server.extensions())

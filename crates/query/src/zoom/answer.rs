@@ -12,25 +12,42 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use arrow::record_batch::RecordBatch;
 use fathom_pyramid::Key;
 
-use super::gather::{Gather, Total};
-use super::{By, Request};
+use super::gather::{Gather, HostKey, Total};
+use super::{By, Request, Zoom};
 use crate::{Db, QueryError};
 
 /// Names that were looked up: statement, id, name if there is one.
 pub(super) type Names = RefCell<HashMap<(&'static str, i64), Option<String>>>;
 
-/// The rows of an answer.
+/// A session whose threads, processes, and files are named.
+pub(super) struct Named<'a> {
+    db: &'a Db,
+    known: &'a Names,
+}
+
+impl<'a> Named<'a> {
+    pub(super) fn of(zoom: &'a Zoom) -> Self {
+        Self {
+            db: &zoom.db,
+            known: &zoom.names,
+        }
+    }
+}
+
+/// The rows of an answer about a session, or about `sessions` of a set with a column of their `hosts`.
 pub(super) fn batch(
-    db: &Db,
-    known: &Names,
+    sessions: &[Named<'_>],
+    hosts: Option<&[&str]>,
     request: &Request,
     gather: Gather<'_>,
     shift: u8,
     from: i64,
 ) -> Result<RecordBatch, QueryError> {
+    /// A row: host and key, beginning of its bucket, sums, whether there may be more of it.
+    type Row<'a> = (Option<&'a HostKey>, i64, &'a Total, bool);
     let directions = gather.has_directions();
     let lines = gather.finish();
-    let rows: Vec<(Option<&Key>, i64, &Total, bool)> = lines
+    let rows: Vec<Row<'_>> = lines
         .iter()
         .flat_map(|(key, cells)| {
             cells.iter().map(move |(bucket, sum, at_least)| {
@@ -45,19 +62,40 @@ pub(super) fn batch(
         fields.push(Field::new(name, column.data_type().clone(), null));
         columns.push(column);
     };
-    /// A row: key, beginning of its bucket, sums, whether there may be more of it.
-    type Row<'a> = (Option<&'a Key>, i64, &'a Total, bool);
     let numbers = |value: &dyn Fn(&Row<'_>) -> u64| -> ArrayRef {
         let values = rows
             .iter()
             .map(|r| i64::try_from(value(r)).unwrap_or(i64::MAX));
         Arc::new(Int64Array::from_iter_values(values))
     };
+    if let Some(hosts) = hosts {
+        // Keys of all hosts together have none, and sums of several keys.
+        let name = |host: u32| hosts.get((host as usize).checked_sub(1)?).copied();
+        let names = rows.iter().map(|r| name(r.0?.0));
+        add("host", true, Arc::new(StringArray::from_iter(names)));
+    }
     add("ts_ns", false, numbers(&|r| r.1 as u64));
-    let whole = |key: &Option<&Key>| match key {
-        Some(Key::Int(n)) => Some(*n),
+    let whole = |key: &Option<&HostKey>| match key {
+        Some((_, Key::Int(n))) => Some(*n),
         _ => None,
     };
+    // The names of the keys of each session: `id` turns a key into the id of its name.
+    let named = |sql: &'static str, id: &dyn Fn(i64) -> i64| {
+        let mut found = HashMap::new();
+        for (session, named) in sessions.iter().enumerate() {
+            let of = |key: &HostKey| (key.0 as usize).saturating_sub(1) == session;
+            let keys = lines
+                .iter()
+                .filter_map(|line| line.0.as_ref())
+                .filter(|key| of(key));
+            let ids = keys.filter_map(|key| whole(&Some(key)).map(id));
+            for (id, name) in names(named.db, named.known, sql, ids)? {
+                found.insert((session, id), name);
+            }
+        }
+        Ok::<_, QueryError>(found)
+    };
+    let session = |key: &Option<&HostKey>| key.map_or(0, |key| (key.0 as usize).saturating_sub(1));
     match request.by {
         By::Nothing => {}
         By::Syscall | By::Class | By::Purpose | By::Layer | By::Reason => {
@@ -69,7 +107,7 @@ pub(super) fn batch(
                 _ => "syscall",
             };
             let names = rows.iter().map(|r| match r.0 {
-                Some(Key::Text(name)) => Some(&**name),
+                Some((_, Key::Text(name))) => Some(&**name),
                 _ => None,
             });
             add(name, true, Arc::new(StringArray::from_iter(names)));
@@ -78,35 +116,30 @@ pub(super) fn batch(
             let pair = |n: i64| ((n >> 32) as i32, n as i32);
             let (pids, tids): (Vec<_>, Vec<_>) =
                 rows.iter().map(|r| whole(&r.0).map(pair).unzip()).unzip();
-            let names = names(
-                db,
-                known,
-                "SELECT tid::BIGINT, comm FROM processes WHERE tid IN",
-                lines
-                    .iter()
-                    .filter_map(|l| whole(&l.0.as_ref()))
-                    .map(|n| i64::from(n as i32)),
-            )?;
-            let comm = tids.iter().map(|t| names.get(&i64::from((*t)?)));
+            let sql = "SELECT tid::BIGINT, comm FROM processes WHERE tid IN";
+            let names = named(sql, &|n| i64::from(n as i32))?;
+            let comm = rows.iter().zip(&tids);
+            let comm = comm.map(|(r, t)| names.get(&(session(&r.0), i64::from((*t)?))));
             let comm: StringArray = comm.collect();
             add("pid", true, Arc::new(Int32Array::from(pids)));
             add("tid", true, Arc::new(Int32Array::from(tids)));
             add("comm", true, Arc::new(comm));
         }
         By::Process | By::File => {
-            let ids = || lines.iter().filter_map(|l| whole(&l.0.as_ref()));
             let keys: Vec<Option<i64>> = rows.iter().map(|r| whole(&r.0)).collect();
             let (label, names) = if request.by == By::File {
                 let sql = "SELECT file_id, path FROM files WHERE file_id IN";
                 add("file_id", true, Arc::new(Int64Array::from(keys.clone())));
-                ("path", names(db, known, sql, ids())?)
+                ("path", named(sql, &|n| n)?)
             } else {
                 let sql = "SELECT pid::BIGINT, comm FROM processes WHERE pid = tid AND pid IN";
                 let pids = keys.iter().map(|k| k.map(|n| n as i32));
                 add("pid", true, Arc::new(Int32Array::from_iter(pids)));
-                ("comm", names(db, known, sql, ids())?)
+                ("comm", named(sql, &|n| n)?)
             };
-            let found: StringArray = keys.iter().map(|k| names.get(&(*k)?)).collect();
+            let found = rows.iter().zip(&keys);
+            let found = found.map(|(r, k)| names.get(&(session(&r.0), (*k)?)));
+            let found: StringArray = found.collect();
             add(label, true, Arc::new(found));
         }
     }

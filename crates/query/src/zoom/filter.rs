@@ -1,5 +1,8 @@
 //! Which calls an answer is about.
 
+use std::sync::Arc;
+
+use super::tenants::Owners;
 use crate::escape::sql_string;
 
 /// Which calls an answer is about: all that is given must hold, and of a list any.
@@ -14,6 +17,8 @@ pub struct Filter {
     pub tid: Option<Vec<i32>>,
     /// Files.
     pub file_id: Option<Vec<i64>>,
+    /// Processes and threads of tenants, by [`super::Tenants::narrow`].
+    pub owners: Option<Arc<Owners>>,
     /// A condition on the columns of table `syscalls` in SQL, which the pyramid knows
     /// nothing of: rows answer. Texts in it must be quoted with [`crate::escape`].
     pub condition: Option<String>,
@@ -50,6 +55,7 @@ impl Filter {
                 Some(values) => all.push(format!("{column} IN ({})", values.join(", "))),
             }
         }
+        all.extend(self.owners.as_ref().map(|owners| owners.sql()));
         if let Some(condition) = &self.condition {
             all.push(format!("({condition})"));
         }

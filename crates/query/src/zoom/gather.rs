@@ -1,5 +1,7 @@
 //! Cells of segments, and of rows, to buckets of an answer.
 
+use std::collections::BTreeSet;
+
 use fathom_model::syscalls::{Class, Returns, SYSCALLS};
 use fathom_pyramid::{Cells, Key, LATENCY_BUCKETS, Latency, Sum};
 use hashbrown::{HashMap, HashSet};
@@ -21,10 +23,11 @@ pub(super) fn dimension(request: &Request) -> Option<usize> {
         pid,
         tid,
         file_id,
+        owners,
         condition,
         fault_condition: _,
     } = &request.filter;
-    if condition.is_some() {
+    if condition.is_some() || owners.as_ref().is_some_and(|owners| !owners.is_timeless()) {
         return None;
     }
     let by = match request.by {
@@ -38,7 +41,7 @@ pub(super) fn dimension(request: &Request) -> Option<usize> {
     let needed = [
         by,
         (syscall.is_some() || class.is_some()).then_some(SYSCALL),
-        (pid.is_some() || tid.is_some()).then_some(THREAD),
+        (pid.is_some() || tid.is_some() || owners.is_some()).then_some(THREAD),
         file_id.is_some().then_some(FILE),
     ];
     let mut needed = needed.into_iter().flatten();
@@ -112,8 +115,10 @@ pub(super) struct Gather<'a> {
     request: &'a Request,
     from: i64,
     shift: u8,
-    numbers: HashMap<Key, u32>,
-    keys: Vec<Key>,
+    numbers: HashMap<HostKey, u32>,
+    keys: Vec<HostKey>,
+    /// The host whose sums are added.
+    host: u32,
     /// Time in the window of each key, nanoseconds.
     times: Vec<u64>,
     added: Vec<Added>,
@@ -122,8 +127,8 @@ pub(super) struct Gather<'a> {
     /// Time that counts in another bucket than the one where its call began: line, bucket,
     /// nanoseconds more, or less.
     moved: Vec<(u32, u32, i64)>,
-    /// How many rests a bucket has: the pyramid's buckets may be narrower.
-    rests: HashMap<u32, u32>,
+    /// How many rests a bucket of a host has: the pyramid's buckets may be narrower.
+    rests: HashMap<(u32, u32), u32>,
     /// Whether calls that pass the filter may be in a rest.
     missed: bool,
     /// Whether all gathered sums distinguish reads from writes.
@@ -132,9 +137,12 @@ pub(super) struct Gather<'a> {
     longer: HashSet<(u32, u32)>,
 }
 
+/// The host of a set, 0 for all together, and a key.
+pub(super) type HostKey = (u32, Key);
+
 /// A key, `None` for the rest, and its buckets in order: place, sums, whether some of
 /// the key's may be in a rest, or its longest longer.
-pub(super) type Line = (Option<Key>, Vec<(u32, Total, bool)>);
+pub(super) type Line = (Option<HostKey>, Vec<(u32, Total, bool)>);
 
 impl<'a> Gather<'a> {
     pub(super) fn new(request: &'a Request) -> Self {
@@ -144,6 +152,7 @@ impl<'a> Gather<'a> {
             shift: 0,
             numbers: HashMap::new(),
             keys: Vec::new(),
+            host: 0,
             times: Vec::new(),
             added: Vec::new(),
             latencies: Vec::new(),
@@ -214,7 +223,7 @@ impl<'a> Gather<'a> {
         for (time, key, ..) in cells.in_window(window) {
             if is_rest.get(key) == Some(&true) {
                 let bucket = ((time - self.from) >> self.shift) as u32;
-                *self.rests.entry(bucket).or_default() += 1;
+                *self.rests.entry((self.host, bucket)).or_default() += 1;
                 if one_key && cells.keys().get(key) == Some(&Key::Rest { cut: false }) {
                     without_kept.push(time);
                 }
@@ -238,8 +247,8 @@ impl<'a> Gather<'a> {
         }
         // Keys as the pyramid has them; of other filters one key stands for several.
         let filter = &self.request.filter;
-        let asked = match (&filter.class, &filter.pid, &filter.tid) {
-            (None, None, None) => {
+        let asked = match (&filter.class, &filter.pid, &filter.tid, &filter.owners) {
+            (None, None, None, None) => {
                 let names = filter.syscall.as_ref().map(Vec::len);
                 names.or(filter.file_id.as_ref().map(Vec::len)).unwrap_or(0)
             }
@@ -353,6 +362,61 @@ impl<'a> Gather<'a> {
         }
     }
 
+    /// The times of the buckets with sums, in order.
+    pub(super) fn times(&self) -> BTreeSet<i64> {
+        let time = |added: &Added| self.from + (i64::from(added.bucket) << self.shift);
+        self.added.iter().map(time).collect()
+    }
+
+    /// Adds what was gathered of a host of a set, 0 for one of all hosts together. `place` gives the time, on
+    /// the clock of the set, for the time of a bucket; `None` leaves its sums out.
+    pub(super) fn take(&mut self, of: Gather<'_>, host: u32, place: impl Fn(i64) -> Option<i64>) {
+        let (from, shift) = (self.from, self.shift);
+        let bucket = |bucket: u32| {
+            let time = place(of.from + (i64::from(bucket) << of.shift))?;
+            Some(((time - from) >> shift) as u32)
+        };
+        let places: HashMap<u32, Option<u32>> = of
+            .added
+            .iter()
+            .map(|added| (added.bucket, bucket(added.bucket)))
+            .collect();
+        let place = |bucket: &u32| places.get(bucket).copied().flatten();
+        let lines: Vec<u32> = of
+            .keys
+            .into_iter()
+            .map(|(_, key)| self.line_of_host((host, key)))
+            .collect();
+        let line = |line: u32| lines.get(line as usize).copied().unwrap_or(REST);
+        for (i, added) in of.added.into_iter().enumerate() {
+            let Some(bucket) = place(&added.bucket) else {
+                continue;
+            };
+            let line = line(added.line);
+            if let Some(time) = self.times.get_mut(line as usize) {
+                *time += added.sum.time_ns + added.faults.time_ns;
+            }
+            self.added.push(Added {
+                line,
+                bucket,
+                ..added
+            });
+            if self.request.latency {
+                let latency = of.latencies.get(i).copied();
+                self.latencies.push(latency.unwrap_or([0; LATENCY_BUCKETS]));
+            }
+        }
+        for ((_, bucket), count) in &of.rests {
+            if let Some(bucket) = place(bucket) {
+                *self.rests.entry((host, bucket)).or_default() += count;
+            }
+        }
+        let longer = of.longer.iter();
+        let longer = longer.filter_map(|(of, bucket)| Some((line(*of), place(bucket)?)));
+        self.longer.extend(longer);
+        self.directions &= of.directions;
+    }
+
     /// Says that something was added that did not tell which way its bytes went.
     pub(super) fn without_directions(&mut self) {
         self.directions = false;
@@ -397,7 +461,15 @@ impl<'a> Gather<'a> {
                     })
             }
             (Key::Int(pair), Some(THREAD)) => {
-                passes(&filter.pid, (pair >> 32) as i32) && passes(&filter.tid, *pair as i32)
+                let (pid, tid) = ((pair >> 32) as i32, *pair as i32);
+                let owners = filter.owners.as_ref();
+                passes(&filter.pid, pid)
+                    && passes(&filter.tid, tid)
+                    && owners.is_none_or(|owners| owners.pass(pid, tid))
+            }
+            (Key::Null, Some(THREAD)) if filter.pid.is_none() && filter.tid.is_none() => {
+                let owners = filter.owners.as_ref();
+                owners.is_none_or(|owners| owners.pass_unknown())
             }
             (Key::Int(file), Some(FILE)) => passes(&filter.file_id, *file),
             _ => *filter == Filter::default(),
@@ -415,6 +487,10 @@ impl<'a> Gather<'a> {
             (By::Process, Key::Int(pair)) => Key::Int(pair >> 32),
             (_, key) => key.clone(),
         };
+        self.line_of_host((self.host, key))
+    }
+
+    fn line_of_host(&mut self, key: HostKey) -> u32 {
         if let Some(line) = self.numbers.get(&key) {
             return *line;
         }
@@ -482,7 +558,8 @@ impl<'a> Gather<'a> {
             let number = order[..top].get(place);
             let key = number.map(|line| self.keys[*line].clone());
             let may_have_more = key.is_some() && !exact;
-            let rests = |bucket: &u32| self.rests.get(bucket).copied().unwrap_or(0);
+            let host = key.as_ref().map_or(0, |key| key.0);
+            let rests = |bucket: &u32| self.rests.get(&(host, *bucket)).copied().unwrap_or(0);
             let longer =
                 |bucket| number.is_some_and(|n| self.longer.contains(&(*n as u32, bucket)));
             let mut cells: Vec<(u32, Total, bool)> = line

@@ -15,23 +15,29 @@ mod hosts;
 mod layers;
 mod rows;
 mod summed;
+mod tenants;
 mod waits;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
 use fathom_model::kind::Purpose;
+use fathom_model::set::ClockMap;
 use fathom_model::tables::FAULTS;
 use fathom_pyramid::{Key, SLICES, SYSCALLS, WAITS};
 use fathom_session::Session;
 
+use crate::moved::Moved;
 use crate::{Db, Limits, QueryError, RowGate};
+use answer::Named;
 pub use filter::Filter;
 use gather::Gather;
-pub use hosts::{OfHost, of_hosts};
+pub use hosts::{HostZoom, events_of_hosts, query_hosts};
 use summed::{Answers, PartTimes, Summed, inside, parts_of, paths, rows_in, span_of};
+pub use tenants::{Owners, Tenant, Tenants};
 
 /// Rows that are read at most, unless asked otherwise.
 const MAX_ROWS: u64 = 1 << 19;
@@ -280,6 +286,35 @@ impl Zoom {
     /// open the session again.
     pub fn query(&self, request: &Request) -> Result<Answer, QueryError> {
         let (window, asked) = self.buckets(request);
+        let (gathered, fault_parts) = self.gather_all(request, window, asked)?;
+        let (from, to) = gathered.window;
+        Ok(Answer {
+            bucket_ns: 1 << gathered.shift,
+            window_ns: from..to,
+            coarser: gathered.shift > asked,
+            blocks: gathered.blocks,
+            parts: gathered.parts,
+            fault_parts,
+            exact: !gathered.gather.has_rests(),
+            rows: answer::batch(
+                &[Named::of(self)],
+                None,
+                request,
+                gathered.gather,
+                gathered.shift,
+                from,
+            )?,
+        })
+    }
+
+    /// Sums of calls, visits, or waits in buckets of 2^`asked` ns, or wider ones, with page faults; and how
+    /// many parts of page faults were read.
+    fn gather_all<'a>(
+        &self,
+        request: &'a Request,
+        window: (i64, i64),
+        asked: u8,
+    ) -> Result<(Gathered<'a>, usize), QueryError> {
         let mut gathered = match request.by {
             By::Layer => layers::gather(self, request, window, asked)?,
             By::Reason => waits::gather(self, request, window, asked)?,
@@ -292,24 +327,7 @@ impl Zoom {
             By::File => self.add_faults(request, &mut gathered)?,
             _ => 0,
         };
-        let (from, to) = gathered.window;
-        Ok(Answer {
-            bucket_ns: 1 << gathered.shift,
-            window_ns: from..to,
-            coarser: gathered.shift > asked,
-            blocks: gathered.blocks,
-            parts: gathered.parts,
-            fault_parts,
-            exact: !gathered.gather.has_rests(),
-            rows: answer::batch(
-                &self.db,
-                &self.names,
-                request,
-                gathered.gather,
-                gathered.shift,
-                from,
-            )?,
-        })
+        Ok((gathered, fault_parts))
     }
 
     /// Adds the page faults in the window; returns how many parts were read.
@@ -483,18 +501,55 @@ impl Zoom {
         Ok(Some(format!("({rows})")))
     }
 
+    /// Whether a pyramid may answer a request.
+    fn has_pyramid_for(&self, request: &Request) -> bool {
+        let filtered = request.filter != Filter::default();
+        match request.by {
+            By::Layer => !filtered && self.visits.pyramid().is_some(),
+            By::Reason => !filtered && self.waits.pyramid().is_some(),
+            _ => gather::dimension(request).is_some() && self.calls.pyramid().is_some(),
+        }
+    }
+
+    /// The same session with the times of all rows on another clock, or of the rows in some cells of
+    /// 2^shift ns; without pyramids.
+    fn moved(
+        &self,
+        clock: &ClockMap,
+        cells: Option<(u8, BTreeSet<i64>)>,
+    ) -> Result<Self, QueryError> {
+        let moved = Moved {
+            clock: clock.clone(),
+            cells,
+        };
+        let faults = self.faults.iter().map(|part| Arc::new(part.moved(clock)));
+        Ok(Self {
+            db: self.db.moved_to(moved)?,
+            calls: self.calls.moved(clock),
+            visits: self.visits.moved(clock),
+            waits: self.waits.moved(clock),
+            faults: Arc::new(faults.collect()),
+            names: self.names.clone(),
+        })
+    }
+
     /// The window and the shift of its buckets.
     fn buckets(&self, request: &Request) -> ((i64, i64), u8) {
-        let (first, last) = self.span().unwrap_or((0, 0));
-        // Where buckets would begin and end must be numbers.
-        let limit = i64::MAX >> 2;
-        let from = request.from_ns.unwrap_or(first).clamp(0, limit);
-        let to = request.to_ns.unwrap_or(last.saturating_add(1));
-        let to = to.clamp(from + 1, limit + 1);
-        let pixels = i64::from(request.pixels.clamp(1, MAX_PIXELS));
-        let width = ((to - from) / pixels).max(1) as u64;
-        ((from, to), width.ilog2() as u8)
+        buckets_of(self.span(), request)
     }
+}
+
+/// The window of calls that span `span`, and the shift of its buckets.
+fn buckets_of(span: Option<(i64, i64)>, request: &Request) -> ((i64, i64), u8) {
+    let (first, last) = span.unwrap_or((0, 0));
+    // Where buckets would begin and end must be numbers.
+    let limit = i64::MAX >> 2;
+    let from = request.from_ns.unwrap_or(first).clamp(0, limit);
+    let to = request.to_ns.unwrap_or(last.saturating_add(1));
+    let to = to.clamp(from + 1, limit + 1);
+    let pixels = i64::from(request.pixels.clamp(1, MAX_PIXELS));
+    let width = ((to - from) / pixels).max(1) as u64;
+    ((from, to), width.ilog2() as u8)
 }
 
 /// The window made of whole buckets.

@@ -15,6 +15,7 @@ use parquet::file::statistics::Statistics;
 use super::buckets::{Buckets, Numbers, Row};
 use super::gather::{Bytes, Faults};
 use super::{By, Filter, Request};
+use crate::moved::Moved;
 use crate::{Db, QueryError, tables};
 
 /// Rows that lie together in a part, as its footer describes them.
@@ -54,11 +55,26 @@ pub(super) fn groups(path: &Path) -> Result<Vec<Group>, String> {
 
 pub(super) fn source(db: &Db, parts: &[PathBuf]) -> Result<String, QueryError> {
     let parts = db.place().literals(parts)?;
-    Ok(format!("read_parquet([{}])", parts.join(", ")))
+    let source = format!("read_parquet([{}])", parts.join(", "));
+    Ok(moved(db, source))
 }
 
-fn conditions(window: (i64, i64), filter: &Filter) -> String {
-    let times = format!("ts_ns >= {} AND ts_ns < {}", window.0, window.1);
+/// Rows of a source on the clock that is asked for.
+fn moved(db: &Db, source: String) -> String {
+    match db.moved() {
+        Some(moved) => moved.source(&source),
+        None => source,
+    }
+}
+
+/// The condition of a window.
+fn within(db: &Db, window: (i64, i64)) -> String {
+    let chosen = db.moved().map_or(String::new(), Moved::condition);
+    format!("ts_ns >= {} AND ts_ns < {}{chosen}", window.0, window.1)
+}
+
+fn conditions(db: &Db, window: (i64, i64), filter: &Filter) -> String {
+    let times = within(db, window);
     match filter.sql() {
         Some(more) => format!("{times} AND {more}"),
         None => times,
@@ -78,7 +94,7 @@ pub(super) fn events(
     } else {
         source(db, parts)?
     };
-    let conditions = conditions(window, filter);
+    let conditions = conditions(db, window, filter);
     Ok(format!(
         "SELECT * FROM {source} WHERE {conditions} ORDER BY ts_ns, rid LIMIT {limit}"
     ))
@@ -104,7 +120,7 @@ pub(super) fn sums(
         "SELECT ts_ns, dur_ns, bytes, errno IS NOT NULL, call_reads(syscall), \
          call_writes(syscall){keys} FROM {} WHERE {}",
         source(db, parts)?,
-        conditions(window, &request.filter),
+        conditions(db, window, &request.filter),
     );
     let mut buckets = Buckets::new(window.0, shift, request.latency);
     let mut known = Known::default();
@@ -173,7 +189,8 @@ pub(super) struct LongVisit {
 
 /// The visits in `parts`.
 pub(super) fn visits_in(db: &Db, parts: &[PathBuf]) -> Result<String, QueryError> {
-    Ok(format!("({})", tables::rows(&SLICES, db.place(), parts)?))
+    let rows = tables::rows(&SLICES, db.place(), parts)?;
+    Ok(moved(db, format!("({rows})")))
 }
 
 /// Adds the visits in `parts` that a condition holds for.
@@ -232,10 +249,9 @@ pub(super) fn faults(
     let sql = format!(
         "SELECT (ts_ns >> {shift}) << {shift}, file_id, count(*), coalesce(sum(dur_ns), 0)::BIGINT \
          FROM (SELECT *, NULL::VARCHAR AS path2 FROM {}) \
-         WHERE ts_ns >= {} AND ts_ns < {} AND {condition} GROUP BY ALL",
+         WHERE {} AND {condition} GROUP BY ALL",
         source(db, parts)?,
-        window.0,
-        window.1,
+        within(db, window),
     );
     let mut rows = db.run(&sql)?;
     while let Some(batch) = rows.next_batch()? {
@@ -331,7 +347,7 @@ pub(super) fn visits(
     calls: Option<(Vec<PathBuf>, String)>,
     mut each: impl FnMut(&Visit<'_>),
 ) -> Result<(), QueryError> {
-    let mut conditions = format!("ts_ns >= {} AND ts_ns < {}", window.0, window.1);
+    let mut conditions = within(db, window);
     match calls {
         None => {}
         Some((calls, _)) if calls.is_empty() => conditions.push_str(" AND false"),
@@ -382,7 +398,7 @@ pub(super) fn waits(
     condition: Option<&str>,
     each: impl FnMut(&Wait<'_>),
 ) -> Result<(), QueryError> {
-    let times = format!("ts_ns >= {} AND ts_ns < {}", window.0, window.1);
+    let times = within(db, window);
     let more = condition.map_or(String::new(), |sql| format!(" AND {sql}"));
     waits_where(db, parts, &format!("{times}{more}"), each)
 }
@@ -394,9 +410,10 @@ pub(super) fn waits_where(
     condition: &str,
     mut each: impl FnMut(&Wait<'_>),
 ) -> Result<(), QueryError> {
+    let source = format!("({})", tables::rows(&WAITS, db.place(), parts)?);
     let sql = format!(
-        "SELECT ts_ns, dur_ns, run_queue_ns, reason FROM ({}) WHERE {condition}",
-        tables::rows(&WAITS, db.place(), parts)?
+        "SELECT ts_ns, dur_ns, run_queue_ns, reason FROM {} WHERE {condition}",
+        moved(db, source)
     );
     let mut rows = db.run(&sql)?;
     while let Some(batch) = rows.next_batch()? {

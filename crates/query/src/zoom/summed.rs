@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use fathom_model::set::ClockMap;
 use fathom_pyramid::{Cover, Key, Plan, Pyramid, Source};
 use fathom_session::Session;
 
@@ -22,6 +23,19 @@ pub(super) struct PartTimes {
     pub(super) rows: u64,
     /// Groups of rows in it: times of the earliest and the latest, longest duration.
     pub(super) groups: Vec<rows::Group>,
+}
+
+impl PartTimes {
+    /// The same with the time of its rows on another clock, and without its groups.
+    pub(super) fn moved(&self, clock: &ClockMap) -> Self {
+        let on_clock = |(first, last)| (clock.apply(first), clock.apply(last));
+        Self {
+            path: self.path.clone(),
+            span: self.span.map(on_clock),
+            rows: self.rows,
+            groups: Vec::new(),
+        }
+    }
 }
 
 /// A state of a table and of its pyramid.
@@ -68,6 +82,21 @@ impl Summed {
             span,
             problem,
         })
+    }
+
+    /// The same on another clock, without the pyramid.
+    pub(super) fn moved(&self, clock: &ClockMap) -> Self {
+        let parts: Vec<_> = self
+            .parts()
+            .map(|part| Arc::new(part.moved(clock)))
+            .collect();
+        Self {
+            pyramid: None,
+            span: span_of(&parts),
+            parts: Arc::new(parts),
+            parts_read: 0,
+            problem: None,
+        }
     }
 
     pub(super) fn parts(&self) -> impl Iterator<Item = &PartTimes> {

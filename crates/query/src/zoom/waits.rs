@@ -82,6 +82,7 @@ fn condition(
     let of_threads = Filter {
         pid: filter.pid.clone(),
         tid: filter.tid.clone(),
+        owners: filter.owners.clone(),
         ..Filter::default()
     };
     if *filter == of_threads {

@@ -37,6 +37,21 @@ fn visits(rng: &mut fastrand::Rng, calls: &[Call]) -> Vec<fathom_model::Batch> {
     batches
 }
 
+/// A session with calls and visits.
+pub(super) fn session(dir: &Path, seed: u64) {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let calls = calls(&mut rng, 60_000, 50);
+    let writer = SessionWriter::create(dir, sample::meta(), options()).unwrap();
+    let of_layers = visits(&mut rng, &calls);
+    for ((i, chunk), visits) in calls.chunks(900).enumerate().zip(of_layers) {
+        writer
+            .append(sample::syscalls(i as i64 * 900, chunk))
+            .unwrap();
+        writer.append(visits).unwrap();
+    }
+    writer.finish(sample::meta()).unwrap();
+}
+
 #[test]
 fn layers_say_what_the_rows_say() {
     let dir = tempfile::tempdir().unwrap();
@@ -94,7 +109,13 @@ fn layers_say_what_the_rows_say() {
             let got = zoom.query(&request).unwrap();
             assert!(got.exact && got.window_ns.start <= from && got.window_ns.end >= to);
             from_blocks += usize::from(got.blocks > 0 && got.parts == 0);
-            let rows = expected(&zoom, By::Layer, &got.window_ns, got.bucket_ns, condition);
+            let rows = expected(
+                zoom.db(),
+                By::Layer,
+                &got.window_ns,
+                got.bucket_ns,
+                condition,
+            );
             let found = answer(&got.rows, By::Layer);
             assert_eq!(
                 found.keys().collect::<Vec<_>>(),
@@ -105,7 +126,13 @@ fn layers_say_what_the_rows_say() {
             let bounded = answer(&bounded, By::Layer);
             bounds += bounded.len();
             // Errors and bytes stand with the calls, whether they have visits or not.
-            let calls = expected(&zoom, By::Nothing, &got.window_ns, got.bucket_ns, condition);
+            let calls = expected(
+                zoom.db(),
+                By::Nothing,
+                &got.window_ns,
+                got.bucket_ns,
+                condition,
+            );
             for (key, sums) in &found {
                 let (rows, calls) = (&rows[key], calls.get(&(Some(String::new()), key.1)));
                 assert_eq!(
@@ -154,7 +181,7 @@ fn layers_say_what_the_rows_say() {
         fs::write(&file, &damaged).unwrap();
         let got = open(&made).query(&by_layer).unwrap();
         let rows = expected(
-            &open(&made),
+            open(&made).db(),
             By::Layer,
             &got.window_ns,
             got.bucket_ns,

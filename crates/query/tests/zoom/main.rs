@@ -1,7 +1,9 @@
 //! The pyramid's sums equal the rows' sums.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod hosts;
 mod layers;
+mod tenants;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +16,7 @@ use fathom_query::arrow::array::AsArray;
 use fathom_query::arrow::datatypes::{Int32Type, Int64Type};
 use fathom_query::arrow::record_batch::RecordBatch;
 use fathom_query::zoom::{By, Filter, Request, Zoom};
-use fathom_query::{Batches, Limits};
+use fathom_query::{Batches, Db, Limits};
 use fathom_session::{Session, SessionWriter, WriterOptions};
 use fathom_testkit::sample::{self, Call, START};
 
@@ -134,7 +136,7 @@ fn answer(batch: &RecordBatch, by: By) -> BTreeMap<(Option<String>, i64), Sums> 
 
 /// The same from the rows, by SQL.
 fn expected(
-    zoom: &Zoom,
+    db: &Db,
     by: By,
     window: &std::ops::Range<i64>,
     width: i64,
@@ -176,7 +178,7 @@ fn expected(
          FROM {source} WHERE ts_ns >= {} AND ts_ns < {} GROUP BY ALL) GROUP BY ALL",
         window.start, window.end
     );
-    let mut rows = zoom.db().query(&sql).unwrap();
+    let mut rows = db.query(&sql).unwrap();
     let mut found = BTreeMap::new();
     while let Some(batch) = rows.next_batch().unwrap() {
         let number = |i: usize, row: usize| batch.column(i).as_primitive::<Int64Type>().value(row);
@@ -276,7 +278,7 @@ fn compare(zoom: &Zoom, rng: &mut fastrand::Rng, windows: usize) -> usize {
         }
         from_blocks += usize::from(got.blocks > 0);
         let found = answer(&got.rows, by);
-        let rows = expected(zoom, by, &got.window_ns, got.bucket_ns, "true");
+        let rows = expected(zoom.db(), by, &got.window_ns, got.bucket_ns, "true");
         assert_eq!(by_bucket(&found), by_bucket(&rows), "{request:?}");
         let at_least = got.rows.column_by_name("at_least").unwrap().as_boolean();
         if got.exact {
@@ -408,7 +410,7 @@ fn filters_leave_out_what_they_should() {
                 ..Request::default()
             };
             let got = zoom.query(&request).unwrap();
-            let rows = expected(&zoom, by, &got.window_ns, got.bucket_ns, sql);
+            let rows = expected(zoom.db(), by, &got.window_ns, got.bucket_ns, sql);
             assert_eq!(answer(&got.rows, by), rows, "{i} {by:?}");
         }
     }
@@ -447,7 +449,7 @@ fn a_busy_key_among_many_needs_no_rows() {
             };
             let got = zoom.query(&request).unwrap();
             let sql = format!("file_id IN ({})", list.trim_matches(['[', ']']));
-            let rows = expected(&zoom, by, &got.window_ns, got.bucket_ns, &sql);
+            let rows = expected(zoom.db(), by, &got.window_ns, got.bucket_ns, &sql);
             assert_eq!(answer(&got.rows, by), rows, "{list} {by:?}");
             assert!(got.exact);
             if got.parts == 0 {
