@@ -17,7 +17,7 @@ impl Calls {
     pub fn of(reader: &Reader, selection: &Selection, window: Window) -> Result<Self, ApiError> {
         let source = reader.zoom.calls_in(window.from..window.to)?;
         let mut conditions = window.sql("ts_ns");
-        if let Some(more) = selection.filter.for_calls(window.from).sql() {
+        if let Some(more) = selection.filter.for_calls(reader.db(), window.from)?.sql() {
             conditions = format!("{conditions} AND {more}");
         }
         Ok(Self { source, conditions })

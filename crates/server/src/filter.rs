@@ -4,7 +4,8 @@ use std::fmt::Display;
 
 use fathom_model::syscalls::SYSCALLS;
 use fathom_query::escape::sql_string;
-use fathom_query::zoom;
+use fathom_query::zoom::{self, Tenant, Tenants};
+use fathom_query::{Db, QueryError};
 use serde::Deserialize;
 
 use crate::error::ApiError;
@@ -39,6 +40,18 @@ pub(crate) struct Filter {
     pub dur: Option<(Option<f64>, Option<f64>)>,
     /// Layers that they spent time in.
     pub layer: Option<Vec<String>>,
+    /// Paths of cgroups (`*` in these and the following texts stands for anything), each with all below it.
+    pub cgroup: Option<Vec<String>>,
+    /// Units of systemd, each with all below it.
+    pub unit: Option<Vec<String>>,
+    /// Pods of Kubernetes: NAMESPACE/NAME, or a name.
+    pub pod: Option<Vec<String>>,
+    /// Kubernetes' namespaces of pods.
+    pub namespace: Option<Vec<String>>,
+    /// Containers: ids, 12 or more of their digits, or names in their pods.
+    pub container: Option<Vec<String>>,
+    /// Volumes of Kubernetes, by their files: NAMESPACE/CLAIM, a claim, PLUGIN/NAME, or a name.
+    pub volume: Option<Vec<String>>,
     /// Excluded processes.
     pub not_pid: Option<Vec<i32>>,
     /// Excluded threads.
@@ -59,6 +72,18 @@ pub(crate) struct Filter {
     pub not_error: Option<Vec<String>>,
     /// No time in these layers.
     pub not_layer: Option<Vec<String>>,
+    /// Excluded cgroups, with all below them.
+    pub not_cgroup: Option<Vec<String>>,
+    /// Excluded units, with all below them.
+    pub not_unit: Option<Vec<String>>,
+    /// Excluded pods.
+    pub not_pod: Option<Vec<String>>,
+    /// Excluded namespaces.
+    pub not_namespace: Option<Vec<String>>,
+    /// Excluded containers.
+    pub not_container: Option<Vec<String>>,
+    /// Excluded volumes.
+    pub not_volume: Option<Vec<String>>,
 }
 
 /// Errors that a filter asks for.
@@ -101,9 +126,41 @@ impl Filter {
             .map_err(|e| ApiError::parameter("f", format!("the filter is wrong: {e}")))
     }
 
-    /// The filter for calls that started at `from_ns` or later: lists for keys of the pyramid, and
-    /// a condition for the rest.
-    pub fn for_calls(&self, from_ns: i64) -> zoom::Filter {
+    /// The filter for calls of the session of `db` that started at `from_ns` or later: lists for keys of
+    /// the pyramid, and a condition for the rest.
+    pub fn for_calls(&self, db: &Db, from_ns: i64) -> Result<zoom::Filter, QueryError> {
+        self.tenants().narrow(db, self.of_any_tenant(from_ns))
+    }
+
+    /// The filter as a condition on the columns of table `faults` and a column `path2`; `None`
+    /// when it asks for what page faults do not have (a call, a class, the name of an error), so
+    /// that none passes.
+    pub fn for_faults(&self, db: &Db, from_ns: i64) -> Result<Option<String>, QueryError> {
+        Ok(self.for_calls(db, from_ns)?.faults_sql())
+    }
+
+    fn tenants(&self) -> Tenants {
+        let mut tenants = Tenants::default();
+        for of in Tenant::ALL {
+            let (only, not) = match of {
+                Tenant::Cgroup => (&self.cgroup, &self.not_cgroup),
+                Tenant::Unit => (&self.unit, &self.not_unit),
+                Tenant::Pod => (&self.pod, &self.not_pod),
+                Tenant::Namespace => (&self.namespace, &self.not_namespace),
+                Tenant::Container => (&self.container, &self.not_container),
+                Tenant::Volume => (&self.volume, &self.not_volume),
+            };
+            for (list, not) in [(only, false), (not, true)] {
+                if let Some(list) = list {
+                    tenants.add(of, list, not);
+                }
+            }
+        }
+        tenants
+    }
+
+    /// The filter without its tenants.
+    fn of_any_tenant(&self, from_ns: i64) -> zoom::Filter {
         let mut filter = zoom::Filter {
             syscall: self.syscall.clone(),
             class: self.class.clone(),
@@ -131,15 +188,13 @@ impl Filter {
             filter.condition = Some(conditions.join(" AND "));
         }
         if !self.is_empty() {
-            filter.fault_condition = self.for_faults(from_ns);
+            filter.fault_condition = self.of_faults(from_ns);
         }
         filter
     }
 
-    /// The filter as a condition on the columns of table `faults` and a column `path2`; `None`
-    /// when it asks for what page faults do not have (a call, a class, the name of an error), so
-    /// that none passes.
-    pub fn for_faults(&self, from_ns: i64) -> Option<String> {
+    /// The same as a condition on page faults.
+    fn of_faults(&self, from_ns: i64) -> Option<String> {
         if self.syscall.is_some() || self.class.is_some() {
             return None;
         }
@@ -266,7 +321,7 @@ mod tests {
 
     fn sql(json: &str) -> String {
         let filter = Filter::parse(Some(json)).unwrap();
-        filter.for_calls(5).sql().unwrap_or_default()
+        filter.of_any_tenant(5).sql().unwrap_or_default()
     }
 
     #[test]
@@ -299,7 +354,7 @@ mod tests {
     #[test]
     fn what_is_not_wanted_leaves_the_other_calls() {
         let filter = Filter::parse(Some(r#"{"not_syscall":["read"],"not_class":["metadata"]}"#));
-        let filter = filter.unwrap().for_calls(0);
+        let filter = filter.unwrap().of_any_tenant(0);
         assert_eq!(filter.condition, None);
         let left = filter.syscall.unwrap();
         assert!(left.iter().any(|n| n == "write"));
@@ -312,7 +367,7 @@ mod tests {
 
     #[test]
     fn faults_pass_what_is_not_about_calls() {
-        let sql = |json: &str| Filter::parse(Some(json)).unwrap().for_faults(5);
+        let sql = |json: &str| Filter::parse(Some(json)).unwrap().of_faults(5);
         assert_eq!(sql("").as_deref(), Some("true"));
         assert_eq!(
             sql(r#"{"pid":[1],"file":[3],"error":"none"}"#).as_deref(),

@@ -86,7 +86,7 @@ impl Selection {
     /// Whether it is all calls of the session.
     pub fn is_whole(&self) -> bool {
         let ends = self.from.is_some() || self.to.is_some();
-        !ends && self.filter.for_calls(0).sql().is_none()
+        !ends && self.filter.is_empty()
     }
 
     /// Those ends of `window`, its window, that were asked for.

@@ -44,6 +44,18 @@ export type Filter = {
   dur?: [number | null, number | null],
   /** Layers that they spent time in. */
   layer?: Array<string>,
+  /** Paths of cgroups (`*` in these and the following texts stands for anything), each with all below it. */
+  cgroup?: Array<string>,
+  /** Units of systemd, each with all below it. */
+  unit?: Array<string>,
+  /** Pods of Kubernetes: NAMESPACE/NAME, or a name. */
+  pod?: Array<string>,
+  /** Kubernetes' namespaces of pods. */
+  namespace?: Array<string>,
+  /** Containers: ids, 12 or more of their digits, or names in their pods. */
+  container?: Array<string>,
+  /** Volumes of Kubernetes, by their files: NAMESPACE/CLAIM, a claim, PLUGIN/NAME, or a name. */
+  volume?: Array<string>,
   /** Excluded processes. */
   not_pid?: Array<number>,
   /** Excluded threads. */
@@ -64,6 +76,18 @@ export type Filter = {
   not_error?: Array<string>,
   /** No time in these layers. */
   not_layer?: Array<string>,
+  /** Excluded cgroups, with all below them. */
+  not_cgroup?: Array<string>,
+  /** Excluded units, with all below them. */
+  not_unit?: Array<string>,
+  /** Excluded pods. */
+  not_pod?: Array<string>,
+  /** Excluded namespaces. */
+  not_namespace?: Array<string>,
+  /** Excluded containers. */
+  not_container?: Array<string>,
+  /** Excluded volumes. */
+  not_volume?: Array<string>,
 };
 
 export type Role = "look" | "query" | "record";
@@ -434,6 +458,8 @@ export type FleetGroup = {
   day: string | null,
   /** With host: name of the host. */
   host: string | null,
+  /** With label:KEY: the value of that label; null if a session has none. */
+  label: string | null,
   /** With finding: id of the rule. */
   finding: string | null,
   /** With tenant: NAMESPACE/POD, otherwise the unit of systemd, otherwise the cgroup; null if unknown. */

@@ -7,7 +7,7 @@ import { columns, selectionText, sessionPath, type TilesBy } from "../api/sessio
 import type { Filter, LayerState, ThreadRow, Threads } from "../api/types";
 import { Text } from "../components/text";
 import type { ListMember } from "../lib/filters";
-import { chipsOf, isNumeric, mergeFilters, parseTyped, withoutMember } from "../lib/filters";
+import { chipsOf, isNumeric, isTenant, mergeFilters, parseTyped, withoutMember } from "../lib/filters";
 import { count, counted, duration, shortPath, visible } from "../lib/format";
 import { sumsOf } from "../lib/sums";
 import { meaningOf } from "../lib/typed";
@@ -136,7 +136,7 @@ function Field({ input, open, setOpen }: FieldProps) {
 				aria-expanded={open}
 				aria-controls={id}
 				aria-label="Filter"
-				placeholder="Filter: path, syscall:fsync, !comm:bash, > 1ms, error"
+				placeholder="Filter: path, syscall:fsync, unit:nginx, !comm:bash, > 1ms, error"
 				spellCheck={false}
 				autoComplete="off"
 				value={text}
@@ -248,17 +248,19 @@ function useSuggestions(wanted: boolean): Suggestion[] {
 		wanted && stored < MOST_READ ? { path: "top", params: { by: "errno", sort: "calls", limit: 30 }, ...whole } : null,
 	).data;
 	const threads = useJson<Threads>(wanted ? { path: "threads", ...whole } : null).data;
+	const tenants = useColumns(wanted ? { path: "questions/tenants", ...whole } : null).data;
 	const data = answers.map((answer) => answer.data);
 	// biome-ignore lint/correctness/useExhaustiveDependencies: the list has a fixed length
 	return useMemo(
 		() => [
 			...data.flatMap((columns, i) => (columns ? ofSums(columns, i) : [])),
 			...ofNames(threads?.threads ?? []),
+			...(tenants ? ofTenants(tenants) : []),
 			...ofLayers(about.layers),
 			...ALWAYS,
 			...(errors ? ofErrors(errors) : []),
 		],
-		[...data, threads, errors, about.layers],
+		[...data, threads, tenants, errors, about.layers],
 	);
 }
 
@@ -300,6 +302,24 @@ function ofNames(threads: readonly ThreadRow[]): Suggestion[] {
 			figure: figure(calls, time),
 			filter: { comm: [comm] },
 		}));
+}
+
+/** Cgroups, units, pods, ... of the session's processes, and volumes of its files. */
+function ofTenants(columns: Columns): Suggestion[] {
+	const [values, labels, counts] = [columns.texts("value"), columns.texts("label"), columns.f64("count")];
+	return columns.texts("kind").flatMap((kind, i) => {
+		const value = values[i] ?? null;
+		if (kind === null || value === null || !isTenant(kind)) return [];
+		const [one, more] = kind === "volume" ? ["file", "files"] : ["process", "processes"];
+		return [
+			{
+				kind,
+				label: labels[i] ?? value,
+				figure: counted(counts[i] ?? 0, one, more, count),
+				filter: { [kind]: [value] },
+			},
+		];
+	});
 }
 
 function ofErrors(columns: Columns): Suggestion[] {

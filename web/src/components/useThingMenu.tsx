@@ -4,7 +4,7 @@ import { type MouseEvent, type ReactNode, useState } from "react";
 import type { Filter } from "../api/types";
 import { mergeFilters, withoutPath, withPath } from "../lib/filters";
 import { visible } from "../lib/format";
-import { literal } from "../lib/sql";
+import { literal } from "../lib/quote";
 import type { Thing } from "../lib/sums";
 import { may } from "../state/access";
 import { archive } from "../state/server";

@@ -6,6 +6,8 @@ describe("what is typed", () => {
 		["syscall:read,write", { syscall: ["read", "write"] }],
 		["!comm:redis server", { not_comm: ["redis server"] }],
 		["tid=12", { tid: [12] }],
+		["unit:nginx.service", { unit: ["nginx.service"] }],
+		["!namespace=kube-system,monitoring", { not_namespace: ["kube-system", "monitoring"] }],
 		["> 1ms", { dur: [1_000_000, null] }],
 		["<50us", { dur: [null, 50_000] }],
 		[">=2.5 s", { dur: [2_500_000_000, null] }],

@@ -3,10 +3,29 @@
 import type { Filter } from "../api/types";
 import { duration } from "./format";
 
-/** Members of the filter that are lists of names or numbers. */
-export type ListMember = "pid" | "tid" | "comm" | "syscall" | "class" | "file" | "full_path" | "layer";
+/** Members that are names of tenants, in which `*` stands for anything. */
+export const TENANTS = ["cgroup", "unit", "pod", "namespace", "container", "volume"] as const;
 
-export const LISTS: readonly ListMember[] = ["syscall", "class", "comm", "pid", "tid", "file", "full_path", "layer"];
+export type TenantMember = (typeof TENANTS)[number];
+
+/** Members of the filter that are lists of names or numbers. */
+export type ListMember = "pid" | "tid" | "comm" | "syscall" | "class" | "file" | "full_path" | "layer" | TenantMember;
+
+export const LISTS: readonly ListMember[] = [
+	"syscall",
+	"class",
+	"comm",
+	"pid",
+	"tid",
+	"file",
+	"full_path",
+	"layer",
+	...TENANTS,
+];
+
+export function isTenant(member: string): member is TenantMember {
+	return (TENANTS as readonly string[]).includes(member);
+}
 
 /** How members are called on the page. */
 export const MEMBER_NAMES: Readonly<Record<ListMember, string>> = {
@@ -18,6 +37,12 @@ export const MEMBER_NAMES: Readonly<Record<ListMember, string>> = {
 	file: "file",
 	full_path: "path",
 	layer: "layer",
+	cgroup: "cgroup",
+	unit: "unit",
+	pod: "pod",
+	namespace: "namespace",
+	container: "container",
+	volume: "volume",
 };
 
 const NUMERIC: ReadonlySet<ListMember> = new Set<ListMember>(["pid", "tid", "file"]);
@@ -47,6 +72,8 @@ const ALIASES: Readonly<Record<string, ListMember>> = {
 	thread: "tid",
 	file: "file",
 	layer: "layer",
+	...(Object.fromEntries(TENANTS.map((member) => [member, member])) as Record<TenantMember, TenantMember>),
+	claim: "volume",
 };
 
 /**

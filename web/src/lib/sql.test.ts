@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { condition, errorIn, expand, identifier, literal, type Shown, tokens, unheeded } from "./sql";
+import { literal } from "./quote";
+import { condition, errorIn, expand, identifier, type Shown, tokens, unheeded } from "./sql";
 
 const SHOWN: Shown = { start: 1000, span: { from: 10.4, to: 310.2 }, filter: {}, buckets: 300 };
 
@@ -81,6 +82,17 @@ describe("the filter", () => {
 			"dur_ns >= 10",
 		])
 			expect(all).toContain(part);
+	});
+	it("has tenants as the server has them", () => {
+		const unit = condition({ unit: ["nginx"] });
+		expect(unit).toContain("(cgroup || '/') LIKE '%/nginx.service/%' ESCAPE '\\'");
+		expect(unit).toContain("pid IN (SELECT pid FROM tenants WHERE tid IS NULL AND");
+		expect(condition({ not_pod: ["shop/web_*"] })).toContain("(namespace = 'shop' AND pod LIKE 'web\\_%' ESCAPE '\\')");
+		expect(condition({ not_namespace: ["a'b"] })).toMatch(/^\(NOT coalesce\(.*namespace = 'a''b'/);
+		expect(condition({ volume: ["data"] })).toBe(
+			"(coalesce(file_id IN (SELECT file_id FROM volume_files WHERE claim = 'data' OR volume = 'data'), false))",
+		);
+		expect(condition({ full_path: ["/a"] })).toBe("(path IN ('/a'))");
 	});
 	it("tells errors from none", () => {
 		expect(condition({ error: "none" })).toBe("(errno IS NULL)");

@@ -1,7 +1,10 @@
 // SQL as the page handles it: its words for coloring, placeholders for what the page shows, and where an error is.
 
 import type { Filter } from "../api/types";
+import { TENANTS } from "./filters";
+import { literal } from "./quote";
 import type { Span } from "./scale";
+import { tenantCondition } from "./tenants";
 
 export type TokenKind = "keyword" | "name" | "text" | "number" | "comment" | "placeholder" | "other";
 
@@ -53,11 +56,6 @@ export function tokens(sql: string): Token[] {
 	return found;
 }
 
-/** A text as SQL has it. */
-export function literal(text: string): string {
-	return `'${text.replaceAll("'", "''")}'`;
-}
-
 /** A name as SQL has it. */
 export function identifier(name: string): string {
 	return /^[a-z_][a-z0-9_]*$/.test(name) && !KEYWORDS.has(name) ? name : `"${name.replaceAll('"', '""')}"`;
@@ -83,6 +81,11 @@ export function condition(filter: Filter): string {
 		list("syscall", not ? filter.not_syscall : filter.syscall, not);
 		list("class", not ? filter.not_class : filter.class, not);
 		list("file_id", not ? filter.not_file : filter.file, not);
+		list("path", not ? filter.not_full_path : filter.full_path, not);
+		for (const member of TENANTS) {
+			const values = not ? filter[`not_${member}`] : filter[member];
+			if (values) parts.push(tenantCondition(member, values, not));
+		}
 		const path = not ? filter.not_path : filter.path;
 		if (path !== undefined) {
 			// As the server has it: a call with two paths passes by either.

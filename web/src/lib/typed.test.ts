@@ -6,6 +6,11 @@ const KNOWN: Known[] = [
 	{ kind: "syscall", label: "fdatasync", filter: { syscall: ["fdatasync"] } },
 	{ kind: "name", label: "redis-server", filter: { comm: ["redis-server"] } },
 	{ kind: "file", label: "/data/appendonly.aof", filter: { file: [3] } },
+	{ kind: "unit", label: "nginx.service", filter: { unit: ["nginx.service"] } },
+	{ kind: "cgroup", label: "/system.slice/nginx.service", filter: { cgroup: ["/system.slice/nginx.service"] } },
+	{ kind: "pod", label: "shop/db-0", filter: { pod: ["shop/db-0"] } },
+	{ kind: "container", label: "shop/db-0/postgres", filter: { container: ["3b1e5c0f7a9d2468"] } },
+	{ kind: "volume", label: "shop/data-db-0", filter: { volume: ["shop/data-db-0"] } },
 ];
 
 describe("a typed text", () => {
@@ -33,6 +38,23 @@ describe("a typed text", () => {
 		expect(meaningOf("redis-servr", KNOWN)).toMatchObject({ path: "redis-servr", otherwise: [KNOWN[2]] });
 		expect(meaningOf("appendonly", KNOWN)).toEqual({ path: "appendonly", otherwise: [] });
 	});
+	it.each([
+		["unit:nginx", { unit: ["nginx"] }],
+		["unit:system.slice", { unit: ["system.slice"] }],
+		["!pod:db-0", { not_pod: ["db-0"] }],
+		["pod:web-*", { pod: ["web-*"] }],
+		["cgroup:/system.slice/", { cgroup: ["/system.slice/"] }],
+		["container:3b1e5c0f7a9d", { container: ["3b1e5c0f7a9d"] }],
+		["container:postgres", { container: ["postgres"] }],
+		["claim:pvc-77", { volume: ["pvc-77"] }],
+		["nginx.service", { unit: ["nginx.service"] }],
+	])("%s is a tenant", (text, filter) => expect(meaningOf(text, KNOWN)).toEqual({ filter }));
+	it.each([
+		["unit:ngin", "nginx.service"],
+		["pod:shop/db-1", "shop/db-0"],
+	])("%s is none of the session's", (text, offer) =>
+		expect(meaningOf(text, KNOWN)).toMatchObject({ offers: [{ label: offer }] }),
+	);
 	it("of nothing means nothing", () => {
 		expect(meaningOf(" ", KNOWN)).toBeNull();
 	});

@@ -1,7 +1,7 @@
 // What a reader means by a text typed into the filter field, given what the session has.
 
 import type { Filter } from "../api/types";
-import { mergeFilters, parseDuration, parseTyped } from "./filters";
+import { mergeFilters, parseDuration, parseTyped, TENANTS, type TenantMember } from "./filters";
 
 /** Something that the session has: a call, a name, a file. */
 export interface Known {
@@ -64,6 +64,8 @@ function noDuration(text: string): string {
 
 /** `syscall:fsyncc`: a name that the session has not is a slip. */
 function named<T extends Known>(filter: Filter, kind: string, typed: string, known: readonly T[]): Meaning<T> {
+	const tenant = TENANTS.find((member) => filter[member] !== undefined);
+	if (tenant) return ofTenant(filter, tenant, known);
 	const values = filter.syscall ?? filter.class;
 	const of = filter.syscall ? "syscall" : "class";
 	const own = known.filter((k) => k.kind === of);
@@ -76,6 +78,42 @@ function named<T extends Known>(filter: Filter, kind: string, typed: string, kno
 	// A kind that there is not, or a number that is none, is taken for part of a path.
 	const path = kind === "path" ? undefined : filter.path;
 	return path === undefined ? { filter } : { path, otherwise: nearest(typed, known) };
+}
+
+/** Tenants of a kind that the page knows at most. */
+const MOST_TENANTS = 200;
+
+/** Whether a tenant is meant by a value, in any of the forms that the server takes. */
+function isMeant(member: TenantMember, value: string, known: Known): boolean {
+	if (known.label === value || known.filter[member]?.[0] === value) return true;
+	switch (member) {
+		case "cgroup":
+			return known.label.startsWith(`${value.replace(/\/+$/, "")}/`);
+		case "unit":
+			// The suggested units are the innermost ones.
+			return known.label === `${value}.service` || `${known.label}/`.includes(`/${value}/`);
+		case "container":
+			return known.label.endsWith(`/${value}`) || (known.filter.container?.[0]?.startsWith(value) ?? false);
+		default:
+			return known.label.endsWith(`/${value}`);
+	}
+}
+
+/** `unit:ngin`: a tenant that the session has not is a slip. */
+function ofTenant<T extends Known>(filter: Filter, member: TenantMember, known: readonly T[]): Meaning<T> {
+	const own = known.filter((k) => k.kind === member || (member === "unit" && k.kind === "cgroup"));
+	// Of volumes some forms of their names are not known here.
+	const all = own.length > 0 && own.filter((k) => k.kind === member).length < MOST_TENANTS && member !== "volume";
+	const isKnown = (value: string) => value.includes("*") || own.some((k) => isMeant(member, value, k));
+	const wrong = all ? filter[member]?.find((value) => !isKnown(value)) : undefined;
+	if (wrong === undefined) return { filter };
+	return {
+		problem: `No ${member} “${wrong}” in this session`,
+		offers: nearest(
+			wrong,
+			own.filter((k) => k.kind === member),
+		),
+	};
 }
 
 /** Names that differ from a word by a slip or two, those that differ least first. */

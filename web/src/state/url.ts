@@ -2,6 +2,7 @@
 
 import { filterText } from "../api/session";
 import type { Filter } from "../api/types";
+import { isNumeric, LISTS } from "../lib/filters";
 
 /** Which part of the session is shown: all of it, a fixed part, or the newest part of a running recording. */
 export type TimeWindow = { kind: "all" } | { kind: "range"; from: number; to: number } | { kind: "last"; span: number };
@@ -67,9 +68,6 @@ function isTexts(value: unknown): value is string[] {
 	return Array.isArray(value) && value.length > 0 && value.every((v) => typeof v === "string");
 }
 
-const NUMBERS = ["pid", "tid", "file", "not_pid", "not_tid", "not_file"] as const;
-const TEXTS = ["comm", "syscall", "class", "layer", "not_comm", "not_syscall", "not_class", "not_layer"] as const;
-
 /** The filter of an address; members that are not what they must be are left out. */
 export function parseFilter(text: string | null): Filter {
 	if (!text) return {};
@@ -82,13 +80,11 @@ export function parseFilter(text: string | null): Filter {
 	if (typeof raw !== "object" || raw === null) return {};
 	const from = raw as Record<string, unknown>;
 	const filter: Filter = {};
-	for (const name of NUMBERS) {
-		const value = from[name];
-		if (isNumbers(value)) filter[name] = value;
-	}
-	for (const name of TEXTS) {
-		const value = from[name];
-		if (isTexts(value)) filter[name] = value;
+	for (const member of LISTS) {
+		for (const name of [member, `not_${member}`] as const) {
+			const value = from[name];
+			if (isNumeric(member) ? isNumbers(value) : isTexts(value)) Object.assign(filter, { [name]: value });
+		}
 	}
 	for (const name of ["path", "not_path"] as const) {
 		const value = from[name];

@@ -199,7 +199,7 @@ fn answer(
         let value = numbers(&sums, name)?.iter().flatten().next();
         Ok::<_, ApiError>(value.unwrap_or(0.0))
     };
-    let faults = faults(selection, window, asked.part);
+    let faults = faults(reader, selection, window, asked.part)?;
     let touched = collect(reader.db().run(&format!(
         "SELECT count(*)::DOUBLE AS n, min(file_offset)::DOUBLE AS lo, \
          max(file_offset + 1)::DOUBLE AS hi FROM {faults}"
@@ -250,16 +250,21 @@ fn answer(
 }
 
 /// The source after FROM for page faults on mappings of the file, with the condition.
-fn faults(selection: &Selection, window: Window, part: Option<(i64, i64)>) -> String {
-    let condition = selection.filter.for_faults(window.from);
+fn faults(
+    reader: &Reader,
+    selection: &Selection,
+    window: Window,
+    part: Option<(i64, i64)>,
+) -> Result<String, ApiError> {
+    let condition = selection.filter.for_faults(reader.db(), window.from)?;
     let condition = condition.unwrap_or("false".into());
     let within = part.map_or(String::new(), |(low, high)| {
         format!(" AND file_offset >= {low} AND file_offset < {high}")
     });
-    format!(
+    Ok(format!(
         "(SELECT *, NULL::VARCHAR AS path2 FROM faults) WHERE {} AND {condition}{within}",
         window.sql("ts_ns")
-    )
+    ))
 }
 
 /// How the reads, the writes, and the page faults follow each other, per file and thread, in order

@@ -101,7 +101,7 @@ fn buckets(
         to_ns: Some(window.to),
         pixels: PIXELS,
         by: By::Nothing,
-        filter: selection.filter.for_calls(window.from),
+        filter: selection.filter.for_calls(reader.db(), window.from)?,
         max_rows: Some(MAX_ROWS),
         ..Request::default()
     })?;

@@ -130,7 +130,7 @@ pub(crate) fn sums(
         to_ns: Some(window.to),
         pixels: selection.pixels,
         by,
-        filter: selection.filter.for_calls(calls_from),
+        filter: selection.filter.for_calls(reader.db(), calls_from)?,
         top: Some(top),
         latency,
         busy,

@@ -125,7 +125,7 @@ fn density(reader: &Reader, selection: &Selection, window: Window) -> Result<Den
         to_ns: Some(window.to),
         pixels: selection.pixels,
         by: By::Thread,
-        filter: selection.filter.for_calls(window.from),
+        filter: selection.filter.for_calls(reader.db(), window.from)?,
         top: Some(MOST_LANES),
         latency: false,
         busy: false,
@@ -242,7 +242,7 @@ pub(super) fn begun_in(
         "{select} {} WHERE {}{}",
         reader.zoom.calls_in(window.from..window.to)?,
         window.sql("ts_ns"),
-        filter_sql(selection),
+        filter_sql(reader, selection)?,
     ))
 }
 
@@ -253,7 +253,7 @@ pub(super) fn begun_before(
     window: Window,
     select: &str,
 ) -> Result<Vec<String>, ApiError> {
-    let filter = filter_sql(selection);
+    let filter = filter_sql(reader, selection)?;
     let from = window.from;
     let mut selects = Vec::new();
     let mut least = 0;
@@ -272,11 +272,10 @@ pub(super) fn begun_before(
     Ok(selects)
 }
 
-fn filter_sql(selection: &Selection) -> String {
-    match selection.filter.for_calls(0).sql() {
-        Some(filter) => format!(" AND {filter}"),
-        None => String::new(),
-    }
+fn filter_sql(reader: &Reader, selection: &Selection) -> Result<String, ApiError> {
+    let filter = selection.filter.for_calls(reader.db(), 0)?;
+    let more = |filter| format!(" AND {filter}");
+    Ok(filter.sql().map_or(String::new(), more))
 }
 
 /// The depth of each call, so that overlapping calls of a lane are drawn below each other: `calls`

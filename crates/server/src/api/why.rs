@@ -51,7 +51,7 @@ pub(crate) async fn story(
         let findings = diagnosis
             .as_ref()
             .map(|told| told.diagnosis.findings.as_slice());
-        let scope = scope(reader, &selection, params.rid);
+        let scope = scope(reader, &selection, params.rid)?;
         let facts = shared.facts.of(reader, &scope)?;
         let meta = reader.session.meta();
         Ok(Story {
@@ -109,24 +109,22 @@ impl KnownFacts {
     }
 }
 
-fn scope(reader: &Reader, selection: &Selection, rid: Option<i64>) -> Scope {
+fn scope(reader: &Reader, selection: &Selection, rid: Option<i64>) -> Result<Scope, ApiError> {
     if rid.is_some() {
-        return Scope {
+        return Ok(Scope {
             request: rid,
             ..Scope::default()
-        };
+        });
     }
     let window = selection.window(reader.started_at_ns(), reader.span());
     let (from_ns, until_ns) = selection.ends(window);
-    let calls = selection.filter.for_calls(window.from).sql();
-    Scope {
+    let filter = selection.filter.for_calls(reader.db(), window.from)?;
+    let calls = filter.sql();
+    Ok(Scope {
         from_ns,
         until_ns,
-        faults: match calls {
-            Some(_) => selection.filter.for_faults(window.from),
-            None => None,
-        },
+        faults: calls.as_ref().and_then(|_| filter.faults_sql()),
         calls,
         ..Scope::default()
-    }
+    })
 }

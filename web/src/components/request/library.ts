@@ -1,7 +1,7 @@
 // Library calls of a session recorded with --library: the one that made a system call, and sums by function.
 
 import type { Columns } from "../../api/arrow";
-import { literal } from "../../lib/sql";
+import { literal } from "../../lib/quote";
 
 /** A call of a library's function. */
 export interface LibraryCall {

@@ -6,6 +6,7 @@
 mod blame;
 mod library;
 mod spans;
+mod tenants;
 
 use axum::extract::{Path, State};
 use fathom_query::escape::sql_string;
@@ -55,9 +56,14 @@ pub(crate) enum Kind {
 
 /// All questions.
 pub(crate) fn all() -> impl Iterator<Item = &'static Question> {
-    [spans::QUESTIONS, blame::QUESTIONS, library::QUESTIONS]
-        .into_iter()
-        .flatten()
+    [
+        spans::QUESTIONS,
+        blame::QUESTIONS,
+        library::QUESTIONS,
+        tenants::QUESTIONS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// The parameters of questions.

@@ -197,7 +197,7 @@ fn answer(
         calls.source = named(&calls.source);
     }
     let faults = match kind.by {
-        Some(By::File) => selection.filter.for_faults(window.from),
+        Some(By::File) => selection.filter.for_faults(reader.db(), window.from)?,
         _ => None,
     };
     let faults = faults.map(|condition| format!("{} AND {condition}", window.sql("ts_ns")));

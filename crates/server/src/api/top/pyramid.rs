@@ -31,7 +31,7 @@ pub(super) fn of_pyramid(
         // The more buckets, the more keys have cells of their own.
         pixels: 256,
         by,
-        filter: selection.filter.for_calls(window.from),
+        filter: selection.filter.for_calls(reader.db(), window.from)?,
         top: Some(usize::MAX),
         latency: true,
         busy: false,
