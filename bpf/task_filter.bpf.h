@@ -12,8 +12,8 @@ static __always_inline bool filters_whole_machine(void)
 }
 
 #if HAVE_LOOPS
-/* What the rules say of the cgroup of `task`: those of its cgroup and all above
- * it, in the lower half for RULE_CGROUP, in the upper half for RULE_CONTAINER. */
+/* What the rules of CGROUP_RULES say of the cgroup of `task` and all above it: a
+ * byte a kind, from RULE_CGROUP on. */
 static __noinline __u32 cgroup_signs(struct task_struct *task)
 {
 	struct scratch *scratch = scratch_get();
@@ -36,7 +36,7 @@ static __noinline __u32 cgroup_signs(struct task_struct *task)
 	}
 	if (filters(1 << RULE_CGROUP))
 		look_up(&context, RULE_CGROUP);
-	__u32 signs = j->signs | of_container << 16;
+	__u32 signs = j->signs | of_container << 8 | j->unit_signs << 16 | j->pod_signs << 24;
 	judge_put(j);
 	scratch_put(scratch);
 	return signs;
@@ -81,12 +81,13 @@ static __noinline bool task_passes(struct task_struct *task, const char *comm)
 		if (!passes(RULE_COMM, signs))
 			return false;
 	}
-	if (filters(1 << RULE_CGROUP | 1 << RULE_CONTAINER)) {
+	if (filters(CGROUP_RULES)) {
 		__u32 signs = cgroup_signs(task);
-		if (filters(1 << RULE_CGROUP) && !passes(RULE_CGROUP, signs & 0xffff))
-			return false;
-		if (filters(1 << RULE_CONTAINER) && !passes(RULE_CONTAINER, signs >> 16))
-			return false;
+#pragma unroll
+		for (__u32 kind = RULE_CGROUP; kind <= RULE_POD; kind++, signs >>= 8) {
+			if (filters(1 << kind) && !passes(kind, signs & 0xff))
+				return false;
+		}
 	}
 	return true;
 }
@@ -166,7 +167,7 @@ SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(cgroup_attach_task, struct cgroup *cgroup, const char *path, struct task_struct *task,
 	     bool threadgroup)
 {
-	if (!filters(1 << RULE_CGROUP | 1 << RULE_CONTAINER))
+	if (!filters(CGROUP_RULES))
 		return 0;
 	if (!threadgroup || !bpf_ksym_exists(bpf_iter_task_new)) {
 		reconsider(task);

@@ -188,6 +188,9 @@ enum rule_kind {
 	RULE_UID = 4,
 	RULE_CGROUP = 5,
 	RULE_CONTAINER = 6,
+	/* Names of cgroups, at any depth. */
+	RULE_UNIT = 7,
+	RULE_POD = 8,
 };
 
 enum rule_form {

@@ -43,6 +43,8 @@ struct judge {
 	__u32 kind; /* enum rule_kind that is looked up */
 	__u32 signs; /* what was found */
 	__u32 id_signs; /* what was found of an id that is being read */
+	__u32 unit_signs; /* what was found of the names of cgroups */
+	__u32 pod_signs;
 	__u64 stack[MAX_COMPONENTS]; /* hash of the path down to each component */
 };
 struct {
@@ -72,6 +74,8 @@ static __always_inline struct judge *judge_get(void)
 			j->len = 0;
 			j->dots = 0;
 			j->signs = 0;
+			j->unit_signs = 0;
+			j->pod_signs = 0;
 			j->stack[0] = filter.seed;
 			return j;
 		}
@@ -157,6 +161,20 @@ static __always_inline void judge_container(struct judge_context *context, __u32
 	j->at = at;
 }
 
+/* Looks up the name of a cgroup, which lies in the scratch at `at`. */
+static __always_inline void judge_cgroup_name(struct judge_context *context, __u32 at)
+{
+	struct judge *j = context->judge;
+	if (j->kind != RULE_CGROUP)
+		return;
+	if (filters(1 << RULE_CONTAINER))
+		judge_container(context, at, j->len);
+	if (filters(1 << RULE_UNIT))
+		j->unit_signs |= signs_of(RULE_UNIT, RULE_WHOLE, j->hash);
+	if (filters(1 << RULE_POD))
+		j->pod_signs |= signs_of(RULE_POD, RULE_WHOLE, j->hash);
+}
+
 /* A byte of a path whose components come from the leaf up, each followed by
  * '/', taken from its end. */
 static long name_step(__u64 index, struct judge_context *context)
@@ -170,8 +188,7 @@ static long name_step(__u64 index, struct judge_context *context)
 		j->power *= filter.factor;
 		j->len++;
 	} else if (j->len) {
-		if (filters(1 << RULE_CONTAINER) && j->kind == RULE_CGROUP)
-			judge_container(context, at + 1, j->len);
+		judge_cgroup_name(context, at + 1);
 		j->at = at;
 		push_component(j);
 	}
@@ -187,8 +204,7 @@ static __always_inline void judge_names(struct judge_context *context, __u32 fro
 		return;
 	LOOP(to - from, name_step, context);
 	if (j->len) {
-		if (filters(1 << RULE_CONTAINER) && j->kind == RULE_CGROUP)
-			judge_container(context, from, j->len);
+		judge_cgroup_name(context, from);
 		push_component(j);
 	}
 }

@@ -7,9 +7,11 @@ use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fathom_tests::certificates::certificate;
+use fathom_tests::environment::fathom;
+use fathom_tests::page::Page;
 use fathom_tests::serve::serve;
 use fathom_tests::session::Row;
-use fathom_tests::{Record, Scratch, need_program, need_root, skip};
+use fathom_tests::{Record, Recording, Scratch, need_program, need_root, skip};
 use serde_json::Value;
 
 const DATABASE: &str = "0d5d1f4c-8a1e-4a4d-9d65-1f64f6a0a7b1";
@@ -211,11 +213,150 @@ fn bytes_of_pods_and_volumes_are_those_of_fio() {
         of_pod > written,
         "the pod also wrote fio's report: {of_pod}"
     );
+    filters_have_the_sums_of_the_views(&recording, written + read);
     let units = recording.rows("SELECT unit FROM by_unit WHERE unit LIKE 'cri%'");
     assert_eq!(
         units[0].text("unit"),
         Some(&*format!("cri-containerd-{one}.scope"))
     );
+}
+
+/// Calls and bytes that `fathom zoom` finds with an option.
+fn summed(recording: &Recording, option: &[&str]) -> [i64; 2] {
+    let out = Command::new(fathom())
+        .args(["zoom", "--pixels", "1", "--format", "json"])
+        .args(option)
+        .arg(&recording.session)
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{out:?}");
+    let rows: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let rows = rows.as_array().unwrap();
+    ["calls", "bytes"].map(|name| rows.iter().map(|row| row[name].as_i64().unwrap()).sum())
+}
+
+/// `fathom zoom` by tenant, and the page's filter. `of_fio`: the bytes that fio moved on the volume.
+fn filters_have_the_sums_of_the_views(recording: &Recording, of_fio: i64) {
+    assert_eq!(
+        summed(recording, &["--volume", "pvc-77", "--class", "data"])[1],
+        of_fio
+    );
+    let page = Page::serve(&recording.session);
+    let id = &recording.session;
+    let id = id.file_name().unwrap().to_str().unwrap();
+    let one = format!("cri-containerd-{ONE}.scope");
+    let of_volume = |volume: &str| {
+        format!(
+            "(SELECT count(*) AS calls, sum(bytes) AS bytes FROM syscalls JOIN volume_files USING (file_id) WHERE volume = '{volume}')"
+        )
+    };
+    let (claimed, cache) = (of_volume("pvc-77"), of_volume("cache"));
+    for (field, value, view) in [
+        ("pod", "shop/db-0", "by_pod WHERE pod = 'db-0'"),
+        ("pod", "shipper-*", "by_pod WHERE pod = 'shipper-x7'"),
+        (
+            "namespace",
+            "kube-system",
+            "by_pod WHERE namespace = 'kube-system'",
+        ),
+        ("container", "postgres", "by_pod WHERE pod = 'db-0'"),
+        ("container", &TWO[..12], "by_pod WHERE pod = 'shipper-x7'"),
+        ("unit", &one, "by_unit WHERE unit LIKE 'cri-%'"),
+        ("volume", "pvc-77", &claimed),
+        ("volume", "kubernetes.io~empty-dir/cache", &cache),
+        (
+            "cgroup",
+            "/kubepods.slice/",
+            "by_cgroup WHERE cgroup LIKE '/kubepods.slice/%'",
+        ),
+    ] {
+        let sum =
+            |column: &str| recording.number(&format!("SELECT sum({column})::BIGINT FROM {view}"));
+        let expected = [sum("calls"), sum("bytes")];
+        assert!(expected[0] > 0, "{field} {value}");
+        let option = format!("--{field}");
+        assert_eq!(
+            summed(recording, &[&option, value]),
+            expected,
+            "{field} {value}"
+        );
+        let all = recording.number("SELECT count(*) FROM syscalls");
+        let others = summed(recording, &[&option, &format!("!{value}")]);
+        assert_eq!(others[0], all - expected[0], "{field} not {value}");
+        let filter = serde_json::json!({ field: [value] }).to_string();
+        let threads = page.json(&format!("/sessions/{id}/threads?f={}", encoded(&filter)));
+        let calls = threads["threads"].as_array().unwrap().iter();
+        let calls: f64 = calls.map(|thread| thread["calls"].as_f64().unwrap()).sum();
+        assert_eq!(calls as i64, expected[0], "{field} {value}");
+    }
+    let requests = |options: &[&str]| {
+        let out = Command::new(fathom())
+            .args(["why", "--format", "json"])
+            .args(options)
+            .arg(&recording.session)
+            .output()
+            .unwrap();
+        let story: Value = serde_json::from_slice(&out.stdout).unwrap();
+        story["facts"]["requests"].as_i64().unwrap()
+    };
+    let of_pod = requests(&["--pod", "db-0"]);
+    assert!(of_pod > 0);
+    assert_eq!(of_pod + requests(&["--pod", "!db-0"]), requests(&[]));
+    let out = Command::new(fathom())
+        .args(["zoom", "--unit", "nginx"])
+        .arg(&recording.session)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&out.stderr);
+    assert!(errors.contains("no unit nginx"), "{errors}");
+}
+
+fn encoded(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
+}
+
+#[test]
+fn a_pod_is_recorded_alone() {
+    need_root!();
+    need_program!("unshare", "mount", "mkfs.ext4", "fio");
+    let scratch = Scratch::new();
+    let Some(_groups) = groups(&scratch) else {
+        return;
+    };
+    let root = scratch.root().display().to_string();
+    let work = scratch.work().display().to_string();
+    for (number, (options, pods)) in [
+        (&["--pod=shop/db-0"][..], &["db-0"][..]),
+        (&["--pod=shipper*"], &["shipper-x7"]),
+        (
+            &["--pod=kube-system/*", "--pod=db-0"],
+            &["db-0", "shipper-x7"],
+        ),
+        // The shell was recorded until it moved into the pod.
+        (&["--pod=!db-0"], &["db-0", "null", "shipper-x7"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let recording = Record::named(&scratch, &format!("pod-{number}"))
+            .by([
+                "unshare", "-m", "sh", "-c", KUBELET, "sh", &root, DATABASE, SHIPPER, ONE, TWO,
+            ])
+            .options(options)
+            .command([
+                "sh", "-c", CONTAINERS, "sh", &work, DATABASE, SHIPPER, &root,
+            ])
+            .run()
+            .must_exit(0);
+        let rows = recording.rows("SELECT coalesce(pod, 'null') AS pod FROM by_pod ORDER BY pod");
+        let found: Vec<_> = rows.iter().map(|row| row.text("pod").unwrap()).collect();
+        assert_eq!(found, pods, "{options:?}");
+        let (written, read) = (fio_bytes(&scratch, "write"), fio_bytes(&scratch, "read"));
+        let volume = "SELECT coalesce(max(bytes), 0) FROM by_volume WHERE volume = 'pvc-77'";
+        let included = pods.contains(&"db-0") && !options.contains(&"--pod=!db-0");
+        let expected = if included { written + read } else { 0 };
+        assert_eq!(recording.number(volume), expected, "{options:?}");
+    }
 }
 
 /// Two claims of one pod, a volume of its own in another pod that has the name of a PersistentVolume,

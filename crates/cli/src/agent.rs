@@ -23,7 +23,17 @@ const DEFAULTS: [(&str, &[&str]); 3] = [
 ];
 
 /// Without one of these the agent records the machine.
-const TARGETS: [&str; 7] = ["pid", "tid", "comm", "uid", "cgroup", "container", "all"];
+const TARGETS: [&str; 9] = [
+    "pid",
+    "tid",
+    "comm",
+    "uid",
+    "cgroup",
+    "container",
+    "unit",
+    "pod",
+    "all",
+];
 
 /// Options that the agent decides on, or that make no sense in it.
 const REFUSED: [&str; 9] = [

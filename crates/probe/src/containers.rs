@@ -5,7 +5,7 @@
 //! `/var/log/pods/NAMESPACE_POD_UID/CONTAINER/N.log`. All names are names of DNS, which
 //! contain no underscore. The links are read, and never followed.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -75,6 +75,37 @@ impl Containers {
             bytes,
         })
     }
+}
+
+/// The UIDs of pods with containers on this machine that `name` means: `NAMESPACE/NAME`, or a name. A `*` at the
+/// end stands for anything.
+pub(crate) fn pod_uids(name: &str) -> Vec<String> {
+    uids_in(Path::new(DIRECTORY), name)
+}
+
+fn uids_in(directory: &Path, name: &str) -> Vec<String> {
+    let (namespace, pod) = match name.split_once('/') {
+        Some((namespace, pod)) => (Some(namespace), pod),
+        None => (None, name),
+    };
+    let is = |given: &str, name: &str| match given.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == given,
+    };
+    let mut uids = BTreeSet::new();
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    for entry in entries.take(MAX_LINKS).flatten() {
+        let link = entry.file_name();
+        let Some(container) = link.to_str().and_then(Container::of_link) else {
+            continue;
+        };
+        if is(pod, container.pod) && namespace.is_none_or(|given| is(given, container.namespace)) {
+            let target = std::fs::read_link(entry.path()).unwrap_or_default();
+            let uid = target.to_str().and_then(|path| container.uid(path));
+            uids.extend(uid.map(str::to_owned));
+        }
+    }
+    uids.into_iter().collect()
 }
 
 #[derive(Debug, PartialEq, Eq)]

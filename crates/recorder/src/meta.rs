@@ -124,6 +124,8 @@ pub fn filters_as_given(given: &FilterArgs) -> Vec<String> {
         ("uid", &given.uid),
         ("cgroup", &given.cgroup),
         ("container", &given.container),
+        ("unit", &given.unit),
+        ("pod", &given.pod),
         ("file-type", &given.file_type),
     ];
     for (option, values) in plain {
@@ -145,7 +147,16 @@ pub fn filters_as_given(given: &FilterArgs) -> Vec<String> {
 
 /// The members of `filters` that select tasks.
 fn chosen_tasks(filters: &[String]) -> String {
-    const TASKS: [&str; 6] = ["pid", "tid", "comm", "uid", "cgroup", "container"];
+    const TASKS: [&str; 8] = [
+        "pid",
+        "tid",
+        "comm",
+        "uid",
+        "cgroup",
+        "container",
+        "unit",
+        "pod",
+    ];
     let words: Vec<_> = filters
         .iter()
         .filter_map(|filter| {

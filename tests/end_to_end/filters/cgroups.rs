@@ -66,6 +66,12 @@ fn cgroups_and_containers_at_the_time_of_the_call() {
     let monitor = cgroup.add(&format!("libpod-conmon-{id}.scope"));
     let plain = cgroup.add("plain");
     let above = cgroup.0.display().to_string();
+    let name = format!("fathom-{digits}");
+    let unit = cgroup.add(&format!("{name}.service"));
+    // Named after the unit, without being it.
+    let other = cgroup.add(&name);
+    let later_unit = cgroup.0.join(format!("later-{digits}.scope"));
+    let later_unit = later_unit.display().to_string();
     let relative = Path::new("/").join(Path::new(&plain).strip_prefix(&root).unwrap());
     let relative = relative.display().to_string();
     // An engine's program that knows one name.
@@ -115,6 +121,24 @@ fn cgroups_and_containers_at_the_time_of_the_call() {
         (&monitor, vec![format!("--container={id}")], &[]),
         // A container that is made after the recording has begun.
         (&later, vec!["--container=abcdef*".into()], moved),
+        (&unit, vec![format!("--unit={name}.service")], moved),
+        (&unit, vec![format!("--unit={name}")], moved),
+        (&unit, vec![format!("--unit=!{name}")], stayed),
+        (&unit, vec![format!("--unit=other,{name}")], moved),
+        (&unit, vec![format!("--unit={name}.scope")], &[]),
+        (&plain, vec![format!("--unit={name}")], &[]),
+        (&other, vec![format!("--unit={name}")], &[]),
+        // A unit that starts after the recording has begun.
+        (
+            &later_unit,
+            vec![format!("--unit=later-{digits}.scope")],
+            moved,
+        ),
+        (
+            &unit,
+            vec![format!("--unit={name}"), format!("--cgroup={plain}")],
+            &[],
+        ),
         // Both have to agree.
         (
             &container,
@@ -124,6 +148,7 @@ fn cgroups_and_containers_at_the_time_of_the_call() {
     ];
     for (number, (to, options, files)) in cases.iter().enumerate() {
         let _ = fs::remove_dir(&later);
+        let _ = fs::remove_dir(&later_unit);
         fs::remove_dir_all(&work).unwrap();
         fs::create_dir(&work).unwrap();
         let recording = Record::named(&scratch, &format!("cgroups-{number}"))

@@ -38,6 +38,14 @@ pub struct FilterOptions {
     /// containers that start later
     #[arg(long, value_name = "NAME|ID")]
     pub container: Vec<String>,
+    /// Tasks of a unit of systemd or below it, system or user: 'nginx.service', 'nginx',
+    /// 'user@1000.service'; also of units that start later
+    #[arg(long, value_name = "NAME")]
+    pub unit: Vec<String>,
+    /// Tasks of a pod of Kubernetes on this node, also of its containers that start later:
+    /// 'shop/web-7f9c', 'web-*'; as the kubelet names it in /var/log/containers
+    #[arg(long, value_name = "[NAMESPACE/]NAME")]
+    pub pod: Vec<String>,
     /// Calls on a file, or on anything below a directory: '/var/lib/mysql', '!/proc'; it need not
     /// exist yet; patterns are not supported: write '\*' for a literal '*'
     #[arg(long, value_name = "PATH")]
@@ -64,6 +72,8 @@ impl FilterOptions {
             uid: self.uid.clone(),
             cgroup: self.cgroup.clone(),
             container: self.container.clone(),
+            unit: self.unit.clone(),
+            pod: self.pod.clone(),
             file_type: self.file_type.clone(),
             errors_only: self.errors_only,
             min_duration: self.min_duration,

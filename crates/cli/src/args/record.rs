@@ -172,7 +172,7 @@ pub struct RecordArgs {
     pub quiet: bool,
     /// Command to record, with its arguments
     #[arg(last = true, value_name = "CMD", conflicts_with = "pid", required_unless_present_any =
-          ["pid", "all", "tid", "comm", "uid", "cgroup", "container"])]
+          ["pid", "all", "tid", "comm", "uid", "cgroup", "container", "unit", "pod"])]
     pub command: Vec<OsString>,
     /// Rings, saves, durability.
     #[command(flatten)]

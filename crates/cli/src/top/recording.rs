@@ -151,6 +151,8 @@ impl Recording {
             ("uid", &filters.uid),
             ("cgroup", &filters.cgroup),
             ("container", &filters.container),
+            ("unit", &filters.unit),
+            ("pod", &filters.pod),
         ];
         if filters.comm.is_empty() && tasks.iter().all(|(_, values)| values.is_empty()) {
             words.push("--all".into());

@@ -1,5 +1,6 @@
 //! Cgroups and containers that filters name.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -55,8 +56,7 @@ pub(super) struct Running {
 /// The containers that have cgroups, by id; of one with several the topmost.
 pub(super) fn running(hierarchy: &Path) -> Vec<Running> {
     let mut found: Vec<Running> = Vec::new();
-    let mut waiting = vec![PathBuf::new()];
-    while let Some(inside) = waiting.pop() {
+    each_below(hierarchy, |inside| {
         let cgroup = format!("/{}", inside.display());
         if let Some(id) = container::id(&cgroup)
             && !found
@@ -65,6 +65,54 @@ pub(super) fn running(hierarchy: &Path) -> Vec<Running> {
         {
             found.push(Running { id, cgroup });
         }
+    });
+    found.sort();
+    found
+}
+
+/// The names of the cgroups of pods: the ones that contain the UID of a pod, as Kubernetes or as systemd
+/// writes it.
+pub(super) fn names_of_pods(hierarchy: &Path, uids: &[String]) -> BTreeSet<String> {
+    let uids: Vec<[String; 2]> = uids
+        .iter()
+        .map(|uid| {
+            [
+                format!("pod{uid}"),
+                format!("pod{}.slice", uid.replace('-', "_")),
+            ]
+        })
+        .collect();
+    let mut found = BTreeSet::new();
+    each_below(hierarchy, |inside| {
+        let name = inside.file_name().and_then(OsStr::to_str);
+        let is_pod = |name: &&str| {
+            let ends = |uid: &String| {
+                let before = name.strip_suffix(uid.as_str());
+                before.is_some_and(|before| before.is_empty() || before.ends_with('-'))
+            };
+            uids.iter().flatten().any(ends)
+        };
+        found.extend(name.filter(is_pod).map(str::to_owned));
+    });
+    found
+}
+
+/// The name of a unit, which is a service if the name has no suffix.
+pub(super) fn unit_name(given: &str) -> String {
+    let is_whole = [".service", ".scope", ".slice"]
+        .iter()
+        .any(|suffix| given.ends_with(suffix));
+    match is_whole {
+        true => given.to_owned(),
+        false => format!("{given}.service"),
+    }
+}
+
+/// Hands over the path in the hierarchy of each cgroup.
+fn each_below(hierarchy: &Path, mut each: impl FnMut(&Path)) {
+    let mut waiting = vec![PathBuf::new()];
+    while let Some(inside) = waiting.pop() {
+        each(&inside);
         for entry in fs::read_dir(hierarchy.join(&inside))
             .into_iter()
             .flatten()
@@ -75,8 +123,6 @@ pub(super) fn running(hierarchy: &Path) -> Vec<Running> {
             }
         }
     }
-    found.sort();
-    found
 }
 
 /// Whether `text` can be the beginning of an id.

@@ -41,12 +41,17 @@ impl Hasher {
         self.bytes(self.seed, bytes)
     }
 
+    /// Of a component of a path.
+    pub(super) fn component(self, name: &[u8]) -> u64 {
+        self.bytes(0, name)
+    }
+
     /// Of an absolute path without `.`, `..` and empty components, and the
     /// number of its components.
     pub(super) fn path(self, path: &[u8]) -> (u64, usize) {
         let components = path.split(|b| *b == b'/').filter(|c| !c.is_empty());
         components.fold((self.seed, 0), |(hash, depth), component| {
-            let component = self.bytes(0, component);
+            let component = self.component(component);
             let hash = (hash.rotate_left(23) ^ component).wrapping_mul(self.factor);
             (hash, depth + 1)
         })

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use fathom_model::abi::{
     COMM_BYTES, FilterConfig, RULE_BEGINNING, RULE_CGROUP, RULE_COMM, RULE_CONTAINER, RULE_LEAVES,
-    RULE_PATH, RULE_PID, RULE_TAKES, RULE_TID, RULE_UID, RULE_WHOLE, RuleKey,
+    RULE_PATH, RULE_PID, RULE_POD, RULE_TAKES, RULE_TID, RULE_UID, RULE_UNIT, RULE_WHOLE, RuleKey,
 };
 
 use crate::User;
@@ -43,6 +43,10 @@ pub struct FilterArgs {
     pub cgroup: Vec<String>,
     /// Containers, by id, beginning of an id, or name.
     pub container: Vec<String>,
+    /// Units of systemd, with all below them.
+    pub unit: Vec<String>,
+    /// Pods of Kubernetes: `NAMESPACE/NAME`, or a name.
+    pub pod: Vec<String>,
     /// Types of files.
     pub file_type: Vec<String>,
     pub errors_only: bool,
@@ -155,6 +159,12 @@ impl Filters {
         for value in &args.container {
             filters.container(value)?;
         }
+        for (value, sign) in split("unit", &args.unit)? {
+            filters.unit(value, sign)?;
+        }
+        for (value, sign) in split("pod", &args.pod)? {
+            filters.pod(value, sign)?;
+        }
         filters.file_types(&args.file_type, all_file_types)?;
         if filters.rules.len() > MAX_RULES {
             return Err(FilterError::TooMany(filters.rules.len()));
@@ -208,6 +218,8 @@ impl Filters {
             (RULE_PATH, "--path"),
             (RULE_CGROUP, "--cgroup"),
             (RULE_CONTAINER, "--container"),
+            (RULE_UNIT, "--unit"),
+            (RULE_POD, "--pod"),
         ]
         .into_iter()
         .find_map(|(kind, option)| self.given(kind).then_some(option))
@@ -423,6 +435,52 @@ impl Filters {
             }
         }
         Ok(())
+    }
+
+    /// The name of the unit is the name of its cgroup: it also matches units that start later.
+    fn unit(&mut self, value: &str, sign: u32) -> Result<(), FilterError> {
+        const OPTION: &str = "unit";
+        let wrong = |problem: &str| wrong(OPTION, value, problem.into());
+        if value.contains('*') {
+            return Err(wrong(
+                "patterns are not supported: the kernel can compare only whole names; repeat the option for \
+                 several units, or give --cgroup for a slice",
+            ));
+        }
+        if value.contains('/') {
+            return Err(wrong("a path of a cgroup: use --cgroup"));
+        }
+        hierarchy(OPTION, value)?;
+        let rule = self.cgroup_name(&cgroups::unit_name(value));
+        self.add((OPTION, RULE_UNIT), rule, sign, value)
+    }
+
+    /// A pod has a cgroup whose name has its UID, which the kubelet's links tell.
+    fn pod(&mut self, value: &str, sign: u32) -> Result<(), FilterError> {
+        const OPTION: &str = "pod";
+        let hierarchy = hierarchy(OPTION, value)?;
+        let uids = crate::containers::pod_uids(value);
+        if uids.is_empty() {
+            return Err(wrong(
+                OPTION,
+                value,
+                "no pod of this name runs here; /var/log/containers has a link \
+                 POD_NAMESPACE_CONTAINER-ID.log for each container"
+                    .into(),
+            ));
+        }
+        for name in cgroups::names_of_pods(&hierarchy, &uids) {
+            let rule = self.cgroup_name(&name);
+            self.add((OPTION, RULE_POD), rule, sign, value)?;
+        }
+        if !self.given(RULE_POD) {
+            return Err(wrong(OPTION, value, "the pod has no cgroup here".into()));
+        }
+        Ok(())
+    }
+
+    fn cgroup_name(&self, name: &str) -> (u32, u64) {
+        (RULE_WHOLE, self.hasher.component(name.as_bytes()))
     }
 
     fn container_id(&mut self, digits: &str) -> (u32, u64) {
