@@ -1,5 +1,6 @@
 //! `fathom sessions`.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -86,8 +87,8 @@ fn broken_and_hostile_sessions_are_listed() {
     assert_eq!(missing.status.code(), Some(2));
 }
 
-/// Records as a host of this name.
-fn recorded_on(host: &str, session: &Path, command: &[&str]) {
+/// Records as a host of this name, with a label.
+fn recorded_on(host: &str, job: &str, session: &Path, command: &[&str]) {
     let status = std::process::Command::new("unshare")
         .args([
             "--uts",
@@ -98,7 +99,9 @@ fn recorded_on(host: &str, session: &Path, command: &[&str]) {
             host,
         ])
         .arg(fathom())
-        .args(["record", "--quiet", "--layers", "syscall", "--output"])
+        .args(["record", "--quiet", "--layers", "syscall"])
+        .arg(format!("--label=job={job}"))
+        .arg("--output")
         .arg(session)
         .arg("--")
         .args(command)
@@ -120,7 +123,8 @@ fn sessions_of_hosts_are_summed_up() {
              new.write('x' * 100)\n    os.rename('{name}.new', '{name}')\n"
         );
         let session = root.join(format!("{name}.fathom"));
-        recorded_on(host, &session, &["python3", "-c", &script]);
+        let job = if renames > 0 { "17" } else { "18" };
+        recorded_on(host, job, &session, &["python3", "-c", &script]);
         session
     };
     let sessions = [
@@ -159,6 +163,36 @@ fn sessions_of_hosts_are_summed_up() {
     }
     let times: Vec<i64> = hosts.iter().map(|group| number(group, "time_ns")).collect();
     assert!(times.is_sorted_by(|a, b| a >= b), "{times:?}");
+
+    // By label, and of the sessions with one.
+    let jobs = by("label:job,host");
+    let of = |job: &str| -> Vec<i64> {
+        let of_job = jobs.iter().filter(|group| group["label"] == job);
+        of_job.map(|group| number(group, "calls")).collect()
+    };
+    let all = |sql| sum(None, sql);
+    let calls = "SELECT count(*) AS n FROM syscalls";
+    assert_eq!((of("17").len(), of("18").len()), (2, 1), "{jobs:?}");
+    assert_eq!(of("17").iter().chain(&of("18")).sum::<i64>(), all(calls));
+    assert_eq!(by("label:run")[0]["label"], Value::Null);
+    let labeled = |label: &str, keys: &str| {
+        let options = ["--label", label, "--by", keys, "--format", "json"];
+        serde_json::from_str::<Vec<Value>>(&must(list(&root, &options))).unwrap()
+    };
+    assert_eq!(
+        number(&labeled("job=17", "label:job")[0], "calls"),
+        of("17").iter().sum::<i64>()
+    );
+    assert_eq!(labeled("job", "host").len(), 2);
+    assert_eq!(labeled("run", "host").len(), 0);
+    let listed = must(list(&root, &["--label", "job=17", "--format", "json"]));
+    let listed: Vec<Value> = serde_json::from_str(&listed).unwrap();
+    let names: BTreeSet<&str> = listed.iter().map(|s| s["name"].as_str().unwrap()).collect();
+    assert_eq!(names, BTreeSet::from(["one.fathom", "three.fathom"]));
+    assert_eq!(listed[0]["labels"], serde_json::json!({"job": "17"}));
+    let none = must(list(&root, &["--label", "job=19"]));
+    assert!(none.starts_with("no sessions with this label"), "{none}");
+    assert!(must(list(&root, &["--by", "label:job"])).starts_with("job  SESSIONS"));
 
     // A crash can leave neither the old file nor the new one.
     let findings = by("finding,host");

@@ -16,16 +16,18 @@ use crate::sessions;
 /// Runs `sessions --by` and returns the exit status.
 pub fn run(args: &SessionsArgs) -> Result<u8, Failure> {
     analysis::no_set(&args.dir)?;
-    let by: Vec<FleetKey> = args.by.iter().map(|by| by.key()).collect();
-    if by.iter().filter(|by| by.is_detail()).count() > 1 {
-        return Err(Failure::input(anyhow::anyhow!(
-            "--by takes one of finding, tenant, volume, and device; run fathom sessions for each"
-        )));
-    }
+    let asked = FleetKey::list(&args.by.join(","));
+    let (by, label) = asked.map_err(|what| Failure::input(anyhow::anyhow!("--by: {what}")))?;
+    let (by, label) = (&by[..], &*label);
     let extensions = args.extensions.load()?;
     let dirs = sessions::directories(&args.dir).map_err(Failure::input)?;
-    let mut fleet = Fleet::new(&by);
+    let mut fleet = Fleet::new(by, label);
     for dir in &dirs {
+        // A session that cannot be opened is named below.
+        let known = Session::glance(dir);
+        if known.is_ok_and(|session| !sessions::has_labels(&session, &args.label)) {
+            continue;
+        }
         let name = sessions::name(dir);
         let read = Session::open(dir)
             .map_err(anyhow::Error::from)
@@ -51,9 +53,9 @@ pub fn run(args: &SessionsArgs) -> Result<u8, Failure> {
             format!("no sessions in {shown}; record one with fathom record -- COMMAND\n")
         }
         SessionsFormat::Text if groups.is_empty() => {
-            format!("{}\n", without_rows(&by, &shown))
+            format!("{}\n", without_rows(by, &shown))
         }
-        SessionsFormat::Text => table(&groups, &by),
+        SessionsFormat::Text => table(&groups, by, label),
     };
     std::io::stdout()
         .write_all(text.as_bytes())
@@ -75,7 +77,7 @@ fn without_rows(by: &[FleetKey], dir: &str) -> String {
 /// Width of a name in the table.
 const NAME: usize = 48;
 
-fn table(groups: &[FleetGroup], by: &[FleetKey]) -> String {
+fn table(groups: &[FleetGroup], by: &[FleetKey], label: &str) -> String {
     const SUMS: [&str; 7] = [
         "SESSIONS",
         "HOSTS",
@@ -90,7 +92,10 @@ fn table(groups: &[FleetGroup], by: &[FleetKey]) -> String {
         Some(text) => escape::shorten(&escape::text(text), NAME),
         None => dash(),
     };
-    let titles = by.iter().map(|by| by.name().to_uppercase());
+    let titles = by.iter().map(|by| match by {
+        FleetKey::Label => escape::shorten(&escape::text(label), NAME),
+        by => by.name().to_uppercase(),
+    });
     let titles = titles.chain(SUMS.map(str::to_owned));
     let mut rows: Vec<Vec<String>> = vec![titles.collect()];
     for group in groups {
@@ -121,7 +126,7 @@ mod tests {
     fn names_of_others_are_escaped() {
         let mut group = FleetGroup::default();
         group.host = Some("a\u{1b}[2J\nb".to_owned());
-        let text = table(&[group], &[FleetKey::Host]);
+        let text = table(&[group], &[FleetKey::Host], "");
         assert_eq!(text.lines().count(), 2);
         assert!(!text.contains('\u{1b}'), "{text}");
     }

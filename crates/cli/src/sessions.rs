@@ -3,6 +3,7 @@
 //! Only footers of parts are read. A session that cannot be opened is listed with the reason.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
@@ -19,7 +20,7 @@ use fathom_session::{Session, SessionError};
 use serde::Serialize;
 
 use crate::analysis;
-use crate::args::{SessionsArgs, SessionsFormat};
+use crate::args::{LabelFilter, SessionsArgs, SessionsFormat};
 use crate::exit::Failure;
 use crate::output::{aligned, json};
 
@@ -55,6 +56,8 @@ pub struct Listed {
     command: Option<String>,
     /// The recorded target, in words; null for a command.
     target: Option<String>,
+    /// Labels that were given to the recording.
+    labels: BTreeMap<String, String>,
     /// strace or dio, for an imported log.
     source: Option<String>,
     /// Calls seen; in a running session, the calls that are stored or lost so far.
@@ -72,9 +75,13 @@ pub struct Listed {
 /// Runs `sessions` and returns the exit status.
 pub fn run(args: &SessionsArgs) -> Result<u8, Failure> {
     analysis::no_set(&args.dir)?;
-    let sessions = list(&args.dir).map_err(Failure::input)?;
+    let sessions = list(&args.dir, &args.label).map_err(Failure::input)?;
     let text = match args.format {
         SessionsFormat::Json => json(&sessions)?,
+        SessionsFormat::Text if sessions.is_empty() && !args.label.is_empty() => format!(
+            "no sessions with this label in {}; without --label all are listed\n",
+            escape::text(&args.dir.to_string_lossy())
+        ),
         SessionsFormat::Text if sessions.is_empty() => format!(
             "no sessions in {}; record one with fathom record -- COMMAND\n",
             escape::text(&args.dir.to_string_lossy())
@@ -87,13 +94,13 @@ pub fn run(args: &SessionsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The sessions in a directory, or the one that it is, the newest first.
+/// The sessions in a directory with all of `labels`, or the one that it is, the newest first.
 ///
 /// # Errors
 /// When the directory cannot be read.
-pub fn list(dir: &Path) -> anyhow::Result<Vec<Listed>> {
+pub fn list(dir: &Path, labels: &[LabelFilter]) -> anyhow::Result<Vec<Listed>> {
     let all = directories(dir)?;
-    let mut sessions: Vec<Listed> = all.iter().map(|dir| listed(dir)).collect();
+    let mut sessions: Vec<Listed> = all.iter().filter_map(|dir| listed(dir, labels)).collect();
     sessions.sort_by(|a, b| {
         let newest = |s: &Listed| Reverse(s.started_unix_ns);
         newest(a).cmp(&newest(b)).then_with(|| a.name.cmp(&b.name))
@@ -137,10 +144,17 @@ fn is_lake(dir: &Path) -> bool {
     has("_sessions") && !has("session.json")
 }
 
-fn listed(dir: &Path) -> Listed {
+/// Whether a session has all of some labels.
+pub fn has_labels(session: &Session, labels: &[LabelFilter]) -> bool {
+    let has = &session.meta().labels;
+    labels.iter().all(|label| label.is_on(has))
+}
+
+/// `None` for a session without the labels. One that cannot be read may have them.
+fn listed(dir: &Path, labels: &[LabelFilter]) -> Option<Listed> {
     match Session::glance(dir) {
-        Ok(session) => summary(dir, &session),
-        Err(error) => unreadable(dir, &error),
+        Ok(session) => has_labels(&session, labels).then(|| summary(dir, &session)),
+        Err(error) => Some(unreadable(dir, &error)),
     }
 }
 
@@ -164,6 +178,7 @@ fn summary(dir: &Path, session: &Session) -> Listed {
         duration_ns: end.map(|end| end.saturating_sub(meta.clock.start_monotonic_ns)),
         command: (!meta.command.is_empty()).then(|| shell_words(&meta.command)),
         target: (meta.command.is_empty() && !meta.target.is_empty()).then(|| meta.target.clone()),
+        labels: meta.labels.clone(),
         source: meta.source.as_ref().map(|source| source.format.clone()),
         calls: Some(match state {
             State::Running => {
@@ -205,6 +220,7 @@ fn unreadable(dir: &Path, error: &SessionError) -> Listed {
         duration_ns: None,
         command: None,
         target: None,
+        labels: BTreeMap::new(),
         source: None,
         calls: None,
         bytes: None,

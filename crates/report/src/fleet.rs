@@ -1,4 +1,4 @@
-//! Many sessions at a glance: their sums by command, day, host, finding, tenant, volume, or device.
+//! Many sessions at a glance: their sums by command, day, host, label, finding, tenant, volume, or device.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +27,8 @@ pub enum FleetKey {
     Day,
     /// Name of the host.
     Host,
+    /// Value of a label, whose key [`Fleet::new`] gets.
+    Label,
     /// Rule that found a problem.
     Finding,
     /// Pod, otherwise unit of systemd, otherwise cgroup.
@@ -39,10 +41,11 @@ pub enum FleetKey {
 
 impl FleetKey {
     /// All of them, in the order of [`FleetGroup`]'s members.
-    pub const ALL: [FleetKey; 7] = [
+    pub const ALL: [FleetKey; 8] = [
         FleetKey::Command,
         FleetKey::Day,
         FleetKey::Host,
+        FleetKey::Label,
         FleetKey::Finding,
         FleetKey::Tenant,
         FleetKey::Volume,
@@ -55,6 +58,7 @@ impl FleetKey {
             FleetKey::Command => "command",
             FleetKey::Day => "day",
             FleetKey::Host => "host",
+            FleetKey::Label => "label",
             FleetKey::Finding => "finding",
             FleetKey::Tenant => "tenant",
             FleetKey::Volume => "volume",
@@ -62,9 +66,51 @@ impl FleetKey {
         }
     }
 
+    /// The keys in a list such as `day,label:job`, and the key of the label.
+    ///
+    /// # Errors
+    /// A sentence, when there is none of that name, or more than one can be asked for at a time.
+    pub fn list(text: &str) -> Result<(Vec<Self>, String), String> {
+        let (mut keys, mut label) = (Vec::new(), String::new());
+        for name in text.split(',').filter(|name| !name.is_empty()) {
+            let known = Self::ALL.into_iter().find(|key| key.name() == name);
+            let key = match (known, name.strip_prefix("label:")) {
+                (Some(key), _) if key != Self::Label => key,
+                (_, Some(of)) if !of.is_empty() => {
+                    if !label.is_empty() && label != of {
+                        return Err("one label can be asked for at a time".to_owned());
+                    }
+                    of.clone_into(&mut label);
+                    Self::Label
+                }
+                _ => {
+                    let names = Self::ALL.map(|key| match key {
+                        Self::Label => "label:KEY",
+                        key => key.name(),
+                    });
+                    return Err(format!("{name:?} is none of {}", names.join(", ")));
+                }
+            };
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        if keys.is_empty() {
+            return Err("sums need something to sum up by".to_owned());
+        }
+        if keys.iter().filter(|key| key.is_detail()).count() > 1 {
+            let one = "of finding, tenant, volume, and device one can be asked for at a time";
+            return Err(one.to_owned());
+        }
+        Ok((keys, label))
+    }
+
     /// Whether it divides a session. Sessions can be summed up by one such key.
     pub fn is_detail(self) -> bool {
-        !matches!(self, FleetKey::Command | FleetKey::Day | FleetKey::Host)
+        !matches!(
+            self,
+            FleetKey::Command | FleetKey::Day | FleetKey::Host | FleetKey::Label
+        )
     }
 
     /// The value of a group.
@@ -73,6 +119,7 @@ impl FleetKey {
             FleetKey::Command => &group.command,
             FleetKey::Day => &group.day,
             FleetKey::Host => &group.host,
+            FleetKey::Label => &group.label,
             FleetKey::Finding => &group.finding,
             FleetKey::Tenant => &group.tenant,
             FleetKey::Volume => &group.volume,
@@ -92,6 +139,8 @@ pub struct FleetGroup {
     pub day: Option<String>,
     /// With host: name of the host.
     pub host: Option<String>,
+    /// With label:KEY: the value of that label; null if a session has none.
+    pub label: Option<String>,
     /// With finding: id of the rule.
     pub finding: Option<String>,
     /// With tenant: NAMESPACE/POD, otherwise the unit of systemd, otherwise the cgroup; null if unknown.
@@ -120,7 +169,7 @@ pub struct FleetGroup {
 }
 
 /// Values of a group, in the order of [`FleetKey::ALL`].
-type Values = [Option<String>; 7];
+type Values = [Option<String>; 8];
 
 /// The share of a session in the groups.
 #[derive(Clone, Debug)]
@@ -128,6 +177,7 @@ pub struct FleetShares {
     command: String,
     day: String,
     host: String,
+    labels: BTreeMap<String, String>,
     machine_id: String,
     recording: String,
     problems: Vec<String>,
@@ -164,6 +214,7 @@ impl FleetShares {
             command: command(meta),
             day: day.get(..DAY).unwrap_or(&day).to_owned(),
             host: meta.host.name.clone(),
+            labels: meta.labels.clone(),
             machine_id: meta.host.machine_id.clone(),
             recording: meta.recording().to_owned(),
             problems: session.problems().to_vec(),
@@ -191,6 +242,8 @@ fn command(meta: &SessionMeta) -> String {
 #[derive(Debug)]
 pub struct Fleet<'a> {
     by: &'a [FleetKey],
+    /// The key of the label, with [`FleetKey::Label`].
+    label: &'a str,
     groups: BTreeMap<Values, (FleetGroup, BTreeSet<[String; 2]>)>,
     notes: Vec<String>,
     recordings: BTreeMap<String, u64>,
@@ -198,10 +251,12 @@ pub struct Fleet<'a> {
 }
 
 impl<'a> Fleet<'a> {
-    /// Sums by `by`, of which one at most divides sessions.
-    pub fn new(by: &'a [FleetKey]) -> Self {
+    /// Sums by `by`, of which one at most divides sessions. `label` is the key of the label, with
+    /// [`FleetKey::Label`].
+    pub fn new(by: &'a [FleetKey], label: &'a str) -> Self {
         Self {
             by,
+            label,
             groups: BTreeMap::new(),
             notes: Vec::new(),
             recordings: BTreeMap::new(),
@@ -243,6 +298,7 @@ impl<'a> Fleet<'a> {
                     FleetKey::Command => Some(&of.command),
                     FleetKey::Day => Some(&of.day),
                     FleetKey::Host => Some(&of.host),
+                    FleetKey::Label => of.labels.get(self.label),
                     _ => share.detail.as_ref(),
                 };
                 value.filter(|_| self.by.contains(&key)).cloned()
@@ -275,11 +331,12 @@ impl<'a> Fleet<'a> {
             ));
         }
         let groups = self.groups.into_iter().map(|(values, (group, hosts))| {
-            let [command, day, host, finding, tenant, volume, device] = values;
+            let [command, day, host, label, finding, tenant, volume, device] = values;
             FleetGroup {
                 command,
                 day,
                 host,
+                label,
                 finding,
                 tenant,
                 volume,
@@ -416,6 +473,26 @@ mod tests {
             host: Some(host.to_owned()),
             time_ns,
             ..FleetGroup::default()
+        }
+    }
+
+    #[test]
+    fn keys_are_names_and_a_label() {
+        let list = |text: &str| FleetKey::list(text);
+        assert_eq!(
+            list("day,label:job").unwrap(),
+            (vec![FleetKey::Day, FleetKey::Label], "job".to_owned())
+        );
+        assert_eq!(list("host,host").unwrap().0, [FleetKey::Host]);
+        for (wrong, why) in [
+            ("", "something"),
+            ("label", "label:KEY"),
+            ("label:", "label:KEY"),
+            ("hosts", "none of command"),
+            ("label:a,label:b", "one label"),
+            ("tenant,device", "one can be asked"),
+        ] {
+            assert!(list(wrong).unwrap_err().contains(why), "{wrong}");
         }
     }
 

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use fathom_report::FleetKey;
 
 use super::ExtensionsOption;
+use super::tenants::{LabelFilter, label};
 
 /// Options of `sessions`.
 #[derive(Debug, Args)]
@@ -13,10 +14,16 @@ pub struct SessionsArgs {
     /// Directory with sessions, or one session
     #[arg(value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
-    /// Sum the sessions up, by one or more: --by day,host. Of finding, tenant, volume, and device it
-    /// takes one. It reads all sessions, and diagnoses those without kept findings that are not large
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "LIST")]
-    pub by: Vec<SessionsBy>,
+    /// Only sessions with this label; repeat it for several, which must all match
+    #[arg(long, value_name = "KEY[=VALUE]", value_parser = label)]
+    pub label: Vec<LabelFilter>,
+    /// Sum the sessions up, by one or more: --by day,host. command: the recorded command, or the target in
+    /// words; day: the day of the start, UTC; host; label:KEY: the value of a label; finding: the rule that found a
+    /// problem; tenant: the pod, otherwise the unit of systemd, otherwise the cgroup; volume: of Kubernetes;
+    /// device: block device. Of finding, tenant, volume, and device it takes one. It reads all sessions, and diagnoses
+    /// those without kept findings that are not large
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = by)]
+    pub by: Vec<String>,
     /// With --by: the groups with most time, of each day with --by day; 0: all
     #[arg(long, value_name = "N", default_value_t = 20, requires = "by")]
     pub top: usize,
@@ -29,37 +36,8 @@ pub struct SessionsArgs {
 }
 
 /// A property by which sessions are summed up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SessionsBy {
-    /// Recorded command, or the target in words
-    Command,
-    /// Day on which the recording started, UTC
-    Day,
-    /// Host
-    Host,
-    /// Rule that found a problem
-    Finding,
-    /// Pod, otherwise unit of systemd, otherwise cgroup
-    Tenant,
-    /// Volume of Kubernetes
-    Volume,
-    /// Block device
-    Device,
-}
-
-impl SessionsBy {
-    /// The property in the library.
-    pub fn key(self) -> FleetKey {
-        match self {
-            Self::Command => FleetKey::Command,
-            Self::Day => FleetKey::Day,
-            Self::Host => FleetKey::Host,
-            Self::Finding => FleetKey::Finding,
-            Self::Tenant => FleetKey::Tenant,
-            Self::Volume => FleetKey::Volume,
-            Self::Device => FleetKey::Device,
-        }
-    }
+fn by(text: &str) -> Result<String, String> {
+    FleetKey::list(text).map(|_| text.to_owned())
 }
 
 /// Format of the list.

@@ -231,7 +231,7 @@ pub fn call(server: &Server, call: &Call) -> Value {
 }
 
 fn list_sessions(server: &Server, _: &Arguments<'_>) -> Result<Answer, Error> {
-    let sessions = sessions::list(server.folder().root())?;
+    let sessions = sessions::list(server.folder().root(), &[])?;
     Answer::of(&json!({"sessions": sessions}))
 }
 

@@ -25,8 +25,8 @@ const TOP: usize = 200;
 #[serde(default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct FleetParams {
-    /// One or more of command, day, host, finding, tenant, volume, and device, separated by commas; of
-    /// the last four it takes one.
+    /// One or more of command, day, host, label:KEY, finding, tenant, volume, and device, separated by commas; of
+    /// the last four it takes one, and one label.
     by: String,
     /// Groups with most time, of each day with day; 0: all. 200 if missing.
     top: Option<usize>,
@@ -53,8 +53,8 @@ pub(crate) async fn fleet(
     State(app): State<Shared>,
     Params(params): Params<FleetParams>,
 ) -> Result<Json<FleetAnswer>, ApiError> {
-    let by = keys(&params.by)?;
-    let mut fleet = Fleet::new(&by);
+    let (by, label) = FleetKey::list(&params.by).map_err(|what| ApiError::parameter("by", what))?;
+    let mut fleet = Fleet::new(&by, &label);
     let detail = fleet.detail();
     let ids = app.library.ids()?;
     lock(&app.shares.0).retain(|(id, _), _| ids.contains(id));
@@ -129,31 +129,4 @@ fn read(
         )
     });
     shares.map_err(|error| error.to_string())
-}
-
-fn keys(text: &str) -> Result<Vec<FleetKey>, ApiError> {
-    let mut keys = Vec::new();
-    for name in text.split(',').filter(|name| !name.is_empty()) {
-        let Some(key) = FleetKey::ALL.into_iter().find(|key| key.name() == name) else {
-            let names = FleetKey::ALL.map(FleetKey::name).join(", ");
-            return Err(ApiError::parameter(
-                "by",
-                format!("{name:?} is none of {names}"),
-            ));
-        };
-        if !keys.contains(&key) {
-            keys.push(key);
-        }
-    }
-    if keys.is_empty() {
-        return Err(ApiError::parameter(
-            "by",
-            "sums need something to sum up by",
-        ));
-    }
-    if keys.iter().filter(|key| key.is_detail()).count() > 1 {
-        let what = "of finding, tenant, volume, and device one can be asked for at a time";
-        return Err(ApiError::parameter("by", what));
-    }
-    Ok(keys)
 }

@@ -3,7 +3,7 @@ import type { FleetGroup } from "../../api/types";
 import { overDays } from "./keys";
 
 function group(day: string | null, host: string | null, time_ns: number): FleetGroup {
-	const nothing = { command: null, finding: null, tenant: null, volume: null, device: null };
+	const nothing = { command: null, label: null, finding: null, tenant: null, volume: null, device: null };
 	return { ...nothing, day, host, sessions: 1, hosts: 1, calls: 1, bytes: 1, time_ns, findings: 0, session: "s" };
 }
 
