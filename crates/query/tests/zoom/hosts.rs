@@ -264,7 +264,7 @@ fn rows_answer_on_the_clock_of_the_set() {
     )
     .unwrap();
     let sql =
-        format!("SELECT ts_ns FROM syscalls WHERE ts_ns >= {middle} ORDER BY ts_ns LIMIT 5000");
+        format!("SELECT ts_ns FROM syscalls WHERE ts_ns >= {middle} ORDER BY ts_ns LIMIT 30000");
     let times = fathom_query::fetch::rows(&hosts.db, &sql, |row| row.int("ts_ns")).unwrap();
     let found = events
         .column_by_name("ts_ns")
