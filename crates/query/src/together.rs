@@ -2,7 +2,7 @@
 //! reads thousands of small files would seem to do something else. The report and the page show
 //! such paths as one row, under the directory that contains nearly all of them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use fathom_model::units::count;
 
@@ -12,6 +12,8 @@ pub const LITTLE: f64 = 0.02;
 pub const MANY: usize = 20;
 /// Share of the paths, and of their sum, that a directory contains to stand for all of them.
 pub const NEARLY_ALL: f64 = 0.9;
+/// Share of the sum over such paths that a directory in `/` has to count by itself.
+const PART: f64 = 0.1;
 
 /// SQL: the rows of `from`, one per path, with column `together`. `value` is summed over all rows;
 /// the paths are counted per `partition`, an expression.
@@ -99,9 +101,13 @@ impl Place {
         self.inside.saturating_add(self.elsewhere)
     }
 
-    /// `6,305 paths, all but 9 in /usr/share/doc`: a table that is too narrow keeps both ends.
+    /// `6,305 paths, all but 9 in /usr/share/doc`: a table that is too narrow keeps both ends. Paths
+    /// that no directory contains nearly all of are in many.
     pub fn name(&self) -> String {
         let (paths, directory) = (count(self.paths()), &self.directory);
+        if directory == "/" {
+            return format!("{paths} paths in many directories");
+        }
         match self.elsewhere {
             0 => format!("{paths} paths in {directory}"),
             n => format!("{paths} paths, all but {} in {directory}", count(n)),
@@ -109,9 +115,66 @@ impl Place {
     }
 }
 
+/// Paths that count as one row.
+#[derive(Clone, Debug)]
+pub struct Group {
+    pub place: Place,
+    /// Their rows, as given to [`groups`].
+    pub rows: Vec<usize>,
+    /// The directory in `/` that contains all of them, and no path of another group; `None` if the
+    /// group has the paths that no other one has.
+    pub below: Option<String>,
+}
+
+/// The groups of paths that count together, the largest value first. Rows are as for [`Place::of`].
+/// Where no directory contains nearly all paths, those in `/` that have a good part of the paths'
+/// value are groups of their own.
+pub fn groups(rows: &[(&str, i64, f64)]) -> Vec<Group> {
+    let value = |row: &usize| rows.get(*row).map_or(0.0, |row| row.2);
+    let group = |members: Vec<usize>, below: Option<&str>| Group {
+        place: Place::of(members.iter().filter_map(|row| rows.get(*row).copied())),
+        rows: members,
+        below: below.map(str::to_owned),
+    };
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let whole = group((0..rows.len()).collect(), None);
+    if whole.place.directory != "/" {
+        return vec![whole];
+    }
+    let least = PART * whole.rows.iter().map(value).sum::<f64>();
+    let mut below: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut rest = Vec::new();
+    for (row, (directory, ..)) in rows.iter().enumerate() {
+        match directory.split('/').find(|name| !name.is_empty()) {
+            Some(name) => below.entry(name).or_default().push(row),
+            None => rest.push(row),
+        }
+    }
+    let mut found = Vec::new();
+    for (name, members) in below {
+        let paths: i64 = members
+            .iter()
+            .filter_map(|row| rows.get(*row))
+            .map(|row| row.1)
+            .sum();
+        match paths >= MANY as i64 && members.iter().map(value).sum::<f64>() >= least {
+            true => found.push(group(members, Some(name))),
+            false => rest.extend(members),
+        }
+    }
+    if !rest.is_empty() {
+        found.push(group(rest, None));
+    }
+    let total = |group: &Group| group.rows.iter().map(value).sum::<f64>();
+    found.sort_by(|a, b| total(b).total_cmp(&total(a)));
+    found
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Place;
+    use super::{Place, groups};
 
     fn named(rows: &[(&str, i64, f64)]) -> String {
         Place::of(rows.iter().copied()).name()
@@ -130,7 +193,10 @@ mod tests {
                 &[("/srv/a", 20, 1.0), ("/srv/ab", 20, 1.0)],
                 "40 paths in /srv",
             ),
-            (&[("", 20, 1.0), ("/b", 20, 1.0)], "40 paths in /"),
+            (
+                &[("", 20, 1.0), ("/b", 20, 1.0)],
+                "40 paths in many directories",
+            ),
             (
                 &[
                     ("/usr/share/doc/a", 3000, 30.0),
@@ -146,21 +212,60 @@ mod tests {
             ),
             (
                 &[("/srv/a", 89, 90.0), ("/etc", 11, 10.0)],
-                "100 paths in /",
+                "100 paths in many directories",
             ),
             (
                 &[("/srv/a", 90, 89.0), ("/etc", 10, 11.0)],
-                "100 paths in /",
+                "100 paths in many directories",
             ),
             // A path that is itself the directory is not in it.
             (
                 &[("/srv", 1, 0.0), ("/srv/a", 99, 1.0)],
                 "100 paths, all but 1 in /srv/a",
             ),
-            (&[], "0 paths in /"),
+            (&[], "0 paths in many directories"),
         ] {
             assert_eq!(named(rows), name, "{rows:?}");
         }
+    }
+
+    #[test]
+    fn paths_all_over_the_place_are_a_row_per_part() {
+        let rows = [
+            ("/usr/share/doc/a", 300, 30.0),
+            ("/root/.cargo/registry", 100, 40.0),
+            ("/usr/share/doc/b", 300, 30.0),
+            // Too few paths, too little of the sum.
+            ("/srv", 19, 20.0),
+            ("/etc", 500, 5.0),
+            ("", 2, 1.0),
+        ];
+        let found: Vec<(String, Vec<usize>, Option<String>)> = groups(&rows)
+            .into_iter()
+            .map(|group| (group.place.name(), group.rows, group.below))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (
+                    "600 paths in /usr/share/doc".to_owned(),
+                    vec![0, 2],
+                    Some("usr".to_owned())
+                ),
+                (
+                    "100 paths in /root/.cargo/registry".to_owned(),
+                    vec![1],
+                    Some("root".to_owned())
+                ),
+                (
+                    "521 paths in many directories".to_owned(),
+                    vec![5, 4, 3],
+                    None
+                ),
+            ]
+        );
+        assert_eq!(groups(&rows[..1]).len(), 1);
+        assert!(groups(&[]).is_empty());
     }
 
     #[test]

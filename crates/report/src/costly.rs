@@ -4,52 +4,58 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use fathom_query::fetch::{Row, rows};
-use fathom_query::together::{Place, directory_of, marked};
+use fathom_query::together::{Group, directory_of, groups, marked};
+use fathom_query::zoom::PAGE_FAULT;
 use fathom_query::{Db, QueryError};
 
 use crate::report::CallsOnFile;
 
-/// Calls of one name on paths that count together.
-struct Together {
-    calls: CallsOnFile,
-    /// Time of the path with the most.
-    longest_ns: i64,
-    /// Directory, number of paths in it, and their time.
-    directories: Vec<(String, i64, f64)>,
-}
-
-impl Together {
-    fn add(&mut self, more: &CallsOnFile, longest_ns: i64, directory: String) {
-        let of = &mut self.calls;
-        if longest_ns > self.longest_ns {
-            (self.longest_ns, of.file_id) = (longest_ns, more.file_id);
+/// The calls on paths that count together, one row per directory, as rows with a group's place.
+fn placed(rows: &[Directory]) -> Vec<CallsOnFile> {
+    let values: Vec<(&str, i64, f64)> = rows
+        .iter()
+        .map(|row| (&*row.name, row.calls.paths, row.calls.total_ns as f64))
+        .collect();
+    let group = |group: Group| {
+        let mut members = group.rows.iter().filter_map(|row| rows.get(*row));
+        let first = members.next()?;
+        let mut longest_ns = first.longest_ns;
+        let mut all = first.calls.clone();
+        for row in members {
+            let more = &row.calls;
+            if row.longest_ns > longest_ns {
+                (longest_ns, all.file_id) = (row.longest_ns, more.file_id);
+            }
+            for (sum, n) in [
+                (&mut all.files, more.files),
+                (&mut all.calls, more.calls),
+                (&mut all.bytes, more.bytes),
+                (&mut all.total_ns, more.total_ns),
+            ] {
+                *sum = sum.saturating_add(n);
+            }
+            all.max_ns = all.max_ns.max(more.max_ns);
         }
-        for (sum, n) in [
-            (&mut of.files, more.files),
-            (&mut of.calls, more.calls),
-            (&mut of.bytes, more.bytes),
-            (&mut of.total_ns, more.total_ns),
-        ] {
-            *sum = sum.saturating_add(n);
-        }
-        of.max_ns = of.max_ns.max(more.max_ns);
-        let time = more.total_ns as f64;
-        self.directories.push((directory, more.paths, time));
-    }
-
-    fn placed(self) -> CallsOnFile {
-        let rows = self.directories.iter();
-        let place = Place::of(rows.map(|(name, paths, time)| (&**name, *paths, *time)));
-        CallsOnFile {
+        let place = group.place;
+        Some(CallsOnFile {
             paths: place.paths(),
             elsewhere: place.elsewhere,
             directory: Some(place.directory),
-            ..self.calls
-        }
-    }
+            ..all
+        })
+    };
+    groups(&values).into_iter().filter_map(group).collect()
 }
 
-/// The costliest calls by path, `most` of them.
+/// Calls of one name on the paths of a directory.
+struct Directory {
+    name: String,
+    calls: CallsOnFile,
+    /// Time of the path with the most.
+    longest_ns: i64,
+}
+
+/// The costliest calls by path, `most` of them, page faults on mapped files among them.
 pub(crate) fn calls(db: &Db, most: usize) -> Result<Vec<CallsOnFile>, QueryError> {
     let marked = marked("of_paths", "path", "total_ns", "syscall");
     let directory = directory_of("path");
@@ -58,6 +64,10 @@ pub(crate) fn calls(db: &Db, most: usize) -> Result<Vec<CallsOnFile>, QueryError
              SELECT syscall, file_id, path, count(*) AS calls, coalesce(sum(bytes), 0) AS bytes,
                  coalesce(sum(dur_ns), 0) AS total_ns, coalesce(max(dur_ns), 0) AS max_ns
              FROM syscalls GROUP BY syscall, file_id, path
+             UNION ALL
+             SELECT '{PAGE_FAULT}', file_id, path, count(*), 0, coalesce(sum(dur_ns), 0),
+                 coalesce(max(dur_ns), 0)
+             FROM faults GROUP BY file_id, path
          ), named AS (
              SELECT sums.* REPLACE (coalesce(sums.path, files.path) AS path)
              FROM sums LEFT JOIN (SELECT file_id, path FROM files) AS files USING (file_id)
@@ -82,26 +92,22 @@ pub(crate) fn calls(db: &Db, most: usize) -> Result<Vec<CallsOnFile>, QueryError
              PARTITION BY together ORDER BY total_ns DESC, syscall, one, file_id) <= {most}
          ORDER BY syscall, one, file_id"
     );
-    let mut together: BTreeMap<String, Together> = BTreeMap::new();
+    let mut together: BTreeMap<String, Vec<Directory>> = BTreeMap::new();
     let mut found = Vec::new();
     for (calls, directory, longest_ns) in rows(db, &sql, calls_of)? {
         match directory {
             None => found.push(calls),
-            Some(directory) => match together.get_mut(&calls.syscall) {
-                Some(of) => of.add(&calls, longest_ns, directory),
-                None => {
-                    let directories = vec![(directory, calls.paths, calls.total_ns as f64)];
-                    let of = Together {
-                        calls: calls.clone(),
-                        longest_ns,
-                        directories,
-                    };
-                    together.insert(calls.syscall, of);
-                }
-            },
+            Some(name) => {
+                let of_call = together.entry(calls.syscall.clone()).or_default();
+                of_call.push(Directory {
+                    name,
+                    calls,
+                    longest_ns,
+                });
+            }
         }
     }
-    found.extend(together.into_values().map(Together::placed));
+    found.extend(together.values().flat_map(|rows| placed(rows)));
     // Stable: otherwise in the order of the query.
     found.sort_by_key(|calls| Reverse(calls.total_ns));
     found.truncate(most);

@@ -35,6 +35,22 @@ impl std::fmt::Display for Calls {
     }
 }
 
+/// The page faults on mapped files in a window that pass a filter: the text after FROM. `None` if
+/// none passes.
+pub(crate) fn faults(
+    reader: &Reader,
+    selection: &Selection,
+    window: Window,
+) -> Result<Option<String>, ApiError> {
+    let condition = selection.filter.for_faults(reader.db(), window.from)?;
+    Ok(condition.map(|condition| {
+        format!(
+            "(SELECT *, NULL::VARCHAR AS path2 FROM faults) WHERE {} AND {condition}",
+            window.sql("ts_ns")
+        )
+    }))
+}
+
 /// A condition on `column` of another table: it is the id of a call that matches the filter. Empty
 /// if every call matches. Effects of a call may come much later, so calls count that started before
 /// `to_ns`, and after `from_ns` if that is given.

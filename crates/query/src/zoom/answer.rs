@@ -162,7 +162,7 @@ pub(super) fn batch(
     }
     add("total_ns", false, numbers(&|r| r.2.sum.time_ns));
     add("max_ns", false, numbers(&|r| r.2.sum.max_ns));
-    if request.by == By::File {
+    if super::has_faults(request) {
         add("faults", false, numbers(&|r| r.2.faults.count));
         add("fault_ns", false, numbers(&|r| r.2.faults.time_ns));
     }

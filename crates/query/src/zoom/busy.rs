@@ -10,7 +10,7 @@ use fathom_pyramid::Key;
 
 use super::gather::Gather;
 use super::rows::{self, LongVisit};
-use super::summed::rows_in;
+use super::summed::{long_rows, rows_in};
 use super::{By, Gathered, MAX_ROWS, Request, Zoom};
 use crate::QueryError;
 
@@ -96,6 +96,37 @@ pub(super) fn spread_calls(
         let whole = [(begin, begin.saturating_add(ns))];
         gather.spread(key, begin, (ns, ns), &whole, window.1);
     })
+}
+
+/// Spreads the page faults that a condition holds for.
+pub(super) fn spread_faults(
+    zoom: &Zoom,
+    request: &Request,
+    condition: &str,
+    gathered: &mut Gathered<'_>,
+) -> Result<(), QueryError> {
+    let (window, shift) = (gathered.window, gathered.shift);
+    let parts = || zoom.faults.iter().map(|part| &**part);
+    let spread = Spread::new(request, window, shift, rows_in(parts(), window));
+    let gather = &mut gathered.gather;
+    for range in spread.ranges() {
+        let parts = long_rows(parts(), range.begin, range.end, range.longer_ns);
+        if parts.is_empty() {
+            continue;
+        }
+        let condition = format!("{} AND {condition}", spread.sql(&range));
+        rows::long_faults(
+            &zoom.db,
+            &parts,
+            request.by,
+            &condition,
+            |begin, ns, key| {
+                let whole = [(begin, begin.saturating_add(ns))];
+                gather.spread(key, begin, (ns, ns), &whole, window.1);
+            },
+        )?;
+    }
+    Ok(())
 }
 
 /// Gives `each` the calls that pass the filter and are spread: beginning, duration, key.

@@ -349,10 +349,10 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Adds page faults on a file that pass the filter.
-    pub(super) fn add_faults(&mut self, time: i64, file: &Key, faults: Faults) {
+    /// Adds page faults that pass the filter.
+    pub(super) fn add_faults(&mut self, time: i64, key: &Key, faults: Faults) {
         let bucket = ((time - self.from) >> self.shift) as u32;
-        let line = self.line_of(file);
+        let line = self.line_of(key);
         self.add_to(line, bucket, (&Sum::default(), Bytes::default()), None);
         if let Some(added) = self.added.last_mut() {
             added.faults = faults;
@@ -537,7 +537,12 @@ impl<'a> Gather<'a> {
             let mut busy: HashMap<(usize, u32), i64> = HashMap::new();
             for (place, line) in lines.iter().enumerate() {
                 for (bucket, (total, _)) in line {
-                    let ns = i64::try_from(total.sum.time_ns).unwrap_or(i64::MAX);
+                    let faults = match self.request.faults {
+                        true => total.faults.time_ns,
+                        false => 0,
+                    };
+                    let ns = total.sum.time_ns.saturating_add(faults);
+                    let ns = i64::try_from(ns).unwrap_or(i64::MAX);
                     busy.insert((place, *bucket), ns);
                 }
             }

@@ -49,6 +49,9 @@ const TOP: usize = 20;
 /// Most buckets of an answer.
 const MAX_PIXELS: u32 = 1 << 16;
 
+/// The key of page faults among calls, classes, and purposes.
+pub const PAGE_FAULT: &str = "page fault";
+
 /// By what an answer is split.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
@@ -61,9 +64,7 @@ pub enum By {
     Purpose,
     Thread,
     Process,
-    /// File. Rows have the page faults on its mappings besides, which are no calls: `faults`
-    /// (their number) and `fault_ns` (the time that they took). The pyramid does not hold them:
-    /// they are always summed up from the rows of table `faults`.
+    /// File. Rows always have the page faults on its mappings, as with [`Request::faults`].
     File,
     /// Layer. Rows concern its visits: `calls` is their number and `total_ns` the time in the layer
     /// itself. A call without visits below it is one visit of layer `syscall`. Errors and bytes of
@@ -96,6 +97,11 @@ pub struct Request {
     /// Whether to add `busy_ns`: the time that calls (by layer: visits) took within each bucket.
     /// The calls in progress then have rows in all buckets that they last through.
     pub busy: bool,
+    /// Whether to add the page faults on mapped files, which are no calls: `faults` (their number)
+    /// and `fault_ns` (the time that they took), and their time in `busy_ns`. By call, class, and
+    /// purpose they have the key [`PAGE_FAULT`]. The pyramid does not hold them: they are summed up
+    /// from the rows of table `faults`. By layer and reason this changes nothing.
+    pub faults: bool,
     /// Rows that are read at most to have buckets as narrow as asked for where the
     /// pyramid's are wider; above that the answer's are wider. `None` for half
     /// a million, 0 for the pyramid alone.
@@ -124,8 +130,8 @@ pub struct Answer {
     /// One row per bucket and key with calls, ordered by key (most time first) and time: `ts_ns`
     /// (start of the bucket), the columns of the key, `rest` (whether it combines all other keys),
     /// `calls`, `errors`, `bytes`, `bytes_read`, `bytes_written` (null if the pyramid answered by
-    /// thread or file, because it does not separate them), `total_ns`, `max_ns`, by file `faults`
-    /// and `fault_ns`, `at_least` (some of the key's calls may be in the rest; by layer, `max_ns`
+    /// thread or file, because it does not separate them), `total_ns`, `max_ns`, `faults` and
+    /// `fault_ns` (by file, or if requested), `at_least` (some of the key's calls may be in the rest; by layer, `max_ns`
     /// may be higher), `latency` (list, entry b counts durations from 2^b to below 2^(b+1) ns; if
     /// requested), `busy_ns` (time within the bucket, whenever the calls started; if requested).
     /// If the window has more rows than `max_rows`, the time of calls shorter than a quarter of a
@@ -323,9 +329,9 @@ impl Zoom {
         if request.busy && !matches!(request.by, By::Layer | By::Reason) {
             busy::spread_calls(self, request, &mut gathered)?;
         }
-        let fault_parts = match request.by {
-            By::File => self.add_faults(request, &mut gathered)?,
-            _ => 0,
+        let fault_parts = match has_faults(request) {
+            true => self.add_faults(request, &mut gathered)?,
+            false => 0,
         };
         Ok((gathered, fault_parts))
     }
@@ -336,22 +342,21 @@ impl Zoom {
         request: &Request,
         gathered: &mut Gathered<'_>,
     ) -> Result<usize, QueryError> {
-        let (window, shift) = (gathered.window, gathered.shift);
+        let window = gathered.window;
         let parts = paths(inside(self.faults.iter().map(|part| &**part), window));
-        let (false, Some(condition)) = (parts.is_empty(), request.filter.faults_sql()) else {
+        let Some(condition) = request.filter.faults_sql() else {
             return Ok(0);
         };
         let gather = &mut gathered.gather;
-        rows::faults(
-            &self.db,
-            &parts,
-            window,
-            shift,
-            &condition,
-            |time, file, sums| {
-                gather.add_faults(time, file, sums);
-            },
-        )?;
+        gather.start(window.0, gathered.shift);
+        if !parts.is_empty() {
+            let mut add = |time, key: &Key, sums| gather.add_faults(time, key, sums);
+            let (by, shift) = (request.by, gathered.shift);
+            rows::faults(&self.db, &parts, window, (by, shift), &condition, &mut add)?;
+        }
+        if request.busy && request.faults {
+            busy::spread_faults(self, request, &condition, gathered)?;
+        }
         Ok(parts.len())
     }
 
@@ -552,6 +557,11 @@ fn buckets_of(span: Option<(i64, i64)>, request: &Request) -> ((i64, i64), u8) {
     ((from, to), width.ilog2() as u8)
 }
 
+/// Whether rows have page faults.
+fn has_faults(request: &Request) -> bool {
+    request.by == By::File || request.faults && !matches!(request.by, By::Layer | By::Reason)
+}
+
 /// The window made of whole buckets.
 fn align((from, to): (i64, i64), shift: u8) -> (i64, i64) {
     let up = ((to - 1) >> shift) + 1;
@@ -563,6 +573,9 @@ fn purpose_key(syscall: &Key) -> Key {
     let Key::Text(name) = syscall else {
         return syscall.clone();
     };
+    if &**name == PAGE_FAULT {
+        return syscall.clone();
+    }
     let purpose = fathom_model::syscalls::SYSCALLS
         .iter()
         .find(|s| s.name == &**name)
@@ -575,6 +588,9 @@ fn class_key(syscall: &Key) -> Key {
     let Key::Text(name) = syscall else {
         return syscall.clone();
     };
+    if &**name == PAGE_FAULT {
+        return syscall.clone();
+    }
     let class = fathom_model::syscalls::SYSCALLS
         .iter()
         .find(|s| s.name == &**name)

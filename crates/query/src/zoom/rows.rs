@@ -14,7 +14,7 @@ use parquet::file::statistics::Statistics;
 
 use super::buckets::{Buckets, Numbers, Row};
 use super::gather::{Bytes, Faults};
-use super::{By, Filter, Request};
+use super::{By, Filter, PAGE_FAULT, Request};
 use crate::moved::Moved;
 use crate::{Db, QueryError, tables};
 
@@ -128,7 +128,7 @@ pub(super) fn sums(
     while let Some(batch) = rows.next_batch()? {
         let (time, took, bytes) = (wide(&batch, 0)?, wide(&batch, 1)?, wide(&batch, 2)?);
         let (failed, reads, writes) = (truth(&batch, 3)?, truth(&batch, 4)?, truth(&batch, 5)?);
-        let keys = Keys::new(request.by, &batch)?;
+        let keys = Keys::new(request.by, &batch, 6)?;
         for row in 0..batch.num_rows() {
             buckets.row(&Row {
                 time: time.value(row),
@@ -167,7 +167,7 @@ pub(super) fn long_calls(
     let mut rows = db.run(&sql)?;
     while let Some(batch) = rows.next_batch()? {
         let (time, took) = (wide(&batch, 0)?, wide(&batch, 1)?);
-        let keys = Keys::new(by, &batch)?;
+        let keys = Keys::new(by, &batch, 6)?;
         for row in 0..batch.num_rows() {
             let key = keys.of(row, &mut known);
             each(time.value(row), value(took, row), &known.key(key));
@@ -236,37 +236,99 @@ fn key_columns(by: By) -> &'static str {
     }
 }
 
+/// The same of table `faults`, whose rows have no call.
+fn fault_key_columns(by: By) -> &'static str {
+    match by {
+        By::Syscall | By::Class | By::Purpose => "",
+        _ => key_columns(by),
+    }
+}
+
+/// The key of a page fault of which these are the columns from `first` on.
+struct FaultKeys<'a> {
+    keys: Keys<'a>,
+    all: Key,
+}
+
+impl<'a> FaultKeys<'a> {
+    fn new(by: By, batch: &'a RecordBatch, first: usize) -> Result<Self, QueryError> {
+        let named = matches!(by, By::Syscall | By::Class | By::Purpose);
+        Ok(Self {
+            keys: match named {
+                true => Keys::None,
+                false => Keys::new(by, batch, first)?,
+            },
+            all: match named {
+                true => Key::Text(Arc::from(PAGE_FAULT)),
+                false => Key::Null,
+            },
+        })
+    }
+
+    fn of(&self, row: usize) -> Key {
+        self.keys
+            .number(row)
+            .map_or_else(|| self.all.clone(), Key::Int)
+    }
+}
+
 /// Gives `each` the page faults of a window that pass the filter: the beginning of the bucket,
-/// the file, and their sums.
+/// the key, and their sums.
 pub(super) fn faults(
     db: &Db,
     parts: &[PathBuf],
     window: (i64, i64),
-    shift: u8,
+    (by, shift): (By, u8),
     condition: &str,
-    mut each: impl FnMut(i64, &Key, Faults),
+    each: &mut dyn FnMut(i64, &Key, Faults),
 ) -> Result<(), QueryError> {
     let sql = format!(
-        "SELECT (ts_ns >> {shift}) << {shift}, file_id, count(*), coalesce(sum(dur_ns), 0)::BIGINT \
-         FROM (SELECT *, NULL::VARCHAR AS path2 FROM {}) \
-         WHERE {} AND {condition} GROUP BY ALL",
-        source(db, parts)?,
+        "SELECT (ts_ns >> {shift}) << {shift}, count(*), coalesce(sum(dur_ns), 0)::BIGINT{} \
+         FROM {} WHERE {} AND {condition} GROUP BY ALL",
+        fault_key_columns(by),
+        faults_in(db, parts)?,
         within(db, window),
     );
     let mut rows = db.run(&sql)?;
     while let Some(batch) = rows.next_batch()? {
-        let (time, file) = (wide(&batch, 0)?, wide(&batch, 1)?);
-        let (count, took) = (wide(&batch, 2)?, wide(&batch, 3)?);
+        let (time, count, took) = (wide(&batch, 0)?, wide(&batch, 1)?, wide(&batch, 2)?);
+        let keys = FaultKeys::new(by, &batch, 3)?;
         for row in 0..batch.num_rows() {
-            let file = match file.is_valid(row) {
-                true => Key::Int(file.value(row)),
-                false => Key::Null,
-            };
             let sums = Faults {
                 count: value(count, row).max(0) as u64,
                 time_ns: value(took, row).max(0) as u64,
             };
-            each(time.value(row), &file, sums);
+            each(time.value(row), &keys.of(row), sums);
+        }
+    }
+    Ok(())
+}
+
+/// Table `faults` of `parts`, as conditions on page faults take it.
+fn faults_in(db: &Db, parts: &[PathBuf]) -> Result<String, QueryError> {
+    let source = source(db, parts)?;
+    Ok(format!("(SELECT *, NULL::VARCHAR AS path2 FROM {source})"))
+}
+
+/// Gives `each` the page faults in `parts` that a condition holds for: beginning, duration, key.
+pub(super) fn long_faults(
+    db: &Db,
+    parts: &[PathBuf],
+    by: By,
+    condition: &str,
+    mut each: impl FnMut(i64, i64, &Key),
+) -> Result<(), QueryError> {
+    let sql = format!(
+        "SELECT ts_ns, dur_ns{} FROM {} WHERE {condition}",
+        fault_key_columns(by),
+        faults_in(db, parts)?,
+    );
+    let mut rows = db.run(&sql)?;
+    while let Some(batch) = rows.next_batch()? {
+        let (time, took) = (wide(&batch, 0)?, wide(&batch, 1)?);
+        let keys = FaultKeys::new(by, &batch, 2)?;
+        for row in 0..batch.num_rows() {
+            each(time.value(row), value(took, row), &keys.of(row));
         }
     }
     Ok(())
@@ -299,12 +361,14 @@ enum Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    /// Those in the columns from the seventh on.
-    fn new(by: By, batch: &'a RecordBatch) -> Result<Self, QueryError> {
+    /// Those in the columns from `first` on.
+    fn new(by: By, batch: &'a RecordBatch, first: usize) -> Result<Self, QueryError> {
         Ok(match by {
-            By::Syscall | By::Class | By::Purpose => Keys::Names(texts(batch, 6)?),
-            By::Thread | By::Process => Keys::Pairs(narrow(batch, 6)?, narrow(batch, 7)?),
-            By::File => Keys::Numbers(wide(batch, 6)?),
+            By::Syscall | By::Class | By::Purpose => Keys::Names(texts(batch, first)?),
+            By::Thread | By::Process => {
+                Keys::Pairs(narrow(batch, first)?, narrow(batch, first + 1)?)
+            }
+            By::File => Keys::Numbers(wide(batch, first)?),
             By::Nothing | By::Layer | By::Reason => Keys::None,
         })
     }
@@ -315,14 +379,21 @@ impl<'a> Keys<'a> {
             Keys::Names(names) if names.is_valid(row) => {
                 known.names.of(names.value(row), |name| Arc::from(name))
             }
-            Keys::Numbers(numbers) if numbers.is_valid(row) => {
-                known.numbers.of(&numbers.value(row), |number| *number)
-            }
-            Keys::Pairs(a, b) if a.is_valid(row) => {
-                let pair = i64::from(a.value(row)) << 32 | i64::from(b.value(row) as u32);
-                known.numbers.of(&pair, |pair| *pair)
-            }
-            _ => NO_KEY,
+            _ => match self.number(row) {
+                Some(key) => known.numbers.of(&key, |number| *number),
+                None => NO_KEY,
+            },
+        }
+    }
+
+    /// A row's key that is a number or a pair of them.
+    fn number(&self, row: usize) -> Option<i64> {
+        match self {
+            Keys::Numbers(numbers) => numbers.is_valid(row).then(|| numbers.value(row)),
+            Keys::Pairs(a, b) => a
+                .is_valid(row)
+                .then(|| i64::from(a.value(row)) << 32 | i64::from(b.value(row) as u32)),
+            Keys::None | Keys::Names(_) => None,
         }
     }
 }

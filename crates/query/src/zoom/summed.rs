@@ -105,10 +105,7 @@ impl Summed {
 
     /// Where rows may be that begin from `begin` to before `end` and take longer than `longer_ns`.
     pub(super) fn long_rows(&self, begin: i64, end: i64, longer_ns: i64) -> Vec<PathBuf> {
-        let holds = |g: &rows::Group| {
-            g.first_at_ns < end && g.last_at_ns >= begin && g.longest_ns > longer_ns
-        };
-        paths(self.parts().filter(|p| p.groups.iter().any(holds)))
+        long_rows(self.parts(), begin, end, longer_ns)
     }
 
     /// Adds the pyramid's sums of a window to `to`, with the numbers of their texts. Texts that have
@@ -233,4 +230,15 @@ pub(super) fn rows_in<'a>(parts: impl Iterator<Item = &'a PartTimes>, window: (i
 /// Where they are.
 pub(super) fn paths<'a>(parts: impl Iterator<Item = &'a PartTimes>) -> Vec<PathBuf> {
     parts.map(|p| p.path.clone()).collect()
+}
+/// Parts where rows may be that begin from `begin` to before `end` and take longer than `longer_ns`.
+pub(super) fn long_rows<'a>(
+    parts: impl Iterator<Item = &'a PartTimes>,
+    begin: i64,
+    end: i64,
+    longer_ns: i64,
+) -> Vec<PathBuf> {
+    let holds =
+        |g: &rows::Group| g.first_at_ns < end && g.last_at_ns >= begin && g.longest_ns > longer_ns;
+    paths(parts.filter(|p| p.groups.iter().any(holds)))
 }

@@ -1,6 +1,7 @@
 //! The pyramid's sums equal the rows' sums.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod faults;
 mod hosts;
 mod layers;
 mod tenants;

@@ -5,7 +5,8 @@ use fathom_model::failure::{ErrorKind, error_kind};
 use fathom_query::zoom::By;
 use serde::Serialize;
 
-use super::{Shared, tiles};
+use super::Shared;
+use super::tiles::{self, Extras};
 use crate::calls::Calls;
 use crate::columns::{ArrowAnswer, Columns, collect, numbers, texts};
 use crate::error::ApiError;
@@ -79,7 +80,7 @@ fn with_errors(reader: &Reader, selection: &Selection, window: Window) -> Result
     // Wide buckets: they cost less than the rows that narrow ones would spare.
     let mut coarse = selection.clone();
     coarse.pixels = COARSE;
-    let sums = tiles::sums(reader, &coarse, By::Nothing, 1, false, false)?;
+    let sums = tiles::sums(reader, &coarse, By::Nothing, 1, Extras::default())?;
     let (t, errors) = (
         numbers(&sums.rows, "ts_ns")?,
         numbers(&sums.rows, "errors")?,

@@ -1,4 +1,4 @@
-//! `GET /sessions/ID/flame`: the time of calls by process, file, call, layer, and the owner of the
+//! `GET /sessions/ID/flame`: the time of calls and page faults by process, file, call, layer, and the owner of the
 //! requests that were ahead of them on a device.
 
 use std::cmp::Reverse;
@@ -6,11 +6,13 @@ use std::collections::{BinaryHeap, HashMap};
 
 use arrow::array::Array;
 use axum::extract::{Path, State};
+use fathom_model::layers::Layer;
 use fathom_query::together;
+use fathom_query::zoom::PAGE_FAULT;
 use serde::Serialize;
 
 use super::Shared;
-use crate::calls::Calls;
+use crate::calls::{self, Calls};
 use crate::columns::{ArrowAnswer, Columns, collect, numbers, texts};
 use crate::error::ApiError;
 use crate::job::{Lane, Stop};
@@ -33,7 +35,7 @@ pub(crate) struct FlameMeta {
     /// The window.
     pub from: i64,
     pub to: i64,
-    /// Sum of the durations of the calls, which is the sum of the rows.
+    /// Sum of the durations of the calls and page faults, which is the sum of the rows.
     pub total_ns: f64,
     /// Whether the time of each call is split by layer; not with very many calls.
     pub layers: bool,
@@ -78,14 +80,24 @@ fn answer(reader: &Reader, stop: &Stop, selection: &Selection) -> Result<ArrowAn
     let start = reader.started_at_ns();
     let window = selection.window(start, reader.span());
     let calls = Calls::of(reader, selection, window)?;
-    let totals = totals(reader, &calls)?;
+    let mut requests = format!(
+        "SELECT rid, pid, file_id, syscall, dur_ns FROM {}",
+        calls.and("dur_ns IS NOT NULL")
+    );
+    if let Some(faults) = calls::faults(reader, selection, window)? {
+        requests.push_str(&format!(
+            " UNION ALL SELECT rid, pid, file_id, '{PAGE_FAULT}', dur_ns FROM {faults} \
+             AND dur_ns IS NOT NULL"
+        ));
+    }
+    let totals = totals(reader, &requests)?;
     let total_ns: f64 = totals.values().map(|t| t.0).sum();
     let count: f64 = totals.values().map(|t| t.1).sum();
     let with_layers = count <= MOST_READ && reader.session.rows("slices") > 0;
     stop.check()?;
     let mut frames: HashMap<Frame, f64> = HashMap::new();
     if with_layers {
-        by_layer(reader, stop, &calls, window, &mut frames)?;
+        by_layer(reader, stop, &requests, window, &mut frames)?;
     }
     complete(&mut frames, &totals);
     stop.check()?;
@@ -119,11 +131,10 @@ fn answer(reader: &Reader, stop: &Stop, selection: &Selection) -> Result<ArrowAn
 }
 
 /// Time and number of calls by process, file and call.
-fn totals(reader: &Reader, calls: &Calls) -> Result<HashMap<Caller, (f64, f64)>, ApiError> {
+fn totals(reader: &Reader, requests: &str) -> Result<HashMap<Caller, (f64, f64)>, ApiError> {
     let rows = collect(reader.db().run(&format!(
         "SELECT pid, file_id, syscall, sum(dur_ns)::DOUBLE AS ns, count(*)::DOUBLE AS calls \
-         FROM {} GROUP BY ALL",
-        calls.and("dur_ns IS NOT NULL")
+         FROM ({requests}) GROUP BY ALL"
     ))?)?;
     let (ns, count) = (numbers(&rows, "ns")?, numbers(&rows, "calls")?);
     let callers = callers(&rows)?;
@@ -147,16 +158,15 @@ fn callers(rows: &arrow::record_batch::RecordBatch) -> Result<Vec<Caller>, ApiEr
 fn by_layer(
     reader: &Reader,
     stop: &Stop,
-    calls: &Calls,
+    requests: &str,
     window: Window,
     frames: &mut HashMap<Frame, f64>,
 ) -> Result<(), ApiError> {
     let visits = |condition: &str, more: &str| {
         format!(
             "SELECT pid, file_id, syscall, layer{more}, sum(self_ns)::DOUBLE AS ns FROM slices \
-             JOIN (SELECT rid, pid, file_id, syscall FROM {}) USING (rid) \
+             JOIN (SELECT rid, pid, file_id, syscall FROM ({requests})) USING (rid) \
              WHERE slices.ts_ns >= {} AND {condition} GROUP BY ALL HAVING sum(self_ns) > 0",
-            calls.and("dur_ns IS NOT NULL"),
             window.from,
         )
     };
@@ -276,8 +286,8 @@ impl<'a> Outstanding<'a> {
     }
 }
 
-/// Attributes the time of calls that no visit accounts for to the layer of calls, so that the
-/// frames add up to the durations exactly.
+/// Attributes the time of requests that no visit accounts for to the layer of calls, or to the page
+/// cache if they are page faults, so that the frames add up to the durations exactly.
 fn complete(frames: &mut HashMap<Frame, f64>, totals: &HashMap<Caller, (f64, f64)>) {
     let mut visited: HashMap<&Caller, f64> = HashMap::new();
     for (frame, ns) in frames.iter() {
@@ -292,7 +302,10 @@ fn complete(frames: &mut HashMap<Frame, f64>, totals: &HashMap<Caller, (f64, f64
         .collect();
     for (caller, rest) in rests {
         if rest > 0.0 {
-            let layer = SYSCALL.to_string();
+            let layer = match caller.call == PAGE_FAULT {
+                true => Layer::PageCache.name().to_string(),
+                false => SYSCALL.to_string(),
+            };
             let frame = Frame {
                 caller,
                 layer,

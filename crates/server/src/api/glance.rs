@@ -5,6 +5,7 @@ use fathom_diagnose::Severity;
 use fathom_query::zoom::By;
 use serde::Serialize;
 
+use super::tiles::{self, Extras};
 use super::top::Sums;
 use super::{Json, Shared};
 use crate::columns::{collect, numbers, texts};
@@ -95,12 +96,19 @@ fn of(reader: &Reader, stop: &Stop) -> Result<Glance, ApiError> {
         ..SelectionParams::default()
     };
     let selection = selection.parse()?;
-    let sums = super::tiles::sums(reader, &selection, By::Purpose, 5, true, true)?;
+    let extras = Extras {
+        latency: true,
+        busy: true,
+        faults: true,
+    };
+    // Every purpose, and page faults.
+    let sums = tiles::sums(reader, &selection, By::Purpose, 6, extras)?;
     let rows = &sums.rows;
     let (t, purpose) = (numbers(rows, "ts_ns")?, texts(rows, "purpose")?);
     let (busy, calls) = (numbers(rows, "busy_ns")?, numbers(rows, "calls")?);
+    let in_faults = numbers(rows, "fault_ns")?;
     let (time, longest) = (numbers(rows, "total_ns")?, numbers(rows, "max_ns")?);
-    let histograms = super::tiles::latencies(rows)?;
+    let histograms = tiles::latencies(rows)?;
     let (first, width) = (sums.window_ns.start, sums.bucket_ns.max(1));
     let buckets = ((sums.window_ns.end - first) / width).clamp(0, 4 * i64::from(BUCKETS)) as usize;
     let mut lines: Vec<(PurposeLine, Sums)> = Vec::new();
@@ -127,7 +135,7 @@ fn of(reader: &Reader, stop: &Stop) -> Result<Glance, ApiError> {
             *ns += busy.value(i);
         }
         line.calls += calls.value(i);
-        line.time_ns += time.value(i);
+        line.time_ns += time.value(i) + in_faults.value(i);
         line.max_ns = line.max_ns.max(longest.value(i));
         sums.longest = line.max_ns;
         sums.add(histogram);

@@ -7,6 +7,7 @@ use fathom_query::zoom::By;
 use serde::{Deserialize, Serialize};
 
 use super::Shared;
+use super::tiles::{self, Extras};
 use crate::calls::Calls;
 use crate::columns::{ArrowAnswer, Columns, collect, numbers, texts};
 use crate::error::ApiError;
@@ -93,7 +94,11 @@ pub(crate) async fn layers(
 /// Time of layers within each bucket.
 fn of_windows(reader: &Reader, selection: &Selection) -> Result<ArrowAnswer, ApiError> {
     let start = reader.started_at_ns();
-    let sums = super::tiles::sums(reader, selection, By::Layer, MOST_LAYERS, false, true)?;
+    let extras = Extras {
+        busy: true,
+        ..Extras::default()
+    };
+    let sums = tiles::sums(reader, selection, By::Layer, MOST_LAYERS, extras)?;
     let time = numbers(&sums.rows, "ts_ns")?;
     let layer = texts(&sums.rows, "layer")?;
     let own = numbers(&sums.rows, "busy_ns")?;

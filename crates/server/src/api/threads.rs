@@ -7,6 +7,7 @@ use axum::extract::{Path, State};
 use fathom_query::zoom::By;
 use serde::{Deserialize, Serialize};
 
+use super::tiles::{self, Extras};
 use super::timeline::{begun_before, begun_in};
 use super::{Json, Shared};
 use crate::columns::{collect, flags, numbers, texts};
@@ -119,7 +120,8 @@ fn of_pyramid(
         // The more buckets, the more threads have cells of their own.
         selection.pixels = 256;
     }
-    let answer = super::tiles::sums(reader, &selection, By::Thread, usize::MAX, false, false)?;
+    let extras = Extras::default();
+    let answer = tiles::sums(reader, &selection, By::Thread, usize::MAX, extras)?;
     let rows = &answer.rows;
     let rest = flags(rows, "rest")?;
     let exact = whole && rest.true_count() == 0;

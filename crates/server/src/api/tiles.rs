@@ -36,6 +36,19 @@ pub(crate) struct TilesParams {
     /// a thread that makes one call at a time may then have up to 1.25 in progress in a bucket.
     #[cfg_attr(test, schemars(extend("enum" = [0, 1])))]
     busy: Option<u8>,
+    /// With 1: the page faults on mapped files besides, which are no calls: `faults` (their number) and `fault_ns` (the time that they took); `busy_ns`
+    /// includes their time. By call, class, and purpose they have the key `page fault`. By layer this changes nothing: page faults
+    /// have visits of layers.
+    #[cfg_attr(test, schemars(extend("enum" = [0, 1])))]
+    faults: Option<u8>,
+}
+
+/// Columns besides the sums.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Extras {
+    pub latency: bool,
+    pub busy: bool,
+    pub faults: bool,
 }
 
 /// Description of an answer.
@@ -101,11 +114,15 @@ pub(crate) async fn tiles(
     let selection = selection.parse()?;
     let by = by(params.by.as_deref())?;
     let top = params.top.unwrap_or(12).min(MAX_KEYS);
-    let latency = params.latency.unwrap_or(0) != 0;
-    let busy = params.busy.unwrap_or(0) != 0;
+    let given = |param: Option<u8>| param.unwrap_or(0) != 0;
+    let extras = Extras {
+        latency: given(params.latency),
+        busy: given(params.busy),
+        faults: given(params.faults),
+    };
     let query = move |reader: &Reader, _: &crate::job::Stop| {
-        let answer = sums(reader, &selection, by, top, latency, busy)?;
-        answer_of(reader, &answer, by, latency, busy)
+        let answer = sums(reader, &selection, by, top, extras)?;
+        answer_of(reader, &answer, by, extras)
     };
     app.jobs.query(id, Lane::Quick, query).await
 }
@@ -116,8 +133,7 @@ pub(crate) fn sums(
     selection: &Selection,
     by: By,
     top: usize,
-    latency: bool,
-    busy: bool,
+    extras: Extras,
 ) -> Result<Answer, ApiError> {
     let window = selection.window(reader.started_at_ns(), reader.span());
     // Visits of layers may belong to calls that started before the window.
@@ -132,8 +148,9 @@ pub(crate) fn sums(
         by,
         filter: selection.filter.for_calls(reader.db(), calls_from)?,
         top: Some(top),
-        latency,
-        busy,
+        latency: extras.latency,
+        busy: extras.busy,
+        faults: extras.faults,
         max_rows: Some(MAX_ROWS),
     };
     Ok(reader.zoom.query(&request)?)
@@ -175,8 +192,7 @@ fn answer_of(
     reader: &Reader,
     answer: &Answer,
     by: By,
-    latency: bool,
-    busy: bool,
+    extras: Extras,
 ) -> Result<ArrowAnswer, ApiError> {
     let rows = &answer.rows;
     let start = reader.started_at_ns();
@@ -198,15 +214,15 @@ fn answer_of(
         }
     }
     add_sums(&mut columns, rows)?;
-    if by == By::File {
+    if rows.column_by_name("faults").is_some() {
         for name in ["faults", "fault_ns"] {
             columns.optional_numbers(name, numbers(rows, name)?.iter());
         }
     }
-    if busy {
+    if extras.busy {
         columns.optional_numbers("busy_ns", numbers(rows, "busy_ns")?.iter());
     }
-    if latency {
+    if extras.latency {
         let lists = latencies(rows)?;
         // Without the zeros at the end: most calls are short, and thousands of lists are sent.
         let shown = |list: &'_ Vec<f64>| list.iter().rposition(|n| *n > 0.0).map_or(0, |i| i + 1);

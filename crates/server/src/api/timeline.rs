@@ -129,6 +129,7 @@ fn density(reader: &Reader, selection: &Selection, window: Window) -> Result<Den
         top: Some(MOST_LANES),
         latency: false,
         busy: false,
+        faults: false,
         max_rows: Some(MAX_ROWS),
     };
     let answer = reader.zoom.query(&request)?;

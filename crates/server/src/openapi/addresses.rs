@@ -215,7 +215,8 @@ fn of_calls() -> Vec<Described> {
              file: with by=path, the file that had the path during its longest call\n\
              files: with by=path, the number of files that had it; 0: only calls on the path itself\n\
              label: name of the key\n\
-             directory: with together=1, of a row for several paths the deepest directory that contains nearly all of them; such a row has no key\n\
+             directory: with together=1, of a row for several paths the deepest directory that contains nearly all of them, `/` if they are in many; \
+             such a row has no key\n\
              paths: with together=1, the number of paths in the row\n\
              elsewhere: with together=1, how many of them are not in the directory\n\
              calls: calls\n\
@@ -228,7 +229,9 @@ fn of_calls() -> Vec<Described> {
              p50_ns: median duration\n\
              p99_ns: 99th percentile of the durations\n\
              max_ns: the longest duration\n\
-             faults: with by=file, page faults on mappings of the file; a file may have these alone",
+             faults: with by=file or faults=1, page faults on mapped files; a key may have these alone\n\
+             fault_ns: with by=file or faults=1, sum of their durations, which `time_ns` does not include\n\
+             type: with by=file, the type of the file, as in table files",
         )),
         windowed(
             "get /sessions/{id}/errors",

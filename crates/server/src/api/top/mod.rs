@@ -18,7 +18,7 @@ use pyramid::{HISTOGRAM, of_pyramid};
 use together::Split;
 
 use super::Shared;
-use crate::calls::Calls;
+use crate::calls::{Calls, faults};
 use crate::columns::{ArrowAnswer, Columns, collect, numbers, texts};
 use crate::error::ApiError;
 use crate::job::{Lane, Stop};
@@ -55,6 +55,10 @@ pub(crate) struct TopParams {
     /// rows answer.
     #[cfg_attr(test, schemars(extend("enum" = [0, 1])))]
     named: Option<u8>,
+    /// With 1: the page faults on mapped files besides, which are no calls: `faults` (their number) and `fault_ns` (the time that they took, in the
+    /// order by time included). By call and class they have the key `page fault`; by name of error they are not there. By file this is always so.
+    #[cfg_attr(test, schemars(extend("enum" = [0, 1])))]
+    faults: Option<u8>,
 }
 
 /// Description of an answer.
@@ -67,6 +71,8 @@ pub(crate) struct TopMeta {
     pub total: usize,
     /// Sum of the durations of all calls, nanoseconds.
     pub time_ns: f64,
+    /// Sum of the durations of all page faults on mapped files, if rows include them.
+    pub fault_ns: f64,
     /// Whether all numbers are exact. In windows with millions of calls percentiles are not,
     /// and files and threads may lack calls; with exact=1 only percentiles are not, of 20
     /// millions or more.
@@ -79,6 +85,8 @@ struct Kind {
     key: &'static str,
     /// As the pyramid has it.
     by: Option<By>,
+    /// The key of page faults in SQL, if they have one.
+    of_faults: Option<&'static str>,
     names: Option<&'static str>,
 }
 
@@ -92,25 +100,40 @@ struct Asked {
     together: bool,
     /// Whether calls by a path count to the file that had it.
     named: bool,
+    /// Whether page faults count.
+    faults: bool,
+}
+
+impl Asked {
+    /// The column that the order is by: time includes page faults.
+    fn order(&self) -> &'static str {
+        match self.sort {
+            "time_ns" => "spent_ns",
+            sort => sort,
+        }
+    }
 }
 
 fn kind(name: &str) -> Option<Kind> {
-    let plain = |key, by| Kind {
+    let plain = |key, by, of_faults| Kind {
         name: key,
         key,
         by,
+        of_faults,
         names: None,
     };
+    let fault = Some("'page fault'");
     Some(match name {
-        "path" => plain("path", None),
-        "syscall" => plain("syscall", Some(By::Syscall)),
-        "class" => plain("class", Some(By::Class)),
-        "errno" => plain("errno", None),
-        "comm" => plain("comm", None),
+        "path" => plain("path", None, Some("path")),
+        "syscall" => plain("syscall", Some(By::Syscall), fault),
+        "class" => plain("class", Some(By::Class), fault),
+        "errno" => plain("errno", None, None),
+        "comm" => plain("comm", None, Some("comm")),
         "file" => Kind {
             name: "file",
             key: "file_id",
             by: Some(By::File),
+            of_faults: Some("file_id"),
             names: Some(
                 "SELECT file_id::VARCHAR AS key, path AS label FROM files WHERE file_id IN",
             ),
@@ -119,6 +142,7 @@ fn kind(name: &str) -> Option<Kind> {
             name: "thread",
             key: "tid",
             by: Some(By::Thread),
+            of_faults: Some("tid"),
             names: Some(
                 "SELECT tid::VARCHAR AS key, arg_max(comm, started_at_ns) AS label FROM processes \
                  WHERE tid IN",
@@ -128,6 +152,7 @@ fn kind(name: &str) -> Option<Kind> {
             name: "process",
             key: "pid",
             by: Some(By::Process),
+            of_faults: Some("pid"),
             names: Some(
                 "SELECT pid::VARCHAR AS key, arg_max(comm, started_at_ns) AS label FROM processes \
                  WHERE pid = tid AND pid IN",
@@ -169,6 +194,7 @@ pub(crate) async fn top(
             && kind.name == "path"
             && !matches!(sort, "p99_ns" | "max_ns"),
         named: params.named.unwrap_or(0) != 0 && kind.name == "file",
+        faults: params.faults.unwrap_or(0) != 0 || kind.name == "file",
     };
     let query = move |reader: &Reader, stop: &Stop| answer(reader, stop, &selection, &kind, &asked);
     app.jobs.query(id, Lane::Quick, query).await
@@ -196,14 +222,14 @@ fn answer(
     if asked.named {
         calls.source = named(&calls.source);
     }
-    let faults = match kind.by {
-        Some(By::File) => selection.filter.for_faults(reader.db(), window.from)?,
-        _ => None,
+    let faults = match asked.faults && kind.of_faults.is_some() {
+        true => faults(reader, selection, window)?,
+        false => None,
     };
-    let faults = faults.map(|condition| format!("{} AND {condition}", window.sql("ts_ns")));
-    let mut found = of_rows(reader, stop, &calls, faults.as_deref(), kind, asked)?;
+    let faults = faults.as_deref();
+    let mut found = of_rows(reader, stop, &calls, faults, kind, asked)?;
     if kind.name == "path" {
-        found.of_paths = files_of(reader, &calls, &found.keys)?;
+        found.of_paths = files_of(reader, &calls, faults, &found.keys)?;
     }
     found.answer(reader, kind)
 }
@@ -228,16 +254,22 @@ struct OfPath {
 fn files_of(
     reader: &Reader,
     calls: &Calls,
+    faults: Option<&str>,
     keys: &[Option<String>],
 ) -> Result<HashMap<String, OfPath>, ApiError> {
     let paths: Vec<String> = keys.iter().flatten().map(|key| sql_string(key)).collect();
     if paths.is_empty() {
         return Ok(HashMap::new());
     }
+    let listed = format!("path IN ({})", paths.join(", "));
+    let faults = faults.map_or(String::new(), |faults| {
+        format!(" UNION ALL SELECT path, file_id, dur_ns FROM {faults} AND {listed}")
+    });
     let rows = collect(reader.db().run(&format!(
         "SELECT path, arg_max(file_id, dur_ns)::DOUBLE AS file, \
-         count(DISTINCT file_id)::DOUBLE AS files FROM {} GROUP BY path",
-        calls.and(&format!("path IN ({})", paths.join(", ")))
+         count(DISTINCT file_id)::DOUBLE AS files FROM ( \
+         SELECT path, file_id, dur_ns FROM {}{faults}) GROUP BY path",
+        calls.and(&listed)
     ))?)?;
     let (path, file, files) = (
         texts(&rows, "path")?,
@@ -253,8 +285,8 @@ fn files_of(
         .collect())
 }
 
-/// Exact sums, and percentiles that are exact up to very many calls. `faults`: which page faults
-/// belong to them, by file.
+/// Exact sums, and percentiles that are exact up to very many calls. `faults`: the page faults that
+/// belong to them, as what comes after FROM.
 fn of_rows(
     reader: &Reader,
     stop: &Stop,
@@ -263,13 +295,15 @@ fn of_rows(
     kind: &Kind,
     asked: &Asked,
 ) -> Result<Found, ApiError> {
-    let (key, sort) = (kind.key, asked.sort);
-    let faults = faults.map_or(String::new(), |condition| {
-        format!(
-            " UNION ALL SELECT file_id, NULL, 0, 0, 0, 0, 0, NULL, count(*) FROM \
-             (SELECT *, NULL::VARCHAR AS path2 FROM faults) WHERE {condition} GROUP BY 1"
-        )
-    });
+    let (key, sort) = (kind.key, asked.order());
+    let faults = faults
+        .zip(kind.of_faults)
+        .map_or(String::new(), |(faults, key)| {
+            format!(
+                " UNION ALL SELECT {key}, NULL, 0, 0, 0, 0, 0, NULL, count(*), \
+             coalesce(sum(dur_ns), 0) FROM {faults} GROUP BY 1"
+            )
+        });
     // The direction of bytes is looked up per call name, not per row.
     let sums = format!(
         "sums AS (SELECT key, sum(n)::DOUBLE AS calls, sum(failed)::DOUBLE AS errors, sum(failures)::DOUBLE AS failures, \
@@ -277,11 +311,12 @@ fn of_rows(
          coalesce(sum(bytes) FILTER (call_reads(name)), 0)::DOUBLE AS bytes_read, \
          coalesce(sum(bytes) FILTER (call_writes(name)), 0)::DOUBLE AS bytes_written, \
          sum(time)::DOUBLE AS time_ns, max(longest)::DOUBLE AS max_ns, \
-         sum(faults)::DOUBLE AS faults FROM ( \
+         sum(faults)::DOUBLE AS faults, sum(in_faults)::DOUBLE AS fault_ns, \
+         sum(time + in_faults)::DOUBLE AS spent_ns FROM ( \
          SELECT {key} AS key, syscall AS name, count(*) AS n, count(errno) AS failed, \
          count(*) FILTER (call_failed(syscall, errno)) AS failures, \
          coalesce(sum(bytes), 0) AS bytes, coalesce(sum(dur_ns), 0) AS time, \
-         coalesce(max(dur_ns), 0) AS longest, 0 AS faults \
+         coalesce(max(dur_ns), 0) AS longest, 0 AS faults, 0 AS in_faults \
          FROM {calls} GROUP BY 1, 2{faults}) GROUP BY key)"
     );
     let percentiles = |more: &str| {
@@ -292,7 +327,8 @@ fn of_rows(
         )
     };
     let columns = "s.key::VARCHAR AS key, s.calls, s.errors, s.failures, s.bytes, s.bytes_read, \
-                   s.bytes_written, s.time_ns, s.max_ns, s.faults";
+                   s.bytes_written, s.time_ns, s.max_ns, s.faults, s.fault_ns, s.spent_ns";
+    let all = "sum(time_ns) OVER () AS all_ns, sum(fault_ns) OVER () AS all_fault_ns";
     let order = format!("ORDER BY {sort} DESC NULLS LAST, key LIMIT {}", asked.limit);
     let join = "LEFT JOIN percentiles AS p ON s.key IS NOT DISTINCT FROM p.key";
     let mut exact = reader.db().exact_percentiles();
@@ -300,17 +336,18 @@ fn of_rows(
         let value = numbers(rows, name)?.iter().flatten().next();
         Ok::<_, ApiError>(value.unwrap_or(0.0))
     };
-    let (total, all_ns);
+    let (total, all_ns, all_fault_ns);
     let mut split = None;
     let (rows, percentiles) = match sort {
         "p99_ns" => {
             let sql = format!(
                 "WITH {sums}, {} SELECT {columns}, p50_ns, p99_ns, count(*) OVER () AS total, \
-                 sum(time_ns) OVER () AS all_ns FROM sums AS s {join} {order}",
+                 {all} FROM sums AS s {join} {order}",
                 percentiles("true")
             );
             let rows = collect(reader.db().run(&sql)?)?;
             (total, all_ns) = (first(&rows, "total")?, first(&rows, "all_ns")?);
+            all_fault_ns = first(&rows, "all_fault_ns")?;
             let values = (numbers(&rows, "p50_ns")?, numbers(&rows, "p99_ns")?);
             (rows, values)
         }
@@ -319,12 +356,13 @@ fn of_rows(
                 true => together::statement(&sums, asked),
                 false => format!(
                     "WITH {sums} SELECT {columns}, count(*) OVER () AS total, \
-                     sum(time_ns) OVER () AS all_ns FROM sums AS s {order}"
+                     {all} FROM sums AS s {order}"
                 ),
             };
             let mut rows = collect(reader.db().run(&sql)?)?;
             stop.check()?;
             (total, all_ns) = (first(&rows, "total")?, first(&rows, "all_ns")?);
+            all_fault_ns = first(&rows, "all_fault_ns")?;
             if asked.together {
                 let of = Split::of(&rows, asked)?;
                 rows = of.alone.clone();
@@ -371,9 +409,12 @@ fn of_rows(
         p99_ns: percentiles.1.iter().collect(),
         max_ns: column("max_ns")?,
         faults: column("faults")?,
+        fault_ns: column("fault_ns")?,
         total: total as usize,
         all_ns,
+        all_fault_ns,
         exact,
+        with_faults: asked.faults,
         ..Found::default()
     };
     if let Some(split) = split {
@@ -456,13 +497,17 @@ struct Found {
     p99_ns: Vec<Option<f64>>,
     max_ns: Vec<Option<f64>>,
     faults: Vec<Option<f64>>,
+    fault_ns: Vec<Option<f64>>,
     total: usize,
     all_ns: f64,
+    all_fault_ns: f64,
     exact: bool,
+    /// Whether page faults were asked for.
+    with_faults: bool,
     /// Of answers by path.
     of_paths: HashMap<String, OfPath>,
-    /// Where paths may count together: the row for these, and where they are.
-    together: Option<Option<(usize, Place)>>,
+    /// Where paths may count together: the rows for these, in order, and where they are.
+    together: Option<Vec<(usize, Place)>>,
 }
 
 impl Found {
@@ -475,10 +520,10 @@ impl Found {
         };
         let names: Vec<Option<String>> = self.keys.iter().map(label).collect();
         let mut columns = Columns::default();
-        if let Some(group) = self.together {
+        if let Some(groups) = self.together {
             let mut directories = vec![None; names.len()];
             let (mut paths, mut elsewhere) = (vec![1.0; names.len()], vec![0.0; names.len()]);
-            if let Some((at, place)) = group {
+            for (at, place) in groups {
                 paths[at] = place.paths() as f64;
                 elsewhere[at] = place.elsewhere as f64;
                 directories[at] = Some(place.directory);
@@ -494,6 +539,17 @@ impl Found {
             };
             columns.optional_numbers("file", self.keys.iter().map(|key| of(key).file));
             columns.numbers("files", self.keys.iter().map(|key| of(key).files));
+        }
+        if kind.name == "file" {
+            let types = Kind {
+                names: Some(
+                    "SELECT file_id::VARCHAR AS key, file_type AS label FROM files WHERE file_id IN",
+                ),
+                ..*kind
+            };
+            let types = self::labels(reader, &types, &ids)?;
+            let of = |key: &Option<String>| types.get(key.as_ref()?).cloned();
+            columns.texts("type", self.keys.iter().map(of));
         }
         columns.texts("key", self.keys);
         columns.texts("label", names);
@@ -511,13 +567,15 @@ impl Found {
         ] {
             columns.optional_numbers(name, values);
         }
-        if kind.by == Some(By::File) {
+        if self.with_faults {
             columns.optional_numbers("faults", self.faults);
+            columns.optional_numbers("fault_ns", self.fault_ns);
         }
         columns.answer(&TopMeta {
             by: kind.name,
             total: self.total,
             time_ns: self.all_ns,
+            fault_ns: self.all_fault_ns,
             exact: self.exact,
         })
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use arrow::array::{Array, Float64Array};
-use fathom_query::zoom::{By, Request};
+use fathom_query::zoom::Request;
 
 use super::{Asked, Found, Kind, MANY, together};
 use crate::api::tiles;
@@ -35,6 +35,7 @@ pub(super) fn of_pyramid(
         top: Some(usize::MAX),
         latency: true,
         busy: false,
+        faults: asked.faults,
         max_rows: Some(0),
     })?;
     if answer.blocks == 0 {
@@ -56,9 +57,9 @@ pub(super) fn of_pyramid(
     }
     let (read, written) = (column("bytes_read")?, column("bytes_written")?);
     let longest = column("max_ns")?;
-    let faults = match by {
-        By::File => Some(column("faults")?),
-        _ => None,
+    let faults = match asked.faults {
+        true => Some((column("faults")?, column("fault_ns")?)),
+        false => None,
     };
     let mut sums: HashMap<Option<&str>, Sums> = HashMap::new();
     for i in (0..rows.num_rows()).filter(|i| !rest.value(*i)) {
@@ -70,7 +71,8 @@ pub(super) fn of_pyramid(
             read: optional(&read),
             written: optional(&written),
             time: time.value(i),
-            faults: faults.as_ref().map_or(0.0, |faults| faults.value(i)),
+            faults: faults.as_ref().map_or(0.0, |faults| faults.0.value(i)),
+            fault_time: faults.as_ref().map_or(0.0, |faults| faults.1.value(i)),
             longest: longest.value(i),
             histogram: histograms.get(i).cloned().unwrap_or_default(),
         };
@@ -79,6 +81,7 @@ pub(super) fn of_pyramid(
     }
     let total = sums.len();
     let all_ns = sums.values().map(|sum| sum.time).sum();
+    let all_fault_ns = sums.values().map(|sum| sum.fault_time).sum();
     let mut sums: Vec<(Option<&str>, Sums)> = sums.into_iter().collect();
     let rank = |s: &Sums| match asked.sort {
         "calls" => s.calls,
@@ -86,26 +89,29 @@ pub(super) fn of_pyramid(
         "errors" => s.errors,
         "max_ns" => s.longest,
         "p99_ns" => s.percentile(0.99).unwrap_or(0.0),
-        _ => s.time,
+        _ => s.time + s.fault_time,
     };
-    let group = match asked.together {
+    let groups = match asked.together {
         true => together::take(reader, kind, &mut sums, rank)?,
-        false => None,
+        false => Vec::new(),
     };
     sums.sort_by(|a, b| rank(&b.1).total_cmp(&rank(&a.1)).then(a.0.cmp(&b.0)));
     let mut found = Found {
         total,
         all_ns,
-        together: asked.together.then_some(None),
+        all_fault_ns,
+        with_faults: asked.faults,
         ..Found::default()
     };
-    if let Some((all, place)) = group {
+    let mut together = Vec::new();
+    for (all, place) in groups {
         let at = sums.partition_point(|(_, of)| rank(of) >= rank(&all));
         if at < asked.limit {
-            found.together = Some(Some((at, place)));
+            together.push((at, place));
         }
         sums.insert(at, (None, all));
     }
+    found.together = asked.together.then_some(together);
     sums.truncate(asked.limit);
     for (key, sums) in sums {
         found.keys.push(key.map(str::to_string));
@@ -121,6 +127,7 @@ pub(super) fn of_pyramid(
         found.p99_ns.push(sums.percentile(0.99));
         found.max_ns.push(Some(sums.longest));
         found.faults.push(Some(sums.faults));
+        found.fault_ns.push(Some(sums.fault_time));
     }
     Ok(Some(found))
 }
@@ -135,6 +142,7 @@ pub(crate) struct Sums {
     written: Option<f64>,
     time: f64,
     faults: f64,
+    fault_time: f64,
     pub(crate) longest: f64,
     pub(super) histogram: Vec<f64>,
 }
@@ -149,6 +157,7 @@ impl Default for Sums {
             written: Some(0.0),
             time: 0.0,
             faults: 0.0,
+            fault_time: 0.0,
             longest: 0.0,
             histogram: Vec::new(),
         }
@@ -164,6 +173,7 @@ impl Sums {
         self.written = self.written.zip(more.written).map(|(a, b)| a + b);
         self.time += more.time;
         self.faults += more.faults;
+        self.fault_time += more.fault_time;
         self.longest = self.longest.max(more.longest);
         self.add(&more.histogram);
     }
