@@ -1,5 +1,6 @@
 -- One row per file, lost calls included; calls without a known file (a path that does not exist, a
--- loss that the kernel could not attribute) share a row with null.
+-- loss that the kernel could not attribute) share a row with null. Calls that name a path and use no
+-- descriptor, such as unlink, count to the file that had the path, to the last one of several.
 --
 -- file_id: The file, in table files.
 -- path: Its path, the latest known one.
@@ -42,7 +43,13 @@ FROM (
             coalesce(sum(bytes) FILTER (call_writes(syscall)), 0) AS written_bytes,
             sum(dur_ns) AS total_ns, max(dur_ns) AS max_ns, duration_percentiles(dur_ns) AS q,
             0 AS counted
-        FROM syscalls
+        FROM (
+            SELECT file_id, syscall, errno, bytes, dur_ns FROM syscalls WHERE file_id IS NOT NULL
+            UNION ALL
+            SELECT last_id, syscall, errno, bytes, dur_ns
+            FROM (SELECT syscall, errno, bytes, dur_ns, path FROM syscalls WHERE file_id IS NULL)
+            LEFT JOIN (SELECT path, max(file_id) AS last_id FROM files GROUP BY path) USING (path)
+        )
         GROUP BY file_id
         UNION ALL
         SELECT

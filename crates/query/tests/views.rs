@@ -276,6 +276,34 @@ fn every_column_of_a_view_is_documented() {
 }
 
 #[test]
+fn calls_by_a_path_count_to_its_file() {
+    let of = |syscall, at_ns, dur_ns, path| Call {
+        path: Some(path),
+        ..Call::new(syscall, at_ns, dur_ns)
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    files
+        .add(&sample::files(&[(1, "/db"), (2, "/log"), (3, "/log")]))
+        .add(&sample::syscalls(
+            1,
+            &[
+                Call::new("write", 0, 10).on(1),
+                of("unlink", 20, 400, "/db"),
+                of("unlink", 500, 7, "/log"),
+                of("stat", 600, 1, "/nothing"),
+                Call::new("sync", 700, 2),
+            ],
+        ));
+    let db = open(&files);
+    let sql = "SELECT file_id, path, calls, total_ns, max_ns FROM by_file ORDER BY file_id";
+    assert_eq!(
+        rows(&db, sql),
+        ["1,/db,2,410,400", "3,/log,1,7,7", ",,2,3,2"]
+    );
+}
+
+#[test]
 fn page_faults_are_no_calls() {
     let dir = tempfile::tempdir().unwrap();
     let mut files = sample::fixed(dir.path());
