@@ -220,7 +220,7 @@ impl Comparable {
             }
             Metric::AskedBytes => self.asked.as_ref().or(self.counts.as_ref()),
             Metric::Calls | Metric::Errors | Metric::Bytes => self.counts.as_ref(),
-            Metric::FirstCall | Metric::LastCall | Metric::Findings => None,
+            Metric::FirstCall | Metric::LastCall | Metric::Findings | Metric::Longest => None,
         };
         why.map(String::as_str)
     }

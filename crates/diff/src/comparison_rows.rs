@@ -426,8 +426,25 @@ impl<'a> Work<'a> {
             .filter(|(metric, draft)| enough(*metric, draft))
             .map(|(_, draft)| draft)
             .collect();
+        drafts.extend(self.longest(name));
         drafts.extend(matters.then(|| self.tail(name)).flatten());
         drafts
+    }
+
+    /// The longest call of each side, where one has too few calls for a 99th percentile.
+    fn longest(&self, name: &str) -> Option<Draft> {
+        let all = || self.sides.iter().flat_map(|side| side.iter());
+        let mut known = all().filter_map(|p| p.latencies.get(name));
+        if known.all(|latency| tail::has_beyond(latency, 0.99)) {
+            return None;
+        }
+        let longest = |side: &[Profile]| {
+            let latencies = side.iter().filter_map(|p| p.latencies.get(name));
+            latencies.filter_map(|l| l.max_ns).max().map(|ns| ns as f64)
+        };
+        let samples = self.sides.map(|side| longest(side).into_iter().collect());
+        let why = "a side has fewer than 100 of these calls".to_owned();
+        Some(Draft::not_comparable(Metric::Longest, samples, why))
     }
 
     /// Calls beyond a threshold.

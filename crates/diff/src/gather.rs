@@ -171,12 +171,13 @@ fn latencies(db: &Db) -> Result<BTreeMap<String, Latency>, DiffError> {
     let mut latencies: BTreeMap<String, Latency> = BTreeMap::new();
     rows(
         db,
-        "SELECT syscall, p50_ns, p90_ns, p99_ns FROM by_syscall",
+        "SELECT syscall, p50_ns, p90_ns, p99_ns, max_ns FROM by_syscall",
         |row| {
             let latency = latencies.entry(row.text("syscall")?).or_default();
             latency.p50_ns = row.get("p50_ns")?;
             latency.p90_ns = row.get("p90_ns")?;
             latency.p99_ns = row.get("p99_ns")?;
+            latency.max_ns = row.get("max_ns")?;
             latency.blocks = vec![Block::default(); BLOCKS];
             Ok(())
         },

@@ -78,6 +78,7 @@ pub(crate) struct Latency {
     pub p50_ns: Option<i64>,
     pub p90_ns: Option<i64>,
     pub p99_ns: Option<i64>,
+    pub max_ns: Option<i64>,
     pub blocks: Vec<Block>,
 }
 

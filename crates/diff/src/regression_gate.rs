@@ -368,7 +368,12 @@ impl<'a> Guarding<'a> {
         };
         match figure.metric {
             // A percentile has no total: use the time of its calls.
-            Metric::P50 | Metric::P90 | Metric::P99 | Metric::P999 | Metric::Tail => {
+            Metric::P50
+            | Metric::P90
+            | Metric::P99
+            | Metric::P999
+            | Metric::Longest
+            | Metric::Tail => {
                 let time = row.iter().find(|f| f.metric == Metric::Time);
                 let largest =
                     time.map_or(0.0, |f| f.before.unwrap_or(0.0).max(f.after.unwrap_or(0.0)));

@@ -135,6 +135,8 @@ pub enum Metric {
     P99,
     /// 99.9th percentile of the durations, nanoseconds.
     P999,
+    /// The longest call, where a side has too few calls for a 99th percentile; never judged. Nanoseconds.
+    Longest,
     /// Calls that took longer than a threshold.
     Tail,
     /// From the beginning of the recording to the first call, nanoseconds.
@@ -167,6 +169,7 @@ impl Metric {
             Metric::P90 => "p90",
             Metric::P99 => "p99",
             Metric::P999 => "p999",
+            Metric::Longest => "longest",
             Metric::Tail => "tail",
             Metric::FirstCall => "first_call",
             Metric::LastCall => "last_call",
@@ -194,15 +197,15 @@ impl Metric {
 
     /// Whether it is about how long calls took.
     pub fn is_duration(self) -> bool {
-        use Metric::{P50, P90, P99, P999, Tail, Time};
-        matches!(self, Time | P50 | P90 | P99 | P999 | Tail)
+        use Metric::{Longest, P50, P90, P99, P999, Tail, Time};
+        matches!(self, Time | P50 | P90 | P99 | P999 | Longest | Tail)
     }
 
     /// The metric under which it guards: `p99` stands for the tail.
     pub(crate) fn guard(self) -> Self {
         match self {
             Metric::AskedBytes => Metric::Bytes,
-            Metric::P90 | Metric::P999 | Metric::Tail => Metric::P99,
+            Metric::P90 | Metric::P999 | Metric::Longest | Metric::Tail => Metric::P99,
             metric => metric,
         }
     }

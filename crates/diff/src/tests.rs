@@ -45,6 +45,7 @@ fn session(calls: Calls) -> Profile {
                 p50_ns: Some(*ns),
                 p90_ns: Some(*ns),
                 p99_ns: Some(*ns),
+                max_ns: Some(*ns),
                 blocks: vec![block; BLOCKS],
             },
         );
@@ -223,6 +224,16 @@ fn percentiles_need_calls_beyond_them() {
     let p99 = few.figure(Metric::P99).unwrap();
     assert_eq!((p99.before, p99.after), (None, None));
     assert!(few.figure(Metric::P50).unwrap().after.is_some());
+    let longest = few.figure(Metric::Longest).unwrap();
+    assert_eq!(
+        (longest.before, longest.after, longest.verdict),
+        (
+            Some(4_000_000.0),
+            Some(400_000_000.0),
+            Verdict::NotComparable
+        )
+    );
+    assert!(many.figure(Metric::Longest).is_none());
     assert!(many.figure(Metric::P99).unwrap().after.is_some());
 }
 

@@ -45,7 +45,7 @@ export type Method = {
   run_to_run: number,
 };
 
-export type Metric = "calls" | "errors" | "asked_bytes" | "bytes" | "time" | "p50" | "p90" | "p99" | "p999" | "tail" | "first_call" | "last_call" | "findings";
+export type Metric = "calls" | "errors" | "asked_bytes" | "bytes" | "time" | "p50" | "p90" | "p99" | "p999" | "longest" | "tail" | "first_call" | "last_call" | "findings";
 
 export type Verdict = "same" | "within_noise" | "worse" | "better" | "mixed" | "differs" | "not_comparable";
 

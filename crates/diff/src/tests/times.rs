@@ -76,6 +76,7 @@ fn latency(rng: &mut Rng, load: Load, factor: f64) -> (Latency, f64) {
         p50_ns: at(0.5),
         p90_ns: at(0.9),
         p99_ns: at(0.99),
+        max_ns: all.last().map(|ns| *ns as i64),
         blocks,
     };
     (latency, all.iter().sum())

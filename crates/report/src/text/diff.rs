@@ -377,6 +377,7 @@ fn words(metric: Metric) -> &'static str {
         Metric::P90 => "p90",
         Metric::P99 => "p99",
         Metric::P999 => "p99.9",
+        Metric::Longest => "longest",
         Metric::Tail => "long calls",
         Metric::FirstCall => "to first call",
         Metric::LastCall => "to end of last",

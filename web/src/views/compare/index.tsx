@@ -20,13 +20,13 @@ import { Lead, Mark, Tables } from "./tables";
 import {
 	changed,
 	changeText,
-	figureOf,
 	impact,
 	layerSentence,
 	METRICS,
 	movedCalls,
 	precise,
 	shown,
+	slowOf,
 	VERDICTS,
 } from "./words";
 import "./style.css";
@@ -116,10 +116,8 @@ function Outcome({ comparison, sides }: Of) {
 	const layers = layerSentence(comparison);
 	const total = (metric: Figure["metric"]) => comparison.totals.filter((figure) => figure.metric === metric);
 	const calls = movedCalls(comparison, 3).flatMap((row) => {
-		const figure = figureOf(row, "p99");
-		return figure && (figure.before !== null || figure.after !== null)
-			? [{ name: row.name, figure, lead: leadOf("syscalls", row) }]
-			: [];
+		const slow = slowOf(row);
+		return slow ? [{ ...slow, lead: leadOf("syscalls", row) }] : [];
 	});
 	const others = comparison.totals.filter((figure) => figure.metric !== "time");
 	return (
@@ -146,12 +144,7 @@ function Outcome({ comparison, sides }: Of) {
 					<Total key={figure.metric} name={METRICS[figure.metric]} figure={figure} />
 				))}
 				{calls.map(({ name, figure, lead }) => (
-					<Total
-						key={name}
-						name={`p99 of ${visible(name)}`}
-						figure={figure}
-						to={lead ? placeOf(lead, sides) : undefined}
-					/>
+					<Total key={name} name={visible(name)} figure={figure} to={lead ? placeOf(lead, sides) : undefined} />
 				))}
 			</dl>
 			<details>

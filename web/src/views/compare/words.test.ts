@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Change, DiffRow, Figure } from "../../api/compare";
-import { changed, changeText, chosenRows, hasChanged, impact, metricsOf, precise, shown } from "./words";
+import { changed, changeText, chosenRows, hasChanged, impact, metricsOf, precise, shown, slowOf } from "./words";
 
 const figure = (metric: Figure["metric"], before: number, after: number, verdict: Figure["verdict"]): Figure => ({
 	metric,
@@ -47,6 +47,15 @@ it("figures have their units", () => {
 	expect(shown("bytes", 4096)).toBe("4 KiB");
 	expect(shown("calls", null)).toBe("–");
 	expect(precise("calls", 1.5)).toBe("1.5");
+});
+
+it("a percentile of few calls is the longest of them", () => {
+	const [p99, longest] = [figure("p99", 5e6, 9e6, "worse"), figure("longest", 7e6, 8e6, "not_comparable")];
+	const calls = figure("calls", 2000, 40, "differs");
+	expect(slowOf(row("fsync", [calls, p99]))).toEqual({ name: "p99 of fsync", figure: p99 });
+	const few = row("fsync", [calls, { ...p99, after: null }, longest]);
+	expect(slowOf(few)).toEqual({ name: "longest fsync, as a side has only 40", figure: longest });
+	expect(slowOf(row("fsync", [calls]))).toBeNull();
 });
 
 describe("what changed", () => {

@@ -13,13 +13,23 @@ export const METRICS: Readonly<Record<Metric, string>> = {
 	p90: "p90",
 	p99: "p99",
 	p999: "p99.9",
+	longest: "Longest",
 	tail: "Long calls",
 	first_call: "Started",
 	last_call: "Ended",
 	findings: "Findings",
 };
 
-const TIMES: ReadonlySet<Metric> = new Set<Metric>(["time", "p50", "p90", "p99", "p999", "first_call", "last_call"]);
+const TIMES: ReadonlySet<Metric> = new Set<Metric>([
+	"time",
+	"p50",
+	"p90",
+	"p99",
+	"p999",
+	"longest",
+	"first_call",
+	"last_call",
+]);
 
 export function shown(metric: Metric, value: number | null): string {
 	if (value === null) return "–";
@@ -145,6 +155,17 @@ export function layerSentence({ changes, unproven }: Pick<Comparison, "changes" 
 		({ layer, name, ns }) => `${ns > 0 ? "+" : "−"}${duration(Math.abs(ns))} ${layerWords(layer, name)}`,
 	);
 	return said.length === 0 ? "" : `Where the time went: ${said.join(", ")}.`;
+}
+
+/** How long the slow calls of a name took: the 99th percentile, or the longest of too few for one. */
+export function slowOf(row: DiffRow): { name: string; figure: Figure } | null {
+	const p99 = figureOf(row, "p99");
+	if (p99 && p99.before !== null && p99.after !== null) return { name: `p99 of ${row.name}`, figure: p99 };
+	const longest = figureOf(row, "longest");
+	if (!longest || (longest.before === null && longest.after === null)) return null;
+	const calls = figureOf(row, "calls");
+	const few = Math.min(calls?.before ?? 0, calls?.after ?? 0);
+	return { name: `longest ${row.name}, as a side has ${few === 0 ? "none" : `only ${count(few)}`}`, figure: longest };
 }
 
 /** The calls by name with the largest difference of time, the largest first. */
