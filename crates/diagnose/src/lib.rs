@@ -21,6 +21,7 @@ mod cost;
 mod covered;
 mod depth;
 mod engine;
+mod evidence_words;
 mod finding;
 mod known;
 mod layers;
@@ -59,6 +60,7 @@ pub use cached_diagnosis::{
 pub use call::{Call, FileId};
 
 pub use engine::{Diagnosis, Engine, More};
+pub use evidence_words::evidence_phrases;
 use fathom_model::kind;
 pub use fathom_model::kind::{Kind, Kinds};
 pub use finding::{

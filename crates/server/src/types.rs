@@ -214,6 +214,29 @@ fn the_page_has_the_purposes_of_calls() {
 }
 
 #[test]
+fn the_page_has_the_words_for_the_numbers_of_findings() {
+    let rows = fathom_diagnose::evidence_phrases().iter();
+    let rows: String = rows
+        .map(|(name, phrase)| match name.contains('/') {
+            true => format!("\t{name:?}: {phrase:?},\n"),
+            false => format!("\t{name}: {phrase:?},\n"),
+        })
+        .collect();
+    let rules = fathom_diagnose::catalog();
+    let rules: String = rules
+        .iter()
+        .map(|rule| format!("\t{:?},\n", rule.id))
+        .collect();
+    let made = format!(
+        "{HEAD}\n/** What the numbers of findings say, by rule/name or name; the number takes the place of {{}}. */\n\
+         export const PHRASES: Readonly<Record<string, string>> = {{\n{rows}}};\n\
+         \n/** The rules that have them: a user's rule may mean another thing by a name. */\n\
+         export const RULES: ReadonlySet<string> = new Set([\n{rules}]);\n"
+    );
+    check("evidence.ts", &made);
+}
+
+#[test]
 fn the_page_has_the_types_of_the_answers() {
     let made = answers();
     assert!(made.contains("type TilesMeta"));

@@ -621,6 +621,10 @@ pub(crate) fn fires(rule: &str, scenario: Scenario) -> Vec<Finding> {
         assert!(!finding.examples.is_empty(), "{rule} without an example");
         assert!(!finding.title.is_empty() && !finding.query.is_empty());
         grammatical(&finding.title);
+        for number in &finding.evidence {
+            let known = crate::evidence_words::phrase(rule, &number.name);
+            assert!(known.is_some(), "{} of {rule} has no phrase", number.name);
+        }
     }
     found
 }

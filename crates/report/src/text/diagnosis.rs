@@ -139,7 +139,7 @@ impl Page<'_> {
         self.part("who", &finding.subject.text());
         // A number that is 0 shows nothing.
         let numbers = finding.evidence.iter().filter(|e| e.value != 0.0);
-        let numbers: Vec<String> = numbers.map(evidence).collect();
+        let numbers: Vec<String> = numbers.map(|e| e.words(finding.rule)).collect();
         self.part("evidence", &numbers.join(", "));
         for (i, example) in finding.examples.iter().enumerate() {
             let mut text = format!(
@@ -220,11 +220,4 @@ fn also(finding: &Finding) -> String {
 /// `1 rule`, `2 rules`.
 pub(super) fn counted(n: i64, one: &str) -> String {
     format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
-}
-
-/// A number with its name.
-fn evidence(evidence: &fathom_diagnose::Evidence) -> String {
-    let name = &*evidence.name;
-    let name = name.strip_suffix("_ns").unwrap_or(name);
-    format!("{} {}", name.replace('_', " "), evidence.number())
 }

@@ -2,21 +2,23 @@ import { expect, it } from "vitest";
 import { evidenceOf, evidenceText } from "./evidence";
 
 it.each([
-	["median_ns", 1500, "median 1.5 µs"],
-	["share_of_jumps", 0.9875113435028737, "share of jumps 98.8 %"],
-	["bytes_at_stake", 4096, "bytes at stake 4 KiB"],
-	["ratio", 2.51234, "ratio 2.51"],
-	["ratio", 3549.87, "ratio 3\u202f550"],
-	["reads", 7, "reads 7"],
-])("%s of %d is %s", (name, value, text) => {
-	expect(evidenceText({ name, value })).toBe(text);
+	["sync-storm", "share_of_time", 0.784, "78.4 % of its time"],
+	["sync-storm", "median_ns", 14_900_000, "half of them took 14.9 ms or less"],
+	["sync-storm", "median_dirty_bytes", 4096, "half of the syncs had 4 KiB or less to write"],
+	["fault-storm", "bytes_read", 4096, "the device read 4 KiB"],
+	["redundant-read", "bytes_read", 4096, "4 KiB read"],
+	["redundant-read", "processes", 1, "1 process"],
+	["noisy-neighbor", "ratio", 12.345, "12.35 times as long"],
+	["my-rule", "opens", 150, "opens 150"],
+	["my-rule", "my_own_ns", 1500, "my own 1.5 µs"],
+])("says %s's %s in words", (rule, name, value, text) => {
+	expect(evidenceText(rule, { name, value })).toBe(text);
 });
 
-it("leaves out numbers that are 0", () => {
+it("leaves out what is 0", () => {
 	const evidence = [
-		{ name: "reads", value: 7 },
+		{ name: "opens", value: 1204 },
 		{ name: "opens_to_append", value: 0 },
-		{ name: "share_of_jumps", value: 0.5 },
 	];
-	expect(evidenceOf(evidence)).toBe("reads 7 · share of jumps 50 %");
+	expect(evidenceOf("repeated-open", evidence)).toBe("1\u202f204 opens");
 });

@@ -116,7 +116,7 @@ function Entry({ finding, start, of = FIRST }: EntryProps) {
 						{visible(caveat)}
 					</p>
 				))}
-				<p className="quiet">{evidenceOf(finding.evidence)}</p>
+				<p className="quiet">{evidenceOf(finding.rule, finding.evidence)}</p>
 				{finding.also.length ? (
 					<p className="quiet">Also seen as: {[...new Set(finding.also.map((also) => also.rule))].join(", ")}</p>
 				) : null}
