@@ -537,10 +537,13 @@ fn files(db: &Db) -> Result<Files, ReportError> {
 }
 
 fn mapped(db: &Db, meta: &SessionMeta) -> Result<Mapped, ReportError> {
-    let sql = format!("SELECT *, count(*) OVER () AS files FROM by_mapped_file LIMIT {TOP}");
-    let mut count = 0;
+    let sql = format!(
+        "SELECT *, count(*) OVER () AS files, bounded(sum(total_ns) OVER ()) AS all_ns \
+         FROM by_mapped_file LIMIT {TOP}"
+    );
+    let (mut count, mut total_ns) = (0, 0);
     let by_time = rows(db, &sql, |row| {
-        count = row.int("files")?;
+        (count, total_ns) = (row.int("files")?, row.int("all_ns")?);
         read_row!(row => MappedFile {
             file_id path faults major failed write_faults total_ns max_ns written_back_bytes
         })
@@ -551,6 +554,7 @@ fn mapped(db: &Db, meta: &SessionMeta) -> Result<Mapped, ReportError> {
         stored: totals.faults.stored,
         lost: totals.faults.lost,
         unknown: totals.faults_unknown,
+        total_ns,
         count,
         by_time,
     })
@@ -608,7 +612,8 @@ fn timeline(db: &Db, meta: &SessionMeta, duration_ns: i64) -> Result<Timeline, R
     // The time of a call counts in each slice that it went on in: a hang is many slices long.
     let sql = format!(
         "WITH timed AS (
-             SELECT ts_ns - {start} AS b, ts_ns - {start} + dur_ns AS e FROM syscalls
+             SELECT ts_ns - {start} AS b, ts_ns - {start} + dur_ns AS e FROM (
+                 SELECT ts_ns, dur_ns FROM syscalls UNION ALL SELECT ts_ns, dur_ns FROM faults)
              WHERE dur_ns > 0),
          placed AS (
              SELECT b, e, greatest(0, least({last}, b // {slice_ns}))::BIGINT AS first,

@@ -203,7 +203,7 @@ pub struct Calls {
     pub max_ns: i64,
 }
 
-/// Stored calls of a name on a file.
+/// Stored calls of a name on a file; `page fault` for page faults on it while it was mapped.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
 pub struct CallsOnFile {
@@ -366,6 +366,9 @@ pub struct Mapped {
     pub lost: u64,
     /// Page faults that may or may not have been on a file.
     pub unknown: u64,
+    /// Sum of the durations of all faults. Times of calls do not include it, except for calls that had
+    /// faults themselves.
+    pub total_ns: i64,
     /// Files with faults or write-back.
     pub count: i64,
     /// Those whose faults took the most time.
@@ -483,7 +486,8 @@ pub struct Slice {
     pub read_bytes: i64,
     /// Bytes written.
     pub written_bytes: i64,
-    /// Time that threads were in calls, also in calls that began before; concurrent threads add up.
+    /// Time that threads were in calls and in page faults on mapped files, also in calls and faults
+    /// that began before; concurrent threads add up.
     pub total_ns: i64,
 }
 

@@ -228,6 +228,60 @@ fn many_small_files_count_together() {
     assert_eq!((large.paths, &large.directory), (1, &None));
 }
 
+/// A program that reads through a mapping makes few calls.
+#[test]
+fn time_in_page_faults_is_time() {
+    let report = build(&sample::meta(), |dir| {
+        let mut files = Files::new(dir);
+        files
+            .add(&sample::files(&[(1, "/srv/db")]))
+            .add(&sample::syscalls(
+                1,
+                &[
+                    Call::new("openat", 0, 1_000).on(1),
+                    Call::new("mmap", 10, 500).on(1),
+                ],
+            ))
+            .add(&sample::faults(&[
+                (1, "major", "read", Some(90_000)),
+                (1, "minor", "read", Some(8_500)),
+                (1, "minor", "read", None),
+            ]));
+        files
+    });
+    let faults = &report.costly[0];
+    assert_eq!(
+        (&*faults.syscall, &*faults.name()),
+        ("page fault", "/srv/db")
+    );
+    assert_eq!(
+        (faults.calls, faults.total_ns, faults.max_ns),
+        (3, 98_500, 90_000)
+    );
+    assert_eq!(report.mapped.total_ns, 98_500);
+    let busy: i64 = report.timeline.slices.iter().map(|s| s.total_ns).sum();
+    assert_eq!(busy, 100_000);
+    // Of calls and page faults.
+    let screen = to_screen(&report, 100, None, false);
+    let line = screen.lines().find(|line| line.starts_with("  page fault"));
+    assert!(line.unwrap().ends_with("98.5 µs  98 %"), "{screen}");
+    assert!(screen.contains("Time in calls and page faults"), "{screen}");
+    let text = to_text(&report, 100, false);
+    assert!(
+        text.contains("page faults on mapped files took another 98.5 µs"),
+        "{text}"
+    );
+}
+
+/// The terminal has no links: the ids of requests lead on.
+#[test]
+fn requests_of_a_story_have_their_ids() {
+    let report = fixed();
+    let longest = report.why.facts.groups[0].longest_rid;
+    let screen = to_screen(&report, 140, None, false);
+    assert!(screen.contains(&format!("[request {longest}]")), "{screen}");
+}
+
 #[test]
 fn the_terminal_is_safe_from_names() {
     let mut meta = sample::meta();

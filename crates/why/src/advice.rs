@@ -10,6 +10,9 @@ use crate::sentence::{Link, Sentence};
 /// A finding with this share of the time explains it.
 const EXPLAINS: f64 = 0.1;
 
+/// Reasons of waits that another program ends: what it did meanwhile is the cause.
+const ENDED_ELSEWHERE: [&str; 3] = ["socket", "pipe", "poll"];
+
 /// The finding that says what to change about the requests of `group`: the costliest one about
 /// their program or file, when it claims a good part of `total_ns`.
 fn finding_for<'a>(findings: &'a [Finding], group: &Group, total_ns: i64) -> Option<&'a Finding> {
@@ -122,6 +125,19 @@ pub(crate) fn advice(
                  and preallocate and overwrite instead of growing files, so that fdatasync has no \
                  metadata to commit.",
             );
+        }
+        Cause::Sleep {
+            reason: Some(reason),
+            ..
+        } if ENDED_ELSEWHERE.contains(&reason.as_str()) => {
+            let rid = group.longest_rid;
+            sentence
+                .push(
+                    "See which program ended the longest of these waits, and its work meanwhile: ",
+                )
+                .push("`fathom critical-path SESSION --request ")
+                .link(rid.to_string(), Link::Request { rid })
+                .push("`. A program that was not recorded has to be recorded, too.");
         }
         Cause::Sleep { .. } if group.activity == Activity::Lock => {
             sentence.push("Hold the lock for less time, or lock less of the file.");

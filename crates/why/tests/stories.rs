@@ -692,6 +692,10 @@ fn sleep_says_what_it_waits_for() {
         sleep.cause.to_string(),
         "waiting for the other end of a socket"
     );
+    // The other program says why.
+    let text = text(&story);
+    let next = "`fathom critical-path SESSION --request 1`";
+    assert!(text.contains(next), "{text}");
 }
 
 #[test]

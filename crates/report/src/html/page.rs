@@ -119,7 +119,7 @@ fn tiles(out: &mut String, report: &Report) {
         0 => "failed".to_owned(),
         n => format!("failed; {} missed lookups or retries", count(n)),
     };
-    let tiles = [
+    let mut tiles = vec![
         (count(totals.calls), "calls"),
         (count(totals.failures), &*failed),
         (bytes(totals.bytes), "moved"),
@@ -127,6 +127,10 @@ fn tiles(out: &mut String, report: &Report) {
         (count(report.files.count), "files"),
         (count(signed(report.loss.lost)), "lost"),
     ];
+    if report.mapped.total_ns > 0 {
+        let time = duration(report.mapped.total_ns);
+        tiles.insert(4, (time, "in page faults of mapped files besides"));
+    }
     out.push_str("<div class=\"tiles\">");
     for (value, name) in tiles {
         let _ = write!(

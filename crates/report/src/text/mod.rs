@@ -263,6 +263,7 @@ impl Page<'_> {
         let report = self.report;
         self.call_table("class", &report.classes);
         self.out.push('\n');
+        let in_faults = report.mapped.total_ns;
         let listed = report.syscalls.get(..MAX_CALLS).unwrap_or(&report.syscalls);
         self.call_table("call", listed);
         let more = report.syscalls.len() - listed.len();
@@ -270,6 +271,13 @@ impl Page<'_> {
             let line = self
                 .style
                 .dim(&format!("  and {more} more: FROM by_syscall"));
+            self.line(&line);
+        }
+        if in_faults > 0 {
+            let line = format!(
+                "  page faults on mapped files took another {}, by file below",
+                duration(in_faults)
+            );
             self.line(&line);
         }
     }

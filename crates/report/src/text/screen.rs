@@ -113,7 +113,8 @@ impl Page<'_> {
     pub(super) fn why(&mut self) {
         self.title("Why", "");
         for sentence in &self.report.why.sentences {
-            for line in super::story::lines(&sentence.text(), self.width - 2) {
+            let text = super::story::with_ids(sentence, &self.report.why.facts);
+            for line in super::story::lines(&text, self.width - 2) {
                 self.line(&format!("  {line}"));
             }
         }
@@ -206,6 +207,11 @@ impl Page<'_> {
         if totals.pending > 0 {
             note.push_str(&format!(" · {} had not ended", count(totals.pending)));
         }
+        let mapped = &self.report.mapped;
+        if mapped.seen > 0 {
+            let faults = count(i64::try_from(mapped.seen).unwrap_or(i64::MAX));
+            note.push_str(&format!(" · {faults} page faults"));
+        }
         self.title("Costliest calls", &note);
         let columns = [
             Column::name("call"),
@@ -217,7 +223,7 @@ impl Page<'_> {
             Column::number("total", 0),
             Column::number("share", 1),
         ];
-        let total = totals.total_ns as f64;
+        let total = totals.total_ns.saturating_add(mapped.total_ns) as f64;
         let matters = |(i, c): &(usize, &CallsOnFile)| {
             *i == 0 || share(c.total_ns as f64, total).is_some_and(|part| part >= TRIFLE)
         };
@@ -251,7 +257,11 @@ impl Page<'_> {
         let busy: Vec<i64> = slices.iter().map(|s| s.total_ns).collect();
         let graph = sparkline(&self.columns_of(&busy));
         self.out.push('\n');
-        let line = format!("{} {graph}", self.style.bold("Time in calls"));
+        let what = match self.report.mapped.total_ns {
+            0 => "Time in calls",
+            _ => "Time in calls and page faults",
+        };
+        let line = format!("{} {graph}", self.style.bold(what));
         self.line(&line);
     }
 

@@ -2,14 +2,14 @@
 
 use fathom_model::units::{count, duration};
 use fathom_query::escape::{self, wrap};
-use fathom_why::{Step, Story};
+use fathom_why::{Facts, Link, Sentence, Step, Story};
 
 /// The sentences of a story, each on lines of its own, at most `width` characters wide. Nothing
 /// that the recorded program controls reaches the terminal unescaped.
 pub fn story_to_text(story: &Story, width: usize) -> String {
     let mut out = String::new();
     for sentence in &story.sentences {
-        for line in lines(&sentence.text(), width) {
+        for line in lines(&with_ids(sentence, &story.facts), width) {
             out.push_str(&line);
             out.push('\n');
         }
@@ -44,6 +44,18 @@ fn line(step: &Step, width: usize) -> String {
         false => text.into_owned(),
     };
     format!("{:>10}  {:>10}  {indent}{text}\n", times[0], times[1])
+}
+
+/// The text of a sentence. Of requests that it has by their times, it has the ids, too: they lead to
+/// `fathom why --request`.
+pub(super) fn with_ids(sentence: &Sentence, facts: &Facts) -> String {
+    let text = sentence.pieces.iter().map(|piece| match piece.link {
+        Some(Link::Request { rid }) if facts.single.is_none() && piece.text != rid.to_string() => {
+            format!("{} [request {rid}]", piece.text)
+        }
+        _ => piece.text.clone(),
+    });
+    text.collect()
 }
 
 /// A sentence in lines.
