@@ -31,6 +31,8 @@ describe("the order of lanes", () => {
 	});
 });
 
+const NO_LANE = { members: [], group: null };
+
 describe("lanes", () => {
 	const child = (pid: number, parent: number | null, time_ns: number, process = `p${pid}`): ThreadRow => ({
 		...thread(pid, pid, time_ns),
@@ -55,6 +57,20 @@ describe("lanes", () => {
 		expect(groupName(lanes[1] ?? { members: [], group: null }, 1000)).toBe("4 short-lived bash");
 		expect(lanesOf(threads, all, new Set(["bash"]), true)).toHaveLength(6);
 		expect(lanesOf(threads, (tid) => tid === 12, new Set(), true).map((l) => l.members.length)).toEqual([1]);
+	});
+	it("are shared by a crowd that make -j starts, but for what stands out", () => {
+		const compilers = Array.from({ length: 20 }, (_, i) => child(100 + i, 1, 50 + i, "cc1"));
+		const threads = orderThreads([child(1, null, 10, "make"), ...compilers, child(200, 1, 900, "cc1")], "tree");
+		const lanes = lanesOf(threads, all, new Set(), true);
+		expect(lanes.map((l) => [l.group, l.members.length, l.thread.tid])).toEqual([
+			[null, 1, 1],
+			[null, 1, 200],
+			["cc1", 20, 119],
+		]);
+		expect(groupName({ ...(lanes[2] ?? NO_LANE) }, 5)).toBe("20 cc1");
+		expect(lanesOf(threads, all, new Set(["cc1"]), true)).toHaveLength(23);
+		// A few of them, each with a good part of the time, have lanes of their own.
+		expect(lanesOf(orderThreads(compilers.slice(0, 8), "tree"), all, new Set(), true)).toHaveLength(8);
 	});
 	it("end although numbers were given again", () => {
 		const circle = [child(1, 2, 1), child(2, 1, 1), child(3, null, 1)];

@@ -117,6 +117,9 @@ export interface Lane {
 /** Processes with a smaller share of all time are shown together when there are so many of a name. */
 const SMALL = 0.01;
 const TOGETHER = 4;
+/** So many processes of a name are shown together whatever their share, but for those with so many times the median. */
+const CROWD = 16;
+const STANDS_OUT = 4;
 const DEEPEST = 4;
 
 /** Lanes for threads in their order: `shown` are those to show, `open` the names that are shown one by one. */
@@ -130,9 +133,10 @@ export function lanesOf(
 	const times = new Map<number, number>();
 	for (const t of threads) times.set(processOf(t), (times.get(processOf(t)) ?? 0) + t.time_ns);
 	const name = (t: ThreadRow) => t.process ?? t.comm ?? "";
+	const alike = standsOut(threads, times, name);
 	const groups = new Map<string, { processes: Set<number>; members: ThreadRow[] }>();
 	for (const t of threads) {
-		if ((times.get(processOf(t)) ?? 0) >= whole * SMALL) continue;
+		if ((times.get(processOf(t)) ?? 0) >= Math.max(whole * SMALL, alike.get(name(t)) ?? 0)) continue;
 		const group = groups.get(name(t)) ?? { processes: new Set(), members: [] };
 		group.processes.add(processOf(t));
 		if (shown(t.tid)) group.members.push(t);
@@ -163,6 +167,23 @@ export function lanesOf(
 		}
 	}
 	return lanes;
+}
+
+/** Of names that crowds of processes have, such as compilers that `make -j` starts: the time from which on one stands out. */
+function standsOut(
+	threads: readonly ThreadRow[],
+	times: ReadonlyMap<number, number>,
+	name: (thread: ThreadRow) => string,
+): Map<string, number> {
+	const crowds = new Map<string, Set<number>>();
+	for (const t of threads) crowds.set(name(t), (crowds.get(name(t)) ?? new Set()).add(processOf(t)));
+	const found = new Map<string, number>();
+	for (const [key, processes] of crowds) {
+		if (processes.size < CROWD) continue;
+		const sorted = [...processes].map((process) => times.get(process) ?? 0).sort((a, b) => a - b);
+		found.set(key, (sorted[Math.floor(sorted.length / 2)] ?? 0) * STANDS_OUT);
+	}
+	return found;
 }
 
 /** How many processes with lanes of their own are above one. */
