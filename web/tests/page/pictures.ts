@@ -2,6 +2,10 @@
 // for:
 //
 //     ../.deps/node tests/page/pictures.ts SESSIONS PICTURES [SESSION [VIEW...]]
+//
+// and the pictures in docs/pictures, of the session that examples/slow-requests/run.sh makes:
+//
+//     ../.deps/node tests/page/pictures.ts --docs SESSIONS ../docs/pictures server.fathom
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -25,6 +29,15 @@ const LOOKS: readonly (Look & { name: string })[] = [
 	{ name: "dark-2560", width: 2560, height: 1440, theme: "dark" },
 	{ name: "light-2560", width: 2560, height: 1440, theme: "light" },
 ];
+
+/** The pictures that documents show: the names of their files, by the names here. */
+const OF_DOCS: Readonly<Record<string, string>> = {
+	overview: "overview",
+	request: "request",
+	"timeline-layers": "timeline",
+	"file-latency": "file",
+	layers: "layers",
+};
 
 /** What a picture shows: an address, and what is done there before it is taken. */
 interface Shot {
@@ -219,21 +232,27 @@ const SHOTS: readonly Shot[] = [
 	...PREPARED,
 ];
 
-async function main([sessions, pictures, session, ...names]: readonly string[]): Promise<void> {
-	if (!sessions || !pictures) throw new Error("usage: pictures.ts SESSIONS PICTURES [SESSION [VIEW...]]");
+async function main(args: readonly string[]): Promise<void> {
+	const docs = args[0] === "--docs";
+	const [sessions, pictures, session, ...chosen] = docs ? args.slice(1) : args;
+	if (!sessions || !pictures) throw new Error("usage: pictures.ts [--docs] SESSIONS PICTURES [SESSION [VIEW...]]");
+	const names = docs && chosen.length === 0 ? Object.keys(OF_DOCS) : chosen;
+	const look = docs ? LOOKS[0]?.name : process.env["LOOK"];
 	mkdirSync(pictures, { recursive: true });
 	const server = await serve(sessions);
 	const browser = await startBrowser();
 	const list = (await (await ask(server, "/sessions")).json()) as { id: string }[];
 	const shown = session ?? list[0]?.id ?? "";
-	for (const look of LOOKS.filter((l) => !process.env["LOOK"] || l.name === process.env["LOOK"])) {
+	for (const drawn of LOOKS.filter((l) => !look || l.name === look)) {
 		for (const shot of SHOTS.filter((s) => names.length === 0 || names.includes(s.name))) {
-			const tab = await openTab(browser, server, look);
+			const tab = await openTab(browser, server, drawn);
 			await open(tab, server, await shot.state(server, shown));
 			await shot.prepare?.(tab);
 			await settled(tab.page);
 			await tab.page.waitForTimeout(500);
-			await tab.page.screenshot({ path: join(pictures, `${shot.name}-${look.name}.png`) });
+			await tab.page.screenshot({
+				path: join(pictures, `${docs ? OF_DOCS[shot.name] : `${shot.name}-${drawn.name}`}.png`),
+			});
 			for (const fault of tab.faults) process.stderr.write(`${shot.name}: ${fault}\n`);
 			await tab.close();
 		}
