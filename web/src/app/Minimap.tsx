@@ -27,7 +27,12 @@ export function Minimap() {
 	const { width, height } = useSize(holder);
 	const pixels = stripPixels();
 	// With histograms, as the overview asks: one question for both.
-	const tiles = useColumns({ path: "tiles", params: { by: "purpose", latency: 1, busy: 1 }, windowed: false, pixels });
+	const tiles = useColumns({
+		path: "tiles",
+		params: { by: "purpose", latency: 1, busy: 1, faults: 1 },
+		windowed: false,
+		pixels,
+	});
 	// Errors are looked for in the rows, which is too much to do again and again as a recording grows.
 	const errors = useColumns(tiles.data && !live ? { path: "errors", windowed: false, pixels, turn: "later" } : null);
 	const diagnosis = useDiagnosis(live ? tiles.data !== undefined : errors.data !== undefined);
@@ -131,7 +136,7 @@ export function Minimap() {
 			role="img"
 			aria-label={`The whole session, ${duration(bounds.to - bounds.from)}; shown: ${exactTime(span.from)} to ${exactTime(span.to)}`}
 			aria-busy={bars === null}
-			title={`Time in calls over the whole session by what they do: ${(bars?.purposes ?? []).map((p) => p.label).join(", ")}. On top: failed calls in red, findings as triangles. Drag for a window.`}
+			title={`Time in calls and page faults over the whole session by what they do: ${(bars?.purposes ?? []).map((p) => p.label).join(", ")}. On top: failed calls in red, findings as triangles. Drag for a window.`}
 			onPointerDown={grab("new")}
 			onPointerMove={move}
 			onPointerUp={drop}

@@ -125,9 +125,12 @@ const SERIES: Readonly<Record<string, Hsl>> = {
 	after: [184, 62, 48],
 };
 
+/** Page faults among calls. */
+const FAULT = "page fault";
+
 const FIXED: Partial<Record<Kind, (key: string) => Hsl | undefined>> = {
-	syscall: (key) => SYSCALLS.get(key) ?? PURPOSES.other,
-	purpose: (key) => PURPOSES[key as Purpose],
+	syscall: (key) => SYSCALLS.get(key) ?? (key === FAULT ? SERIES["faults"] : PURPOSES.other),
+	purpose: (key) => (key === FAULT ? SERIES["faults"] : PURPOSES[key as Purpose]),
 	class: (key) => CLASSES[key],
 	layer: (key) => LAYERS[key],
 	state: (key) => STATES[key],

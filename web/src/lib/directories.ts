@@ -46,6 +46,7 @@ export function placeOf(paths: readonly (readonly [path: string, value: number])
 
 /** In words, those of the report. */
 export function placeText({ directory, paths, elsewhere }: Place): string {
+	if (directory === "/") return `${exact(paths)} paths in many directories`;
 	const but = elsewhere > 0 ? `, all but ${exact(elsewhere)}` : "";
 	return `${exact(paths)} paths${but} in ${directory}`;
 }

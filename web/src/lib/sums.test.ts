@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Columns } from "../api/arrow";
-import { isThing, ranked, rowKey, sumsOf, thingOf } from "./sums";
+import { isThing, PAGE_FAULT, ranked, rowKey, sumsOf, thingOf } from "./sums";
 
 function tiles(columns: Record<string, unknown[]>) {
 	const of = (name: string) => columns[name] ?? [];
@@ -86,7 +86,36 @@ it("leads from paths that count together to their directory", () => {
 		label: "61 paths, all but 1 in /doc",
 	});
 	expect(thingOf({ ...docs, directory: "/" }, "full_path").value).toBe("/");
+	expect(isThing({ ...docs, directory: "/" })).toBe(false);
 	// A directory that was opened itself has a row, too.
 	expect(rowKey({ ...out, key: "/doc" })).not.toBe(rowKey(docs));
 	expect(rowKey({ ...out, key: "none" })).not.toBe(rowKey(none));
+});
+
+it("adds the time of page faults, which are no calls", () => {
+	const columns: Record<string, unknown[]> = {
+		key: ["page fault", "pread64"],
+		label: ["page fault", "pread64"],
+		rest: [false, false],
+		calls: [0, 3],
+		time_ns: [0, 50],
+		faults: [7, 0],
+		fault_ns: [900, 0],
+	};
+	const [fault, read] = sumsOf(tiles({ ...columns, errors: [], bytes: [], max_ns: [] }));
+	expect(fault).toMatchObject({ key: PAGE_FAULT, calls: 0, faults: 7, inFaults: 900, busy: 900 });
+	expect(read).toMatchObject({ calls: 3, busy: 50 });
+	const of = (name: string) => columns[name] ?? [];
+	const top = ranked({
+		rows: 2,
+		texts: of,
+		f64: (name: string) => Float64Array.from(of(name) as number[]),
+		has: (name: string) => name in columns,
+	} as unknown as Columns);
+	expect(top.map(({ busy, faults }) => [busy, faults])).toEqual([
+		[900, 7],
+		[50, 0],
+	]);
+	// No filter selects them.
+	expect(top.map(isThing)).toEqual([false, true]);
 });

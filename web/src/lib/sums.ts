@@ -7,6 +7,9 @@ import { isNumeric, type ListMember } from "./filters";
 import { count } from "./format";
 import { quantile } from "./scale";
 
+/** The key of page faults on mapped files among calls and purposes, as the server has it. */
+export const PAGE_FAULT = "page fault";
+
 export interface Sum {
 	/** Null for all other keys together, and for calls without one. */
 	key: string | null;
@@ -19,7 +22,10 @@ export interface Sum {
 	failures: number | null;
 	bytes: number;
 	time: number;
-	/** Time within the window, whenever the calls began; as `time` where it was not asked for. */
+	/** Page faults on mapped files, which are no calls, and the time that they took. */
+	faults: number;
+	inFaults: number;
+	/** Time of calls and page faults: in the window, whenever they began, where that was asked for. */
 	busy: number;
 	max: number;
 	/** Within a power of two; null without histograms. */
@@ -39,6 +45,7 @@ export function ranked(data: Columns): Sum[] {
 	const keys = data.texts("key");
 	const labels = data.texts("label");
 	const value = (name: string, i: number) => data.f64(name)[i] || 0;
+	const optional = (name: string, i: number) => (data.has(name) ? value(name, i) : 0);
 	const paths = data.has("files");
 	const directories = data.has("directory") ? data.texts("directory") : [];
 	return keys.map((key, i) => {
@@ -52,7 +59,9 @@ export function ranked(data: Columns): Sum[] {
 			time: value("time_ns", i),
 			max: value("max_ns", i),
 			p99: value("p99_ns", i),
-			busy: value("time_ns", i),
+			faults: optional("faults", i),
+			inFaults: optional("fault_ns", i),
+			busy: value("time_ns", i) + optional("fault_ns", i),
 			failures: data.has("failures") ? value("failures", i) : null,
 			atLeast: false,
 			slight: false,
@@ -91,7 +100,9 @@ const UNSEEN = 0.005;
 
 /** Whether a sum can be filtered by, and looked at. */
 export function isThing(sum: Sum): boolean {
-	return sum.key !== null || sum.directory !== undefined;
+	// Page faults are no calls that a filter could select, and paths all over the place have no directory.
+	if (sum.directory !== undefined) return sum.directory !== "/";
+	return sum.key !== null && !(sum.key === PAGE_FAULT && sum.calls === 0);
 }
 
 /** Differs for all sums of a list. A directory may have calls of its own, too. */
@@ -125,7 +136,8 @@ export function sumsOf(tiles: TileColumns): Sum[] {
 		column("time_ns"),
 		column("max_ns"),
 	];
-	const busy = tiles.has("busy_ns") ? column("busy_ns") : time;
+	const [faults, inFaults] = tiles.has("faults") ? [column("faults"), column("fault_ns")] : [];
+	const busy = tiles.has("busy_ns") ? column("busy_ns") : null;
 	const lists = tiles.has("latency") ? tiles.lists("latency") : null;
 	const found = new Map<string, Sum & { histogram: number[] }>();
 	for (let i = 0; i < tiles.rows; i += 1) {
@@ -142,6 +154,8 @@ export function sumsOf(tiles: TileColumns): Sum[] {
 				failures: null,
 				bytes: 0,
 				time: 0,
+				faults: 0,
+				inFaults: 0,
 				busy: 0,
 				max: 0,
 				p99: null,
@@ -155,7 +169,9 @@ export function sumsOf(tiles: TileColumns): Sum[] {
 		sum.errors += errors[i] || 0;
 		sum.bytes += bytes[i] || 0;
 		sum.time += time[i] || 0;
-		sum.busy += busy[i] || 0;
+		sum.faults += faults?.[i] || 0;
+		sum.inFaults += inFaults?.[i] || 0;
+		sum.busy += busy ? busy[i] || 0 : (time[i] || 0) + (inFaults?.[i] || 0);
 		sum.max = Math.max(sum.max, max[i] || 0);
 		sum.atLeast ||= atLeast[i] === true;
 		const list = lists?.[i];

@@ -24,6 +24,28 @@ export const SLOWER = `${WORK}
 dd if=/dev/zero of=data.bin bs=512 count=150 oflag=dsync conv=notrunc 2>/dev/null
 `;
 
+/** A file that is read through a mapping, in random order, and a directory that is listed again and again. */
+export const MAPPED = `
+dd if=/dev/zero of=mapped.bin bs=1M count=32 conv=fsync 2>/dev/null
+python3 -c 'import mmap, os
+with open("mapped.bin", "rb") as f:
+    os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
+    m.madvise(mmap.MADV_RANDOM)
+    for i in range(8192): m[i * 5 % 8192 * 4096]
+os.mkdir("many")
+for i in range(3000): open(f"many/{i}", "w").close()
+for i in range(300): os.listdir("many")'
+`;
+
+/** Entries of a directory, and a few bytes of a file. */
+export const LISTED = `
+mkdir many; for i in $(seq 400); do : > many/$i; done
+python3 -c 'import os
+for i in range(2000): os.listdir("many")'
+echo something > few.txt
+`;
+
 /** The session of WORK in the page's address. */
 export const session = { s: "work.fathom" };
 

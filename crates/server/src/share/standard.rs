@@ -21,7 +21,7 @@ use crate::{QUERY_TIME, ServerError};
 
 /// Number of calls with full details: the longest ones. Each takes half a second to explain.
 const SLOWEST: usize = 16;
-/// Files of which the accesses are kept: those with the most time in calls that moved bytes.
+/// Files of which the accesses are kept: of those with any, the ones with the most time.
 const FILES: usize = 6;
 /// Devices that are kept.
 const DEVICES: usize = 4;
@@ -37,24 +37,22 @@ const VIEWS: [&str; 11] = [
 ];
 
 /// The requests of these views, independent of the session.
-const ALWAYS: [&str; 30] = [
+const ALWAYS: [&str; 28] = [
     // Before the others: they leave out what is damaged, and the description says so.
     "?checked=1",
     "",
     "/why",
     "/why?findings=1",
     "/findings",
-    "/tiles?by=file&top=5&busy=1",
-    "/tiles?by=syscall&top=5&busy=1",
-    "/tiles?by=layer&top=5&busy=1",
-    "/tiles?by=thread&top=5&busy=1",
-    "/tiles?by=purpose&top=8&busy=1",
-    "/tiles?by=purpose&latency=1&busy=1&pixels=600",
+    "/tiles?by=syscall&top=5&busy=1&faults=1",
+    "/tiles?by=layer&top=5&busy=1&faults=1",
+    "/tiles?by=thread&top=5&busy=1&faults=1",
+    "/tiles?by=purpose&latency=1&busy=1&faults=1&pixels=600",
     "/errors?pixels=600",
     "/flame",
-    "/top?by=path&sort=time_ns&limit=12&together=1",
-    "/top?by=syscall&sort=time_ns&limit=12",
-    "/top?by=thread&sort=time_ns&limit=12",
+    "/top?by=path&sort=time_ns&limit=12&faults=1&together=1",
+    "/top?by=syscall&sort=time_ns&limit=12&faults=1",
+    "/top?by=thread&sort=time_ns&limit=12&faults=1",
     "/top?by=file&sort=time_ns&limit=300&named=1",
     "/threads",
     "/timeline?pixels=2048",
@@ -145,8 +143,12 @@ async fn make(app: &Arc<App>) -> Result<String, ApiError> {
         paths.push(format!("{own}/requests/{rid}/path"));
         paths.push(format!("{own}/why?rid={rid}"));
     }
-    let files = "SELECT file_id AS value FROM syscalls WHERE file_id IS NOT NULL AND bytes > 0";
-    let files = format!("{files} GROUP BY 1 ORDER BY sum(dur_ns) DESC, 1 LIMIT {FILES}");
+    let files = "SELECT file_id AS value FROM ( \
+        SELECT file_id, dur_ns, file_offset IS NOT NULL AND bytes > 0 AS placed FROM syscalls \
+        UNION ALL SELECT file_id, dur_ns, true FROM faults) WHERE file_id IS NOT NULL";
+    let files = format!(
+        "{files} GROUP BY 1 HAVING bool_or(placed) ORDER BY sum(dur_ns) DESC, 1 LIMIT {FILES}"
+    );
     for file in some(files).await? {
         let filter = encoded(&format!("{{\"file\":[{file}]}}"));
         paths.push(format!(

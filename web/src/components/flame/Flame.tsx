@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { colorOf, purposeOf, type Theme } from "../../lib/color";
 import { changeOf, type FlameNode, type Level, nodeAt, nodesTo, type Placed, pathOf, placedOf } from "../../lib/flame";
 import { bothDurations, duration, exact, percent, shortPath, visible } from "../../lib/format";
+import { PAGE_FAULT } from "../../lib/sums";
 import { canvasFont, token, useTheme } from "../../state/theme";
 import { Tip, TipRows } from "../tip";
 import { useSize } from "../useSize";
@@ -217,7 +218,7 @@ function Told({ node, whole, focus, compared }: ToldProps) {
 		rows.push({ label: "before", value: bothDurations(node.before) });
 		rows.push({ label: "difference", value: signed(node.ns - node.before) });
 	}
-	if (whole > 0) rows.push({ label: "of all calls", value: percent(node.ns / whole) });
+	if (whole > 0) rows.push({ label: "of all calls and page faults", value: percent(node.ns / whole) });
 	if (focus.ns > 0 && focus.parent) rows.push({ label: "of the focus", value: percent(node.ns / focus.ns) });
 	return (
 		<>
@@ -254,7 +255,7 @@ function frameColor(node: FlameNode, theme: Theme): string {
 		case null:
 			return theme === "dark" ? "hsl(215 12% 62%)" : "hsl(215 16% 78%)";
 		case "syscall":
-			return readable(colorOf("purpose", purposeOf(node.name), theme));
+			return readable(colorOf("purpose", node.name === PAGE_FAULT ? node.name : purposeOf(node.name), theme));
 		case "layer":
 			return readable(colorOf("layer", node.name, theme));
 		case "file":

@@ -198,7 +198,9 @@ function rowsOf(data: Columns): FileRow[] {
 	const labels = data.texts("label");
 	const of = (name: string) => data.f64(name);
 	const [moved, read, written] = [of("bytes"), of("bytes_read"), of("bytes_written")];
-	const [calls, spent, faults] = [of("calls"), of("time_ns"), of("faults")];
+	const [calls, spent] = [of("calls"), of("time_ns")];
+	const [faults, inFaults] = [of("faults"), of("fault_ns")];
+	const types = data.texts("type");
 	return data.texts("key").flatMap((key, i) => {
 		if (key === null || key === "" || !Number.isFinite(Number(key))) return [];
 		return [
@@ -209,7 +211,8 @@ function rowsOf(data: Columns): FileRow[] {
 				read: read[i] ?? Number.NaN,
 				written: written[i] ?? Number.NaN,
 				calls: calls[i] ?? 0,
-				time: spent[i] ?? 0,
+				time: (spent[i] ?? 0) + (inFaults[i] || 0),
+				type: types[i] ?? null,
 				faults: faults[i] || 0,
 			},
 		];

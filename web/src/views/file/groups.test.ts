@@ -10,6 +10,7 @@ const row = (file: number, path: string | null, bytes: number, time = 1): FileRo
 	calls: 1,
 	time,
 	faults: 0,
+	type: "regular",
 });
 
 describe("files", () => {
@@ -58,7 +59,19 @@ describe("files", () => {
 		expect(firstOf(items, "time_ns")?.files).toEqual([2]);
 		const both = grouped([row(1, "/srv/a", 5, 90), row(2, "/srv/data", 5, 10)], "time_ns", false);
 		expect(firstOf(both, "time_ns", new Set(["2"]))?.files).toEqual([2]);
-		expect(firstOf(both, "time_ns", new Set())?.files).toEqual([1]);
+		expect(firstOf(both, "time_ns", new Set())).toBeUndefined();
+		// Bytes of entries of a directory, and of a pipe.
+		const others = [
+			{ ...row(3, "/srv/d", 900, 90), read: 0, type: "directory" },
+			{ ...row(4, "pipe:[7]", 900, 80), type: "fifo" },
+		];
+		const mapped = { ...row(5, "/srv/mapped", 0, 50), faults: 3 };
+		const first = (more: FileRow[]) => firstOf(grouped([...others, ...more], "time_ns", false), "time_ns")?.files;
+		expect(first([row(2, "/srv/data", 5, 10)])).toEqual([2]);
+		expect(first([row(2, "/srv/data", 5, 10), mapped])).toEqual([5]);
+		expect(first([])).toBeUndefined();
+		const system = ["a", "b", "c", "d"].map((n, i) => row(i, `/usr/lib/${n}.so`, 9, 1));
+		expect(first(system)).toEqual([0]);
 	});
 
 	it("are named by the ends of their paths that differ", () => {

@@ -9,8 +9,11 @@ export interface FileRow {
 	read: number;
 	written: number;
 	calls: number;
+	/** In calls and page faults. */
 	time: number;
 	faults: number;
+	/** Of the file: regular, directory, ...; null when it is not known. */
+	type: string | null;
 }
 
 /** One path: a file that was replaced or made again under its name has several ids. */
@@ -117,21 +120,30 @@ export function grouped(rows: readonly FileRow[], sort: Sort, searching: boolean
 	return items;
 }
 
+/** What has no offsets: entries of a directory are no bytes of it, and streams have no places. */
+const WITHOUT_OFFSETS = new Set(["directory", "fifo", "socket", "char", "anonymous"]);
+
+/** Whether reads, writes or page faults at places in the file can be drawn. */
+function hasAccesses({ bytes, read, written, faults, type }: Entry): boolean {
+	if (type !== null && WITHOUT_OFFSETS.has(type)) return false;
+	return faults > 0 || (Number.isFinite(read) ? read + written : bytes) > 0;
+}
+
 /**
- * The entry that is shown when none is chosen: of the program's own with offsets to show, the one with the most. A saved
- * page has the offsets of `saved` only.
+ * The entry that is shown when none is chosen: of those with something to draw the one with the most, of the program's own
+ * if there is any. A saved page has the offsets of `saved` only.
  */
 export function firstOf(
 	items: readonly (Entry | Folder)[],
 	sort: Sort,
 	saved: ReadonlySet<string> | null = null,
 ): Entry | undefined {
-	const own = items.filter((item) => !isFolder(item) || item.path !== "");
-	const entries = (own.length > 0 ? own : items)
-		.flatMap((item) => (isFolder(item) ? item.entries : [item]))
-		.sort((a, b) => amountOf(b, sort) - amountOf(a, sort));
-	const there = saved ? entries.filter((entry) => saved.has(entry.files.join(","))) : entries;
-	return there.find((entry) => entry.bytes > 0 || entry.faults > 0) ?? there[0] ?? entries[0];
+	const first = (among: readonly (Entry | Folder)[]) =>
+		among
+			.flatMap((item) => (isFolder(item) ? item.entries : [item]))
+			.filter((entry) => hasAccesses(entry) && (saved?.has(entry.files.join(",")) ?? true))
+			.sort((a, b) => amountOf(b, sort) - amountOf(a, sort))[0];
+	return first(items.filter((item) => !isFolder(item) || item.path !== "")) ?? first(items);
 }
 
 /** The ends of paths that differ: each the name, with as many directories before it as it takes to tell it apart. */

@@ -120,7 +120,9 @@ export default function File() {
 				<div className="file-box" ref={box} aria-busy={files === "" && first === undefined}>
 					{files === "" ? (
 						first === null ? (
-							<Empty title="No file was used in this window">Widen the window (0) or take a filter away.</Empty>
+							<Empty title="No file was read, written, or mapped in this window">
+								Widen the window (0), take a filter away, or choose a file.
+							</Empty>
 						) : null
 					) : (
 						<Plot of={offsets} accesses={accesses} path={path} names={names} height={plot} />

@@ -14,6 +14,7 @@ import type { ListMember } from "../../lib/filters";
 import { isNumeric } from "../../lib/filters";
 import { bytes, count, exact, inProgress, shortPath } from "../../lib/format";
 import type { Span } from "../../lib/scale";
+import { PAGE_FAULT } from "../../lib/sums";
 import type { Resource } from "../../state/resource";
 import { stripPixels, useColumns, useShown } from "../../state/session";
 import { toggleFilter, useParam } from "../../state/store";
@@ -47,7 +48,7 @@ export function Rates({ totals, errors }: Props) {
 	const by = BYS.find(([id]) => id === byParam)?.[0] ?? "purpose";
 	const metric = metricParam === "calls" ? "calls" : "busy";
 	// By purpose it is the question of the strip of the whole session.
-	const params = by === "purpose" ? { by, latency: 1, busy: 1 } : { by, top: 8, busy: 1 };
+	const params = by === "purpose" ? { by, latency: 1, busy: 1, faults: 1 } : { by, top: 8, busy: 1, faults: 1 };
 	const tiles = useColumns({ path: "tiles", params, pixels: stripPixels() });
 	// The pyramid distinguishes reads from writes only where it is not asked by thread or file.
 	const made = useMemo(
@@ -59,7 +60,7 @@ export function Rates({ totals, errors }: Props) {
 	return (
 		<Panel
 			title="Over time"
-			note={metric === "busy" ? "calls in progress, on average" : "calls that begin, per second"}
+			note={metric === "busy" ? "calls and page faults in progress, on average" : "calls that begin, per second"}
 			head={made ? <Legend entries={made.legend} /> : undefined}
 			end={
 				<>
@@ -171,7 +172,7 @@ function stacks(tiles: Columns, by: TilesBy, metric: "busy" | "calls", theme: Th
 	}));
 	const member = MEMBERS[by];
 	const pick = (key: string) =>
-		member
+		member && key !== PAGE_FAULT
 			? {
 					onPick: ({ alt }: { alt: boolean }) => toggleFilter(member, isNumeric(member) ? Number(key) : key, alt),
 				}

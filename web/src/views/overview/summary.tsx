@@ -1,14 +1,21 @@
 import { type ReactNode, useMemo } from "react";
 import type { Columns } from "../../api/arrow";
 import type { Purpose } from "../../api/calls";
+import { isThere } from "../../components/saved";
 import { bytes, count, counted, duration, exact, exactDuration, inProgress, percent } from "../../lib/format";
 import { latencyOf } from "../../lib/latency";
 import type { Resource } from "../../state/resource";
+import { archive } from "../../state/server";
 import { useSession, useShown } from "../../state/session";
 import { useSlowest } from "../../state/slowest";
 import { store } from "../../state/store";
 import { answersText, errorsOf } from "./errors";
 import { tellsDirections } from "./totals";
+
+/** Where figures lead; a saved page may not have it, and has no answers to filters and other orders. */
+const FLAME = { view: "flame" };
+const REQUEST = { view: "request" };
+const TABLE = { view: "table" };
 
 interface Props {
 	totals: Resource<Columns>;
@@ -29,6 +36,8 @@ export function Summary({ totals, errors }: Props) {
 	const written = sum("bytes_written");
 	const moved = sum("bytes");
 	const time = sum("time_ns");
+	const faults = data?.has("faults") ? sum("faults") : 0;
+	const inFaults = faults > 0 ? sum("fault_ns") : 0;
 	const width = span.to - span.from;
 	// Of calls that last beyond the window only the part in it is in progress there.
 	const covered = data ? (data.metaNumber("to") ?? span.to) - (data.metaNumber("from") ?? span.from) : width;
@@ -41,18 +50,18 @@ export function Summary({ totals, errors }: Props) {
 	return (
 		<dl className="summary" aria-busy={data === undefined}>
 			<Figure
-				name="Time in calls"
-				title={`${exactDuration(time)}. Click: by file and call, as a flame graph`}
-				run={calls > 0 ? () => store.go({ view: "flame" }) : undefined}
-				more={`${average} calls in progress on average`}
+				name={faults > 0 ? "Time in calls and page faults" : "Time in calls"}
+				title={`${exactDuration(time)} in calls${faults > 0 ? `, ${exactDuration(inFaults)} in ${counted(faults, "page fault")} of mapped files` : ""}${isThere(FLAME) ? ". Click: by file and call, as a flame graph" : ""}`}
+				run={calls + faults > 0 && isThere(FLAME) ? () => store.go(FLAME) : undefined}
+				more={faults > 0 ? `${duration(inFaults)} in page faults` : `${average} calls in progress on average`}
 			>
-				{duration(time)}
+				{duration(time + inFaults)}
 			</Figure>
 			<Figure
 				name="Longest call"
 				title={`${exactDuration(max)}. Click: where its time went`}
 				more={data && time > 0 ? `${percent(max / time)} of the time in calls` : ""}
-				run={max > 0 ? () => slowest() : undefined}
+				run={max > 0 && isThere(REQUEST) ? () => (archive === null ? slowest() : store.go(REQUEST)) : undefined}
 			>
 				{duration(max)}
 			</Figure>
@@ -74,7 +83,7 @@ export function Summary({ totals, errors }: Props) {
 				more={failed ? answersText(failed) : ""}
 				danger={(failed?.failed ?? 0) > 0}
 				run={
-					failed && failed.failed + failed.answers > 0
+					failed && failed.failed + failed.answers > 0 && archive === null
 						? () => store.go({ view: "table", filter: { ...store.get().filter, error: "any" } })
 						: undefined
 				}
@@ -85,7 +94,7 @@ export function Summary({ totals, errors }: Props) {
 				name="Calls"
 				title={`${counted(calls, "call")}. Click: all of them in a table`}
 				more={`${count((calls / width) * 1e9)}/s`}
-				run={calls > 0 ? () => store.go({ view: "table" }) : undefined}
+				run={calls > 0 && isThere(TABLE) ? () => store.go(TABLE) : undefined}
 			>
 				{count(calls)}
 			</Figure>
@@ -95,7 +104,7 @@ export function Summary({ totals, errors }: Props) {
 						name="Read"
 						title={`${counted(read, "byte")}. Click: the files with the most bytes`}
 						more={`${bytes((read / width) * 1e9)}/s`}
-						run={read > 0 ? byBytes : undefined}
+						run={read > 0 && archive === null ? byBytes : undefined}
 					>
 						{bytes(read)}
 					</Figure>
@@ -103,7 +112,7 @@ export function Summary({ totals, errors }: Props) {
 						name="Written"
 						title={`${counted(written, "byte")}. Click: the files with the most bytes`}
 						more={`${bytes((written / width) * 1e9)}/s`}
-						run={written > 0 ? byBytes : undefined}
+						run={written > 0 && archive === null ? byBytes : undefined}
 					>
 						{bytes(written)}
 					</Figure>
@@ -113,7 +122,7 @@ export function Summary({ totals, errors }: Props) {
 					name="Read and written"
 					title={`${counted(moved, "byte")}. Click: the files with the most bytes`}
 					more={`${bytes((moved / width) * 1e9)}/s`}
-					run={moved > 0 ? byBytes : undefined}
+					run={moved > 0 && archive === null ? byBytes : undefined}
 				>
 					{bytes(moved)}
 				</Figure>

@@ -29,7 +29,7 @@ const HEADS: Readonly<Record<Sort, string>> = {
 };
 const WIDTHS: Readonly<Record<Sort, number>> = { time_ns: 98, calls: 70, bytes: 82, errors: 66, p99_ns: 92 };
 const VALUES: Readonly<Record<Sort, (sum: Sum) => number>> = {
-	time_ns: (s) => s.time,
+	time_ns: (s) => s.busy,
 	calls: (s) => s.calls,
 	bytes: (s) => s.bytes,
 	errors: (s) => s.errors,
@@ -43,7 +43,11 @@ export function Top({ by }: { by: TopKind }) {
 	const { stored } = useSession();
 	// The same question as that of the column of files above.
 	const together = by === "path" ? { together: 1 } : {};
-	const top = useColumns({ path: "top", params: { by: by as TopBy, sort, limit: ROWS, ...together }, turn: "lists" });
+	const top = useColumns({
+		path: "top",
+		params: { by: by as TopBy, sort, limit: ROWS, faults: 1, ...together },
+		turn: "lists",
+	});
 	const { open, menu } = useThingMenu();
 	const inexact = stored > MANY && top.data?.metaFlag("exact") === false;
 	return (
@@ -120,12 +124,12 @@ function Table({ by, sums, sort, setSort, about, open }: TableProps) {
 								<Name by={by} sum={sum} />
 							)}
 						</td>
-						<td className="number" title={`${sum.atLeast ? "at least " : ""}${exactDuration(sum.time)}`}>
+						<td className="number" title={timeTitle(sum)}>
 							{sum.atLeast && !sum.slight ? "≥ " : ""}
-							{duration(sum.time)}
+							{duration(sum.busy)}
 						</td>
-						<td className="number" title={exact(sum.calls)}>
-							{count(sum.calls)}
+						<td className="number" title={[counted(sum.calls, "call"), ...faultsOf(sum)].join(", ")}>
+							{count(sum.calls === 0 ? sum.faults : sum.calls)}
 						</td>
 						<td className="number" title={counted(sum.bytes, "byte")}>
 							{bytes(sum.bytes)}
@@ -150,9 +154,19 @@ function Table({ by, sums, sort, setSort, about, open }: TableProps) {
 	);
 }
 
+function faultsOf({ faults }: Sum): string[] {
+	return faults > 0 ? [counted(faults, "page fault")] : [];
+}
+
+function timeTitle({ atLeast, busy, inFaults }: Sum): string {
+	const of = inFaults > 0 ? `, of it ${exactDuration(inFaults)} in page faults` : "";
+	return `${atLeast ? "at least " : ""}${exactDuration(busy)}${of}`;
+}
+
 function titleOf(sum: Sum): string | undefined {
+	if (!isThing(sum)) return undefined;
 	if (sum.directory !== undefined) return "Click: what can be done with them.";
-	return isThing(sum) ? "Click: what can be done with it. Alt+click: all but it." : undefined;
+	return "Click: what can be done with it. Alt+click: all but it.";
 }
 
 function Name({ by, sum }: { by: TopKind; sum: Sum }) {

@@ -41,7 +41,7 @@ export function Where() {
 	return (
 		<Panel
 			title="Where the time went"
-			note="time in calls, summed over threads"
+			note="time in calls and page faults, summed over threads"
 			end={
 				<Link className="button plain" to={{ view: "flame" }} title="The same as one picture">
 					Flame graph
@@ -75,14 +75,19 @@ function Column({ dimension, open }: ColumnProps) {
 function Paths({ dimension, open }: ColumnProps) {
 	const top = useColumns({
 		path: "top",
-		params: { by: "path", sort: "time_ns", limit: RANKED, together: 1 },
+		params: { by: "path", sort: "time_ns", limit: RANKED, faults: 1, together: 1 },
 		turn: "lists",
 	});
 	return (
 		<div className="where-file">
 			<Shown of={top} height={(ROWS + 2) * 26} empty={(data) => data.rows === 0}>
 				{(data) => (
-					<Rows dimension={dimension} sums={ranked(data)} total={data.metaNumber("time_ns") ?? 0} open={open} />
+					<Rows
+						dimension={dimension}
+						sums={ranked(data)}
+						total={(data.metaNumber("time_ns") ?? 0) + (data.metaNumber("fault_ns") ?? 0)}
+						open={open}
+					/>
 				)}
 			</Shown>
 		</div>
@@ -93,7 +98,7 @@ function Tiles({ by, dimension, open }: ColumnProps & { by: TilesBy }) {
 	const whole = useRestedPage().window.kind === "all";
 	const tiles = useColumns({
 		path: "tiles",
-		params: { by, top: ROWS, busy: 1 },
+		params: { by, top: ROWS, busy: 1, faults: 1 },
 		pixels: whole ? 1 : PARTS,
 		turn: "lists",
 	});
@@ -112,7 +117,7 @@ function Tiles({ by, dimension, open }: ColumnProps & { by: TilesBy }) {
 
 interface RowsProps extends ColumnProps {
 	sums: readonly Sum[];
-	/** Of all calls. */
+	/** Of all calls and page faults. */
 	total: number;
 }
 
@@ -149,7 +154,7 @@ function Rows({ dimension, sums, total, open }: RowsProps) {
 								}}
 							/>
 							{!isThing(sum) ? (
-								<span className="faint">{none}</span>
+								<span className="faint">{sum.key === null && sum.directory === undefined ? none : sum.label}</span>
 							) : (
 								<button type="button" className="plain-name">
 									{by === "path" && sum.directory === undefined ? <Path of={nameOf(sum)} /> : <Text of={sum.label} />}

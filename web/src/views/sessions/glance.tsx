@@ -74,8 +74,8 @@ export function Spark({ glance }: { glance: Resource<Glance> }) {
 			ref={canvas}
 			className="spark"
 			role="img"
-			aria-label={`Time in calls: ${words || "none"}`}
-			title={`Time in calls over the recording: ${words || "none"}`}
+			aria-label={`Time in calls and page faults: ${words || "none"}`}
+			title={`Time in calls and page faults over the recording: ${words || "none"}`}
 		/>
 	);
 }
