@@ -30,7 +30,7 @@ onStage(
 			expect(await row.getByRole("button").count()).toBe(0);
 			const top = tab.page.locator(".top-syscall tbody tr", { hasText: "page fault" });
 			await expect.poll(() => top.locator("td").nth(2).getAttribute("title")).toContain("page faults");
-			const figure = tab.page.locator(".summary > div").filter({ hasText: "Time in calls and page faults" });
+			const figure = tab.page.locator(".summary > div").filter({ hasText: "Time in calls + faults" });
 			const [inCalls, inFaults, faults] =
 				((await figure.getAttribute("title")) ?? "").match(/[\d\u202f]+(?= ns| page)/g) ?? [];
 			expect([inCalls, inFaults, faults].map((told) => number(told ?? ""))).toEqual([calls["ns"], ns, n]);

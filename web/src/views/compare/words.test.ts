@@ -55,6 +55,8 @@ it("a percentile of few calls is the longest of them", () => {
 	expect(slowOf(row("fsync", [calls, p99]))).toEqual({ name: "p99 of fsync", figure: p99 });
 	const few = row("fsync", [calls, { ...p99, after: null }, longest]);
 	expect(slowOf(few)).toEqual({ name: "longest fsync, as a side has only 40", figure: longest });
+	const gone = { ...p99, after: null };
+	expect(slowOf(row("fsync", [calls, gone]))).toEqual({ name: "p99 of fsync", figure: gone });
 	expect(slowOf(row("fsync", [calls]))).toBeNull();
 });
 

@@ -162,7 +162,8 @@ export function slowOf(row: DiffRow): { name: string; figure: Figure } | null {
 	const p99 = figureOf(row, "p99");
 	if (p99 && p99.before !== null && p99.after !== null) return { name: `p99 of ${row.name}`, figure: p99 };
 	const longest = figureOf(row, "longest");
-	if (!longest || (longest.before === null && longest.after === null)) return null;
+	// The other side has none at all.
+	if (!longest) return p99 && (p99.before ?? p99.after) !== null ? { name: `p99 of ${row.name}`, figure: p99 } : null;
 	const calls = figureOf(row, "calls");
 	const few = Math.min(calls?.before ?? 0, calls?.after ?? 0);
 	return { name: `longest ${row.name}, as a side has ${few === 0 ? "none" : `only ${count(few)}`}`, figure: longest };

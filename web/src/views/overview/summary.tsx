@@ -50,7 +50,7 @@ export function Summary({ totals, errors }: Props) {
 	return (
 		<dl className="summary" aria-busy={data === undefined}>
 			<Figure
-				name={faults > 0 ? "Time in calls and page faults" : "Time in calls"}
+				name={faults > 0 ? "Time in calls + faults" : "Time in calls"}
 				title={`${exactDuration(time)} in calls${faults > 0 ? `, ${exactDuration(inFaults)} in ${counted(faults, "page fault")} of mapped files` : ""}${isThere(FLAME) ? ". Click: by file and call, as a flame graph" : ""}`}
 				run={calls + faults > 0 && isThere(FLAME) ? () => store.go(FLAME) : undefined}
 				more={faults > 0 ? `${duration(inFaults)} in page faults` : `${average} calls in progress on average`}
