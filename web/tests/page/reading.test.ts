@@ -213,6 +213,7 @@ onStage("reading", sessions, () => {
 			await tab.page
 				.locator(card)
 				.getByRole("button", { name: /^\d+ paths\b.* in \// })
+				.first()
 				.click();
 			await tab.page.getByRole("menuitem", { name: /^Files in \/.*, most time first/ }).click();
 			await expect.poll(() => tab.page.url()).toContain("view=sql");
@@ -225,7 +226,10 @@ onStage("reading", sessions, () => {
 		await open(tab, server, { s: "small.fathom", view: "flame", levels: "file,syscall" });
 		const whole = await tab.page.locator(".flame-path").innerText();
 		const below = tab.page.locator(".flame-below");
-		await below.getByRole("button", { name: /^\d+ paths\b.* in \// }).click();
+		await below
+			.getByRole("button", { name: /^\d+ paths\b.* in / })
+			.first()
+			.click();
 		await expect.poll(() => tab.page.locator(".flame-path").innerText()).toContain(" paths");
 		const entries = await below.getByRole("button").count();
 		expect(entries).toBeGreaterThan(1);

@@ -354,11 +354,13 @@ onStage(
 		});
 
 		describe("the flame graph", () => {
-			it("adds up to the time of all calls, whatever the order of its levels", async () => {
+			it("adds up to the time of all calls and page faults, whatever the order of its levels", async () => {
 				const { tableFromIPC } = await import("apache-arrow");
 				const answer = await ask(server, "/sessions/work.fathom/flame");
 				const rows = tableFromIPC(new Uint8Array(await answer.arrayBuffer())).toArray();
-				const [all] = await sql("SELECT sum(dur_ns)::DOUBLE AS ns FROM syscalls");
+				const [all] = await sql(
+					"SELECT sum(dur_ns)::DOUBLE AS ns FROM (SELECT dur_ns FROM syscalls UNION ALL SELECT dur_ns FROM faults)",
+				);
 				expect(rows.reduce((sum, row) => sum + Number(row.toJSON()["ns"]), 0)).toBe(all?.["ns"]);
 				const { duration } = await import("../../src/lib/format.ts");
 				await open(tab, server, { ...session, view: "flame" });
