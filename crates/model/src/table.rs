@@ -175,7 +175,7 @@ pub struct Table {
 
 impl Table {
     /// The columns that SQL shows.
-    pub fn shown(&self) -> impl Iterator<Item = &'static Column> {
+    pub fn shown(&self) -> impl Iterator<Item = &'static Column> + Clone {
         let columns = self.columns.iter();
         columns.filter(|column| column.stored != Stored::Hidden)
     }

@@ -64,18 +64,33 @@ pub(crate) fn on_clock(clock: &ClockMap, time: &str) -> String {
     }
 }
 
-/// The value of a column as SQL shows it, with times on the clock that `clock` leads to.
-fn value(column: &Column, clock: &ClockMap) -> String {
+/// The value of a column as SQL shows it, with times on the clock that `clock` leads to; `start` is the
+/// column with the start of a row, if it has one.
+fn value(column: &Column, start: Option<&Column>, clock: &ClockMap) -> String {
     let shown = own_value(column);
+    let name = sql_name(column.name);
+    let bare = |column: &Column| {
+        let shown = own_value(column);
+        let name = format!(" AS {}", sql_name(column.name));
+        shown.strip_suffix(&name).unwrap_or(&shown).to_owned()
+    };
     let moved = match column.name {
         _ if clock.segments.is_empty() => return shown,
         _ if is_time(column) => None,
+        // From the start to the end, each on that clock.
+        "dur_ns" => {
+            let Some(start) = start.map(bare) else {
+                return shown;
+            };
+            let end = format!("({start}::HUGEINT + {})", bare(column));
+            let [start, end] = [start, end].map(|time| on_clock(clock, &format!("({time})")));
+            return format!("({end} - {start}) AS {name}");
+        }
         // It names a row of table block by its ts_ns.
         "cause_id" => Some("cause = 'block_request'"),
         _ => return shown,
     };
-    let name = sql_name(column.name);
-    let own = shown.strip_suffix(&format!(" AS {name}")).unwrap_or(&shown);
+    let own = bare(column);
     let there = on_clock(clock, &format!("({own})"));
     match moved {
         None => format!("{there} AS {name}"),
@@ -109,12 +124,13 @@ fn own_value(column: &Column) -> String {
 
 /// A SELECT of columns from parts in `place`.
 fn select<'a>(
-    columns: impl Iterator<Item = &'a Column>,
+    columns: impl Iterator<Item = &'a Column> + Clone,
     place: &Place,
     clock: &ClockMap,
     parts: &[PathBuf],
 ) -> Result<String, QueryError> {
-    let columns: Vec<String> = columns.map(|column| value(column, clock)).collect();
+    let start = columns.clone().find(|column| column.name == "ts_ns");
+    let columns: Vec<String> = columns.map(|column| value(column, start, clock)).collect();
     Ok(format!(
         "SELECT {} FROM read_parquet([{}])",
         columns.join(", "),

@@ -102,6 +102,17 @@ fn times_of_a_member_are_on_the_clock_of_the_first() {
     assert_eq!(ints(&db, &of("it''s b")), moved);
     assert_ne!(own, moved);
 
+    // A duration leads from the start to the end on that clock.
+    let of = |host: &str| {
+        format!(
+            "SELECT ts_ns + dur_ns AS n FROM syscalls WHERE host = '{host}' AND dur_ns IS NOT NULL ORDER BY rid"
+        )
+    };
+    let ends = ints(&db, &of("a"));
+    assert!(ends.len() > CALLS / 2);
+    let moved: Vec<i64> = ends.iter().map(|at| map.apply(*at)).collect();
+    assert_eq!(ints(&db, &of("it''s b")), moved);
+
     // Columns that are stored as differences, and one that names a row by its time.
     let there = |ns: i64| map.apply(sample::START + ns);
     let block =
@@ -139,11 +150,16 @@ fn views_have_the_rows_of_each_session() {
             let here = format!("(SELECT {columns} FROM {name})");
             assert_eq!(count(&together, there), count(&alone, here), "{name}");
         }
-        let sums =
-            "SELECT sum(hash(file_id, path, calls, total_ns) // 1000000)::BIGINT AS n FROM by_file";
+        let sums = "SELECT sum(hash(file_id, path, calls) // 1000000)::BIGINT AS n FROM by_file";
         let host = member.host.replace('\'', "''");
-        let there = format!("{sums} WHERE host = '{host}'");
-        assert_eq!(ints(&together, &there), ints(&alone, sums));
+        let there = |sums: &str| format!("{sums} WHERE host = '{host}'");
+        assert_eq!(ints(&together, &there(sums)), ints(&alone, sums));
+        // Durations are on the clock of the first session, whose rate differs by 100 ppm.
+        let total = "SELECT sum(total_ns)::BIGINT AS n FROM by_file";
+        let [shown, own] = [ints(&together, &there(total)), ints(&alone, total)];
+        let off = (shown[0] - own[0]).abs();
+        assert!(off <= own[0] / 9_000 + CALLS as i64, "{shown:?} {own:?}");
+        assert_eq!(off == 0, member.clock.map.segments.is_empty());
     }
 }
 
