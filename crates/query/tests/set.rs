@@ -46,6 +46,7 @@ fn member(host: &str, session: &Session, map: ClockMap) -> Member {
             messages: 0,
             error_ns: None,
             error_in_messages_ns: None,
+            errors: Vec::new(),
             note: String::new(),
             map,
         },

@@ -5,11 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use fathom_model::meta::{Clock, SessionMeta};
-use fathom_model::set::{ClockMap, Member, MemberClock, Method, SET_VERSION, SetMeta};
+use fathom_model::set::{ClockMap, ErrorStep, Member, MemberClock, Method, SET_VERSION, SetMeta};
 use fathom_query::{Db, Limits, QueryError, fetch, messages};
 use fathom_session::{Session, SessionError, SessionSet};
 
-use crate::clocks::{Evidence, Unrelated};
+use crate::clocks::{Evidence, MOST_RATES, Unrelated};
 
 /// A session that becomes a member.
 #[derive(Clone, Debug)]
@@ -146,8 +146,19 @@ fn names(named: &[Named], sessions: &[Session]) -> Result<Vec<String>, SetError>
 
 /// Times of a clock, nanoseconds: first and last.
 type Window = (i64, i64);
-/// The messages between pairs of members (a, b), a before b: those from a to b are forth.
+/// The messages between pairs of clocks (a, b), a before b: those from a to b are forth. A clock has the
+/// number of the first member that has it.
 type Messages = BTreeMap<(usize, usize), Evidence>;
+
+/// The clock of each member.
+fn clocks_of(sessions: &[Session]) -> Vec<usize> {
+    let boots = sessions.iter().map(|session| &session.meta().host.boot_id);
+    let first = |(member, boot): (usize, &String)| {
+        let found = boots.clone().position(|other| other == boot);
+        found.filter(|_| !boot.is_empty()).unwrap_or(member)
+    };
+    boots.clone().enumerate().map(first).collect()
+}
 
 /// The messages between members, and the last call of each member, on its own clock.
 fn gather(set: &mut SessionSet) -> Result<(Messages, Vec<Option<i64>>), SetError> {
@@ -156,7 +167,10 @@ fn gather(set: &mut SessionSet) -> Result<(Messages, Vec<Option<i64>>), SetError
         .members()
         .map(|(member, _)| member.host.as_str())
         .collect();
+    let sessions: Vec<Session> = set.members().map(|(_, session)| session.clone()).collect();
+    let clocks = clocks_of(&sessions);
     let place = |host: &str| hosts.iter().position(|known| *known == host);
+    let clock = |host: &str| clocks.get(place(host)?).copied();
     let mut ends = vec![None; hosts.len()];
     let last = "SELECT host, max(bounded(ts_ns::HUGEINT + coalesce(dur_ns, 0))) AS ended_at_ns
         FROM syscalls GROUP BY host";
@@ -169,11 +183,14 @@ fn gather(set: &mut SessionSet) -> Result<(Messages, Vec<Option<i64>>), SetError
     })?;
     let mut evidence = Messages::new();
     fetch::each(&db, &messages::between_hosts(), |row| {
-        let ends = (place(&row.text("from_host")?), place(&row.text("to_host")?));
+        let ends = (clock(&row.text("from_host")?), clock(&row.text("to_host")?));
         let (sent_ns, received_ns) = (row.int("sent_ns")?, row.int("received_ns")?);
         let (Some(from), Some(to)) = ends else {
             return Ok(());
         };
+        if from == to {
+            return Ok(());
+        }
         let pair = evidence.entry((from.min(to), from.max(to))).or_default();
         match from < to {
             true => pair.forth(sent_ns, received_ns),
@@ -190,6 +207,10 @@ struct Link {
     messages: u64,
     error_ns: Option<i64>,
     error_in_messages_ns: Option<i64>,
+    /// On the first one's clock.
+    errors: Vec<ErrorStep>,
+    /// By how much the rates of the clocks may differ.
+    most_rate: f64,
     note: String,
     /// From the first one's clock to the second one's.
     map: ClockMap,
@@ -214,8 +235,14 @@ fn relate(
     windows: &[Window],
 ) -> Vec<MemberClock> {
     let mut links = BTreeMap::new();
+    let of_member = clocks_of(sessions);
     for a in 0..sessions.len() {
         for b in a + 1..sessions.len() {
+            // Members that share a clock are related to others by the first of them.
+            let [clock_a, clock_b] = [a, b].map(|member| of_member.get(member).copied());
+            if clock_a != Some(a) || clock_b != Some(b) && clock_b != Some(a) {
+                continue;
+            }
             let (Some(one), Some(other), Some(window)) =
                 (sessions.get(a), sessions.get(b), windows.get(a))
             else {
@@ -225,27 +252,45 @@ fn relate(
             links.insert((a, b), link(one.meta(), other.meta(), messages, *window));
         }
     }
-    let mut clocks: Vec<Option<(Rank, MemberClock)>> = vec![None; sessions.len()];
+    // With the clock, how much longer than a time of it the same time of the reference's may be.
+    let mut clocks: Vec<Option<(Rank, MemberClock, f64)>> = vec![None; sessions.len()];
     let mut open: BTreeSet<(Rank, usize)> = BTreeSet::new();
     if let Some(first) = clocks.first_mut() {
-        *first = Some(((0, 0), MemberClock::reference()));
+        *first = Some(((0, 0), MemberClock::reference(), 1.0));
         open.insert(((0, 0), 0));
     }
+    let mut placed = Vec::new();
     while let Some((best, from)) = open.pop_first() {
-        let Some(Some((known, near))) = clocks.get(from).cloned() else {
+        let Some(Some((known, mut near, mut stretch))) = clocks.get(from).cloned() else {
             continue;
         };
         if known != best {
             continue;
         }
+        let window = windows.get(from).copied().unwrap_or_default();
+        if let Some((clock, most_rate)) = together(from, &near, &placed, evidence, window) {
+            (near, stretch) = (clock, 1.0 + most_rate);
+            if let Some(place) = clocks.get_mut(from) {
+                *place = Some((known, near.clone(), stretch));
+            }
+        }
+        placed.push((from, near.clone()));
         for (to, place) in clocks.iter_mut().enumerate() {
             let Some(link) = links.get(&(from.min(to), from.max(to))) else {
                 continue;
             };
-            let sum = |a: Option<i64>, b: Option<i64>| Some(a?.saturating_add(b?));
+            let sum = |near: Option<i64>, link: Option<i64>| match (near?, link?) {
+                (0, link) if stretch == 1.0 => Some(link),
+                (near, 0) => Some(near),
+                (near, link) => {
+                    // Times are rounded once more.
+                    let there = (link as f64 * stretch).ceil() as i64;
+                    Some(near.saturating_add(there).saturating_add(2))
+                }
+            };
             let error_ns = sum(near.error_ns, link.error_ns);
             let rank = (best.0.max(rank(link.method)), error_ns.unwrap_or(i64::MAX));
-            if place.as_ref().is_some_and(|(known, _)| *known <= rank) {
+            if place.as_ref().is_some_and(|(known, ..)| *known <= rank) {
                 continue;
             }
             // From the member's clock to the clock of `from`, and on to the reference's.
@@ -258,24 +303,99 @@ fn relate(
                 method if self::rank(method) > self::rank(link.method) => method,
                 _ => link.method,
             };
+            let map = here.then(&near.map);
+            // The steps of the link are on the clock of the member with the lower number.
+            let of_link = if to < from { &map } else { &near.map };
+            let starts = link.errors.iter().map(|step| ErrorStep {
+                from_ns: of_link.apply(step.from_ns),
+                ..*step
+            });
+            let own = MemberClock {
+                error_ns: link.error_ns,
+                errors: starts.collect(),
+                ..MemberClock::reference()
+            };
+            let times = own.errors.iter().chain(&near.errors);
+            let times: BTreeSet<i64> = times.map(|step| step.from_ns).collect();
+            let errors = times.iter().map(|from_ns| {
+                let at = |clock: &MemberClock| clock.error_between(*from_ns, *from_ns);
+                Some(ErrorStep {
+                    from_ns: *from_ns,
+                    error_ns: sum(at(&near), at(&own))?,
+                })
+            });
+            let errors = errors.collect::<Option<Vec<_>>>().unwrap_or_default();
             let clock = MemberClock {
                 method: weakest,
                 via: (from != 0).then(|| hosts.get(from).cloned().unwrap_or_default()),
-                messages: link.messages,
+                messages: match link.method {
+                    Method::SameBoot => near.messages,
+                    _ => link.messages,
+                },
                 error_ns,
                 error_in_messages_ns: sum(near.error_in_messages_ns, link.error_in_messages_ns),
+                errors,
                 note: link.note.clone(),
-                map: here.then(&near.map),
+                map,
             };
-            *place = Some((rank, clock));
+            *place = Some((rank, clock, stretch * (1.0 + link.most_rate)));
             open.insert((rank, to));
         }
     }
     clocks
         .into_iter()
         .flatten()
-        .map(|(_, clock)| clock)
+        .map(|(_, clock, _)| clock)
         .collect()
+}
+
+/// The clock of member `of` by its messages with all members in `placed`, the clocks of which are known, so that
+/// none of these messages arrives before it was sent; and by how much its rate may differ. `None` if
+/// one link has them all, or no relation agrees with them.
+fn together(
+    of: usize,
+    by_link: &MemberClock,
+    placed: &[(usize, MemberClock)],
+    evidence: &Messages,
+    (from_ns, until_ns): Window,
+) -> Option<(MemberClock, f64)> {
+    let mut all = Evidence::default();
+    let mut with = 0;
+    for (other, clock) in placed {
+        let Some(messages) = evidence.get(&(of.min(*other), of.max(*other))) else {
+            continue;
+        };
+        clock.error_ns?;
+        all.add(messages, of < *other, |at_ns| {
+            let shown_ns = clock.map.apply(at_ns);
+            let error_ns = clock.error_between(shown_ns, shown_ns);
+            (shown_ns, error_ns.unwrap_or(i64::MAX))
+        });
+        with += 1;
+    }
+    if by_link.method != Method::Messages || with < 2 {
+        return None;
+    }
+    let (first, last) = all.extent()?;
+    let relation = all.relate(from_ns.min(first), until_ns.max(last)).ok()?;
+    let errors = relation.errors.iter().map(|step| ErrorStep {
+        from_ns: relation.map.apply(step.from_ns),
+        ..*step
+    });
+    let clock = MemberClock {
+        messages: all.messages(),
+        error_ns: Some(relation.error_ns),
+        error_in_messages_ns: Some(relation.error_in_messages_ns),
+        errors: errors.collect(),
+        map: relation.map,
+        // It is that member's no more if the reference is one of the others.
+        via: match placed.iter().any(|(other, _)| *other == 0) && evidence.contains_key(&(0, of)) {
+            true => None,
+            false => by_link.via.clone(),
+        },
+        ..by_link.clone()
+    };
+    Some((clock, relation.most_rate))
 }
 
 /// The relation between two clocks.
@@ -292,6 +412,8 @@ fn link(
             messages: evidence.map_or(0, Evidence::messages),
             error_ns: Some(0),
             error_in_messages_ns: Some(0),
+            errors: Vec::new(),
+            most_rate: 0.0,
             note: String::new(),
             map: ClockMap::default(),
         };
@@ -306,6 +428,8 @@ fn link(
                 messages: evidence.messages(),
                 error_ns: Some(relation.error_ns),
                 error_in_messages_ns: Some(relation.error_in_messages_ns),
+                errors: relation.errors,
+                most_rate: relation.most_rate,
                 note: String::new(),
                 map: relation.map,
             };
@@ -360,6 +484,8 @@ fn link(
         messages: evidence.messages(),
         error_ns,
         error_in_messages_ns: None,
+        errors: Vec::new(),
+        most_rate: MOST_RATES[0],
         note: format!("{note}{unknown}"),
         map: wall(&a.clock).then(&wall(&b.clock).inverse()),
     }
@@ -368,6 +494,68 @@ fn link(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Three hosts that all talk to each other: a relation to the first one alone would let messages between
+    /// the others arrive too early.
+    #[test]
+    fn messages_between_any_two_of_three_hosts_arrive_after_they_were_sent() {
+        const SECOND: i64 = 1_000_000_000;
+        let mut alone = 0;
+        for seed in 0..40 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let rates = [0.0, 3e-5, -2e-4].map(|rate| rate * random.f64());
+            let clock =
+                |of: usize, at: i64| at + of as i64 * 77 * SECOND + (at as f64 * rates[of]) as i64;
+            let mut evidence = Messages::new();
+            let mut sent = Vec::new();
+            for _ in 0..3000 {
+                let mut hosts = [0, 1, 2];
+                random.shuffle(&mut hosts);
+                let [from, to, _] = hosts;
+                // Those between the last two are the fastest.
+                let fastest = if from.min(to) == 0 { 200_000 } else { 5_000 };
+                let at = random.i64(0..30 * SECOND);
+                let there = at + fastest + random.i64(0..fastest) * random.i64(1..9);
+                let ends = (clock(from, at), clock(to, there));
+                let pair = evidence.entry((from.min(to), from.max(to))).or_default();
+                match from < to {
+                    true => pair.forth(ends.0, ends.1),
+                    false => pair.back(ends.0, ends.1),
+                }
+                sent.push((from, to, ends));
+            }
+            let member = |of: usize| {
+                let relation = evidence[&(0, of)].relate(0, 30 * SECOND).unwrap();
+                MemberClock {
+                    method: Method::Messages,
+                    error_ns: Some(relation.error_ns),
+                    map: relation.map.inverse(),
+                    ..MemberClock::reference()
+                }
+            };
+            let early = |clocks: &[MemberClock]| {
+                let shown = |(of, at): (usize, i64)| clocks[of].map.apply(at);
+                let early = sent.iter().filter(|(from, to, (sent, received))| {
+                    shown((*from, *sent)) > shown((*to, *received))
+                });
+                early.count()
+            };
+            let mut clocks = vec![MemberClock::reference(), member(1), member(2)];
+            alone += early(&clocks);
+            let placed: Vec<_> = clocks[..2].iter().cloned().enumerate().collect();
+            let window = (clock(2, 0), clock(2, 30 * SECOND));
+            let (better, _) = together(2, &clocks[2], &placed, &evidence, window).unwrap();
+            clocks[2] = better;
+            assert_eq!(early(&clocks), 0, "seed {seed}");
+            for step in 0..=300 {
+                let at = 30 * SECOND / 300 * step;
+                let off = (clocks[2].map.apply(clock(2, at)) - at).abs();
+                let bound = clocks[2].error_between(at, at).unwrap();
+                assert!(off <= bound, "seed {seed}: off by {off}, bound {bound}");
+            }
+        }
+        assert!(alone > 0);
+    }
 
     #[test]
     fn redacted_sessions_need_one_key() {

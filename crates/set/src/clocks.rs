@@ -1,37 +1,50 @@
 //! The relation between two clocks, from messages.
 //!
 //! A message from host A to host B bounds the relation f from A's clock to B's: it cannot be received
-//! before it was sent, so f(sent) <= received. A message from B to A bounds it from below. A
-//! straight line that keeps all bounds passes below the convex hull of the upper bounds and above
-//! the hull of the lower ones (paper 5, section 3.1: the convex-hull method). Lines have two
-//! parameters, so all such lines are a convex polygon, and every bound cuts off a part of it. Its
-//! center is the relation; how far its corners differ from that at a time is the error.
+//! before it was sent, so f(sent) <= received. A message from B to A bounds it from below (paper 5,
+//! section 3.1: the convex-hull method). The rates of two clocks differ by a limited amount, so
+//! each message also bounds f at other times, the less the further away they are. All bounds
+//! together are a corridor ([`corridor`]) that contains f, whatever services that keep the time do to
+//! the rates. The error is the largest distance of the relation from the walls of the corridor.
 //!
-//! The clocks are taken for straight against each other for [`LONGEST`]: services that keep the
-//! time change the rate of a clock. Where not even a single line keeps the bounds of a shorter
-//! time, the time is halved.
+//! The relation itself is a chain of straight lines that keeps all bounds. A line lasts for
+//! [`LONGEST`], or shorter where no line keeps the bounds. Lines of one piece have two
+//! parameters, their values at both ends. The lines that keep the bounds are a convex polygon of which
+//! every bound cuts off a part. A first pass from piece to piece finds the values that a chain can
+//! have at each end; a second one, backwards, chooses the middle of them.
+
+mod corridor;
 
 use std::collections::BTreeMap;
 
-use fathom_model::set::{ClockMap, Segment};
+use fathom_model::set::{ClockMap, ErrorStep, Segment};
+
+use corridor::{Corridor, Spot};
 
 /// Longest time for which a line holds, nanoseconds.
 const LONGEST: i64 = 60_000_000_000;
-/// Shortest time for which one is looked for.
-const SHORTEST: i64 = 100_000_000;
-/// Largest difference between the rates of two clocks. The kernel changes the rate of its own by
-/// at most 500 ppm (adjtimex(2)), and crystals are good to 100.
-const MOST_RATE: f64 = 1.5e-3;
+/// Largest differences between the rates of two clocks. The kernel changes the rate of its own by
+/// at most 500 ppm, and crystals are good to 100. A service may also change the length of a tick by
+/// 10 % (adjtimex(2)), which is assumed only if the messages show it.
+pub(crate) const MOST_RATES: [f64; 2] = [1.5e-3, 0.25];
 /// Points of a chunk that are kept until the ones that bound nothing are dropped.
 const BUFFER: usize = 64;
-/// Time of a chunk, nanoseconds.
-const CHUNK: i64 = 100_000_000;
+/// Shortest time of a chunk, nanoseconds, and the number of chunks above which it is doubled.
+const CHUNK: i64 = 1_000_000;
+const MOST_CHUNKS: usize = 1 << 16;
+/// Shortest time of which the error is stated, nanoseconds, and how many there are at most.
+const STEP: i64 = 100_000_000;
+const MOST_STEPS: i64 = 1000;
+/// By how much a chain stays away from the bounds, nanoseconds: times are rounded on both ways.
+const MARGIN: f64 = 2.0;
 
 /// A bound: at a time of A, B's clock shows at most, or at least, another time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Point {
     x: i64,
     y: i64,
+    /// By how much `y` may be off.
+    slack: i64,
 }
 
 /// Bounds of one kind in a chunk of time.
@@ -40,17 +53,19 @@ struct Bounds {
     points: Vec<Point>,
     /// How many more points make it worth while to drop some.
     room: usize,
+    /// Whether some were dropped that bound no line over the whole chunk.
+    reduced: bool,
 }
 
 impl Bounds {
     /// Adds a bound; `sign` is 1 for upper bounds and -1 for lower ones.
     fn add(&mut self, point: Point, sign: i128) {
         self.points.push(point);
-        if self.room == 0 {
+        self.room = self.room.saturating_sub(1);
+        if self.room == 0 && self.points.len() > BUFFER {
             self.reduce(sign);
             self.room = self.points.len().max(BUFFER);
         }
-        self.room -= 1;
     }
 
     /// Keeps the points of the hull that faces the lines.
@@ -77,40 +92,90 @@ impl Bounds {
             }
             hull.push(point);
         }
+        self.reduced |= hull.len() < self.points.len();
         self.points = hull;
     }
 }
 
-/// Bounds of the relation of two clocks, from messages, in bounded memory for each 100 ms.
-#[derive(Clone, Debug, Default)]
+/// Bounds of the relation of two clocks, from messages, in bounded memory.
+#[derive(Clone, Debug)]
 pub struct Evidence {
+    /// By the number of the chunk. The relation is straight within one of which points were dropped.
     chunks: BTreeMap<i64, [Bounds; 2]>,
+    /// Time of a chunk.
+    length: i64,
     messages: u64,
+}
+
+impl Default for Evidence {
+    fn default() -> Self {
+        Self {
+            chunks: BTreeMap::new(),
+            length: CHUNK,
+            messages: 0,
+        }
+    }
 }
 
 impl Evidence {
     /// A message from A to B.
     pub fn forth(&mut self, sent_ns: i64, received_ns: i64) {
-        let point = Point {
-            x: sent_ns,
-            y: received_ns,
-        };
-        self.chunk(point.x)[0].add(point, 1);
+        self.at_most(sent_ns, received_ns, 0);
         self.messages += 1;
     }
 
     /// A message from B to A.
     pub fn back(&mut self, sent_ns: i64, received_ns: i64) {
-        let point = Point {
-            x: received_ns,
-            y: sent_ns,
-        };
-        self.chunk(point.x)[1].add(point, -1);
+        self.at_least(received_ns, sent_ns, 0);
         self.messages += 1;
     }
 
+    /// Adds the messages between A and another host: `messages` are those between both in the order of
+    /// their clocks, with A first if `first`. `shown` leads from the other host's clock to B's, off by at most
+    /// so much.
+    pub fn add(&mut self, messages: &Self, first: bool, shown: impl Fn(i64) -> (i64, i64)) {
+        self.messages += messages.messages;
+        for [upper, lower] in messages.chunks.values() {
+            for point in &upper.points {
+                let (other, slack) = shown(if first { point.y } else { point.x });
+                match first {
+                    true => self.at_most(point.x, other, slack),
+                    false => self.at_least(point.y, other, slack),
+                }
+            }
+            for point in &lower.points {
+                let (other, slack) = shown(if first { point.y } else { point.x });
+                match first {
+                    true => self.at_least(point.x, other, slack),
+                    false => self.at_most(point.y, other, slack),
+                }
+            }
+        }
+    }
+
+    fn at_most(&mut self, x: i64, y: i64, slack: i64) {
+        self.chunk(x)[0].add(Point { x, y, slack }, 1);
+    }
+
+    fn at_least(&mut self, x: i64, y: i64, slack: i64) {
+        self.chunk(x)[1].add(Point { x, y, slack }, -1);
+    }
+
     fn chunk(&mut self, x: i64) -> &mut [Bounds; 2] {
-        self.chunks.entry(x.div_euclid(CHUNK)).or_default()
+        if self.chunks.len() > MOST_CHUNKS {
+            self.length = self.length.saturating_mul(2);
+            for (number, bounds) in std::mem::take(&mut self.chunks) {
+                let both = self.chunks.entry(number.div_euclid(2)).or_default();
+                for ((all, mut more), sign) in both.iter_mut().zip(bounds).zip([1, -1]) {
+                    all.points.append(&mut more.points);
+                    all.reduced |= more.reduced;
+                    if all.points.len() > BUFFER {
+                        all.reduce(sign);
+                    }
+                }
+            }
+        }
+        self.chunks.entry(x.div_euclid(self.length)).or_default()
     }
 
     /// How many messages there were.
@@ -133,58 +198,75 @@ impl Evidence {
 
     /// The relation from A's clock to B's, with a bound of its error between two times of A.
     pub fn relate(&self, from_ns: i64, until_ns: i64) -> Result<Relation, Unrelated> {
-        let mut upper = Vec::new();
-        let mut lower = Vec::new();
-        for [above, below] in self.chunks.values() {
-            let (mut above, mut below) = (above.clone(), below.clone());
-            above.reduce(1);
-            below.reduce(-1);
-            upper.append(&mut above.points);
-            lower.append(&mut below.points);
+        let mut points = [Vec::new(), Vec::new()];
+        for chunk in self.chunks.values() {
+            for (bounds, all) in chunk.iter().zip(&mut points) {
+                all.extend_from_slice(&bounds.points);
+            }
         }
-        if upper.is_empty() || lower.is_empty() {
+        if points.iter().any(Vec::is_empty) {
             return Err(match self.messages {
                 0 => Unrelated::NoMessages,
                 _ => Unrelated::OneDirection,
             });
         }
-        upper.sort_unstable();
-        lower.sort_unstable();
-        let until_ns = until_ns.max(from_ns);
-        let mut relation = Relation::default();
-        let pieces = (until_ns.saturating_sub(from_ns).max(0) / LONGEST + 1).min(100_000);
-        let step = until_ns.saturating_sub(from_ns).max(1) / pieces;
-        let mut start = from_ns;
-        for piece in 1..=pieces {
-            let end = match piece == pieces {
-                true => until_ns,
-                false => from_ns.saturating_add(step.saturating_mul(piece)),
+        points.iter_mut().for_each(|points| points.sort_unstable());
+        let (first, last) = self.extent().unwrap_or((from_ns, until_ns));
+        let time = (from_ns.min(first), until_ns.max(last));
+        let plane = Plane::new(time.0, &points).ok_or(Unrelated::Contradiction)?;
+        let related = MOST_RATES.iter().find_map(|most_rate| {
+            let chain = Chain {
+                evidence: self,
+                plane: &plane,
+                corridor: Corridor::new(&plane.spots, *most_rate)?,
+                truth: Corridor::new(&plane.truth, *most_rate)?,
             };
-            // A piece with too few messages is joined with the next one.
-            let few =
-                within(&upper, start, end).is_empty() || within(&lower, start, end).is_empty();
-            if few && piece < pieces {
-                continue;
-            }
-            if few && let Some(last) = relation.pieces.pop() {
-                start = last;
-                relation.map.segments.pop();
-            }
-            // The first and the last piece have all that was sent before and after.
-            let first = if start == from_ns { i64::MIN } else { start };
-            let last = if piece == pieces { i64::MAX } else { end };
-            relation.add(&upper, &lower, (first, last), (start, end))?;
-            start = end;
-        }
-        Ok(relation)
+            chain.relation(time, (first, last))
+        });
+        related.ok_or(Unrelated::Contradiction)
     }
 }
 
-/// The points between two times.
-fn within(points: &[Point], from_ns: i64, until_ns: i64) -> &[Point] {
-    let start = points.partition_point(|p| p.x < from_ns);
-    let end = points.partition_point(|p| p.x <= until_ns);
-    points.get(start..end.max(start)).unwrap_or_default()
+/// Times and differences of clocks as numbers whose 53 bits are exact to far below a nanosecond.
+struct Plane {
+    from_ns: i64,
+    /// B's clock minus A's, about.
+    shift: i64,
+    /// Upper and lower bounds, in order of time.
+    spots: [Vec<Spot>; 2],
+    /// The same as far as the other clock is known.
+    truth: [Vec<Spot>; 2],
+}
+
+impl Plane {
+    /// `None` for times that clocks cannot show.
+    fn new(from_ns: i64, points: &[Vec<Point>; 2]) -> Option<Self> {
+        let first = points.iter().flatten().next()?;
+        let shift = first.y.checked_sub(first.x)?;
+        let spot = |p: &Point, margin: f64, slack: f64| {
+            let x = p.x.checked_sub(from_ns)?;
+            let d = p.y.checked_sub(p.x)?.checked_sub(shift)?;
+            Some(Spot {
+                x: x as f64,
+                d: d as f64 + margin + slack * p.slack as f64,
+            })
+        };
+        let [upper, lower] = points;
+        let spots = |points: &[Point], margin, slack| {
+            let spots = points.iter().map(|p| spot(p, margin, slack));
+            spots.collect::<Option<Vec<_>>>()
+        };
+        Some(Self {
+            from_ns,
+            shift,
+            spots: [spots(upper, -MARGIN, 0.0)?, spots(lower, MARGIN, 0.0)?],
+            truth: [spots(upper, -MARGIN, 1.0)?, spots(lower, MARGIN, -1.0)?],
+        })
+    }
+
+    fn x(&self, at_ns: i64) -> f64 {
+        at_ns.saturating_sub(self.from_ns) as f64
+    }
 }
 
 /// A relation between two clocks.
@@ -192,12 +274,14 @@ fn within(points: &[Point], from_ns: i64, until_ns: i64) -> &[Point] {
 pub struct Relation {
     /// From A's clock to B's.
     pub map: ClockMap,
-    /// Bound of its error between the two times, nanoseconds.
+    /// Bound of its error between the two times, and of the error of its inverse, nanoseconds.
     pub error_ns: i64,
-    /// The same between the first and the last message of each segment.
+    /// The same between the first and the last message.
     pub error_in_messages_ns: i64,
-    /// Starts of its segments.
-    pieces: Vec<i64>,
+    /// The same from each of these times of A on.
+    pub errors: Vec<ErrorStep>,
+    /// By how much the rates of the clocks may differ.
+    pub most_rate: f64,
 }
 
 /// Why there is no relation.
@@ -211,119 +295,259 @@ pub enum Unrelated {
     Contradiction,
 }
 
-impl Relation {
-    /// Adds the relation that holds in `time`, from the messages in `seen`, which contains it or is
-    /// a part of it.
-    fn add(
-        &mut self,
-        upper: &[Point],
-        lower: &[Point],
-        seen: (i64, i64),
-        time: (i64, i64),
-    ) -> Result<(), Unrelated> {
-        let both = |(from, until)| (within(upper, from, until), within(lower, from, until));
-        let (above, below) = both(seen);
-        if let Some((segment, [error_ns, inner_ns])) = line(above, below, time.0, time.1) {
-            self.error_ns = self.error_ns.max(error_ns);
-            self.error_in_messages_ns = self.error_in_messages_ns.max(inner_ns);
-            self.map.segments.push(segment);
-            self.pieces.push(time.0);
-            return Ok(());
+/// Looks for a chain of lines in a corridor.
+struct Chain<'a> {
+    evidence: &'a Evidence,
+    plane: &'a Plane,
+    corridor: Corridor<'a>,
+    /// The corridor that contains the true relation.
+    truth: Corridor<'a>,
+}
+
+/// The end of a line's time, and the lines that keep the bounds in it: corners (value at the start,
+/// value at the end) of a convex polygon.
+struct Piece {
+    until_ns: i64,
+    lines: Vec<(f64, f64)>,
+}
+
+impl Chain<'_> {
+    /// The chain in `time`, with its error there and in `messages`; `None` if there is none.
+    fn relation(&self, time: (i64, i64), messages: (i64, i64)) -> Option<Relation> {
+        let pieces = self.pieces(time)?;
+        let mut knots = Vec::new();
+        let mut value = None;
+        for piece in pieces.iter().rev() {
+            let end = match value {
+                Some(end) => end,
+                None => {
+                    let count = piece.lines.len() as f64;
+                    piece.lines.iter().map(|line| line.1).sum::<f64>() / count
+                }
+            };
+            knots.push(self.knot(piece.until_ns, end)?);
+            value = Some(middle(&piece.lines, end));
         }
-        // Half of the time in which there are messages.
-        let (Some(first), Some(last)) = (
-            above.first().min(below.first()),
-            above.last().max(below.last()),
-        ) else {
-            return Err(Unrelated::Contradiction);
-        };
-        let length = last.x.saturating_sub(first.x);
-        if length < SHORTEST {
-            return Err(Unrelated::Contradiction);
-        }
-        let middle = first.x.saturating_add(length / 2);
-        let halves = [(seen.0, middle), (middle, seen.1)];
-        let related = halves.map(|half| {
-            let (above, below) = both(half);
-            !above.is_empty() && !below.is_empty()
+        knots.push(self.knot(time.0, value?)?);
+        knots.reverse();
+        let segments = knots.windows(2).filter_map(|pair| match pair {
+            [(from_ns, to_ns), (until_ns, next_ns)] => Some(Segment {
+                from_ns: *from_ns,
+                to_ns: *to_ns,
+                // The rounded ends, so that the lines meet.
+                rate: next_ns.checked_sub(*to_ns)? as f64 / until_ns.checked_sub(*from_ns)? as f64
+                    - 1.0,
+            }),
+            _ => None,
         });
-        let cut = middle.clamp(time.0, time.1);
-        match related {
-            [true, true] => {
-                self.add(upper, lower, halves[0], (time.0, cut))?;
-                self.add(upper, lower, halves[1], (cut, time.1))
+        let map = ClockMap {
+            segments: segments.collect(),
+        };
+        let path: Vec<Spot> = (knots.iter())
+            .map(|(at, to)| {
+                let d = to.saturating_sub(*at).saturating_sub(self.plane.shift);
+                Spot {
+                    x: self.plane.x(*at),
+                    d: d as f64,
+                }
+            })
+            .collect();
+        // The bounds have a margin; the inverse is less exact where the member's clock is the slower one.
+        let most_rate = self.corridor.most_rate;
+        let errors = |borders: &[i64]| -> Vec<i64> {
+            let borders: Vec<f64> = borders.iter().map(|at| self.plane.x(*at)).collect();
+            let distances = self.truth.distances(&path, &borders);
+            let error = |distance: f64| ((distance + MARGIN) / (1.0 - most_rate)).ceil() as i64;
+            let errors = distances.into_iter().map(error);
+            errors.map(|error| error.saturating_add(2)).collect()
+        };
+        let borders = borders(time);
+        let steps = errors(&borders);
+        let inner = errors(&[messages.0, messages.1]);
+        Some(Relation {
+            map,
+            error_ns: steps.iter().copied().max()?,
+            error_in_messages_ns: inner.first().copied()?,
+            errors: joined(borders.into_iter().zip(steps)),
+            most_rate,
+        })
+    }
+
+    /// A moment on both clocks.
+    fn knot(&self, at_ns: i64, value: f64) -> Option<(i64, i64)> {
+        let to_ns = at_ns.checked_add(self.plane.shift)?;
+        Some((at_ns, to_ns.checked_add(value.round() as i64)?))
+    }
+
+    /// The pieces of a chain, in order of time, each with the lines that continue the ones before.
+    fn pieces(&self, (from_ns, until_ns): (i64, i64)) -> Option<Vec<Piece>> {
+        let until_ns = until_ns.max(from_ns.checked_add(1)?);
+        let length = until_ns.checked_sub(from_ns)?;
+        let count = (length / LONGEST + 1).min(100_000);
+        let mut open = Vec::new();
+        let mut start = from_ns;
+        for piece in 1..=count {
+            let end = match piece == count {
+                true => until_ns,
+                false => self.border(from_ns.checked_add((length / count).checked_mul(piece)?)?),
+            };
+            // A piece with too few messages is joined with the next one, or the one before.
+            let few = self.spots(start, end).iter().any(|spots| spots.is_empty());
+            if end <= start || few && piece < count {
+                continue;
             }
-            // The other half has messages in one direction only, or none.
-            [true, false] => self.add(upper, lower, halves[0], time),
-            [false, true] => self.add(upper, lower, halves[1], time),
-            [false, false] => Err(Unrelated::Contradiction),
+            if few && let Some((last, _)) = open.pop() {
+                start = last;
+            }
+            open.push((start, end));
+            start = end;
         }
+        open.reverse();
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut reach = self.corridor.at(0.0);
+        while let Some((from_ns, until_ns)) = open.pop() {
+            let lines = self.lines(from_ns, until_ns, reach);
+            if lines.is_empty() {
+                let cut = self.cut(from_ns, until_ns)?;
+                open.extend([(cut, until_ns), (from_ns, cut)]);
+                continue;
+            }
+            reach = lines
+                .iter()
+                .fold((f64::MAX, f64::MIN), |(low, high), line| {
+                    (low.min(line.1), high.max(line.1))
+                });
+            pieces.push(Piece { until_ns, lines });
+        }
+        Some(pieces)
+    }
+
+    /// Where a line may end about the middle of a time.
+    fn cut(&self, from_ns: i64, until_ns: i64) -> Option<i64> {
+        let middle = from_ns + (until_ns - from_ns) / 2;
+        let border = self.border(middle);
+        let evidence = self.evidence;
+        let chunk = evidence.chunks.get(&middle.div_euclid(evidence.length));
+        let whole = chunk.is_none_or(|both| both.iter().all(|bounds| !bounds.reduced));
+        let cuts = [
+            Some(border),
+            border.checked_add(evidence.length),
+            whole.then_some(middle),
+        ];
+        let mut cuts = cuts.into_iter().flatten();
+        cuts.find(|cut| from_ns < *cut && *cut < until_ns)
+    }
+
+    /// The border of a chunk at or before a time.
+    fn border(&self, at_ns: i64) -> i64 {
+        at_ns.saturating_sub(at_ns.rem_euclid(self.evidence.length))
+    }
+
+    /// The bounds in a time: upper and lower ones.
+    fn spots(&self, from_ns: i64, until_ns: i64) -> [&[Spot]; 2] {
+        let (from, until) = (self.plane.x(from_ns), self.plane.x(until_ns));
+        self.plane.spots.each_ref().map(|spots| {
+            let start = spots.partition_point(|spot| spot.x < from);
+            let end = spots.partition_point(|spot| spot.x <= until);
+            spots.get(start..end.max(start)).unwrap_or_default()
+        })
+    }
+
+    /// The lines that keep all bounds between two times and begin within `reach`.
+    fn lines(&self, from_ns: i64, until_ns: i64, reach: (f64, f64)) -> Vec<(f64, f64)> {
+        let (from, until) = (self.plane.x(from_ns), self.plane.x(until_ns));
+        let length = until - from;
+        let (low, high) = self.corridor.at(until);
+        let mut lines = vec![
+            (reach.0, low),
+            (reach.1, low),
+            (reach.1, high),
+            (reach.0, high),
+        ];
+        let most = self.corridor.most_rate * length;
+        lines = cut(&lines, |(start, end)| most - (end - start));
+        lines = cut(&lines, |(start, end)| most + (end - start));
+        let [upper, lower] = self.spots(from_ns, until_ns);
+        for (spots, sign) in [(upper, 1.0), (lower, -1.0)] {
+            for spot in hull(spots, sign) {
+                let part = (spot.x - from) / length;
+                lines = cut(&lines, |(start, end)| {
+                    sign * (spot.d - (start + part * (end - start)))
+                });
+            }
+        }
+        lines
     }
 }
 
-/// The line that keeps all bounds, and its error between two times, and between the first and the last
-/// bound; `None` if no line does, or if nothing bounds one on one side.
-fn line(
-    upper: &[Point],
-    lower: &[Point],
-    from_ns: i64,
-    until_ns: i64,
-) -> Option<(Segment, [i64; 2])> {
-    // Differences are small, so that numbers of 53 bits are exact to far below a nanosecond.
-    let first = upper.first()?;
-    lower.first()?;
-    let shift = first.y.checked_sub(first.x)?;
-    let plain = |p: &Point| {
-        let x = p.x.checked_sub(from_ns)?;
-        let d = p.y.checked_sub(p.x)?.checked_sub(shift)?;
-        Some((x as f64, d as f64))
-    };
-    let upper: Vec<(f64, f64)> = upper.iter().map(plain).collect::<Option<_>>()?;
-    let lower: Vec<(f64, f64)> = lower.iter().map(plain).collect::<Option<_>>()?;
-    let extent = |of: fn(&(f64, f64)) -> f64| {
-        let all = upper.iter().chain(&lower).map(of);
-        all.fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(v), b.max(v)))
-    };
-    let ((x0, x1), (d0, d1)) = (extent(|p| p.0), extent(|p| p.1));
-    let reach = MOST_RATE * x0.abs().max(x1.abs()) + 1.0;
-    let (low, high) = (d0 - reach, d1 + reach);
-    // Corners (rate, difference at the start).
-    let mut lines = vec![
-        (-MOST_RATE, low),
-        (MOST_RATE, low),
-        (MOST_RATE, high),
-        (-MOST_RATE, high),
-    ];
-    for (x, d) in upper {
-        lines = cut(&lines, |(rate, at)| d - (rate * x + at));
+/// The times for which errors are stated: their starts, and the end of the last one.
+fn borders((from_ns, until_ns): (i64, i64)) -> Vec<i64> {
+    let length = until_ns.saturating_sub(from_ns).max(0);
+    let step = (length / MOST_STEPS).max(STEP);
+    let starts =
+        (0..=length / step).map(|number| from_ns.saturating_add(step.saturating_mul(number)));
+    let mut borders: Vec<i64> = starts.filter(|start| *start < until_ns).collect();
+    borders.push(until_ns);
+    borders
+}
+
+/// Errors in fewer steps, as neighbors are often much alike.
+fn joined(errors: impl Iterator<Item = (i64, i64)>) -> Vec<ErrorStep> {
+    let mut steps: Vec<ErrorStep> = Vec::new();
+    // The least error in the last step.
+    let mut least = 0;
+    for (from_ns, error_ns) in errors {
+        if let Some(last) = steps.last_mut() {
+            let (low, high) = (error_ns.min(least), error_ns.max(last.error_ns));
+            if high <= low.saturating_add(low / 4) {
+                (least, last.error_ns) = (low, high);
+                continue;
+            }
+        }
+        steps.push(ErrorStep { from_ns, error_ns });
+        least = error_ns;
     }
-    for (x, d) in lower {
-        lines = cut(&lines, |(rate, at)| (rate * x + at) - d);
+    steps
+}
+
+/// The spots of the hull that faces lines below (`sign` 1) or above (-1) them.
+fn hull(spots: &[Spot], sign: f64) -> Vec<Spot> {
+    let mut hull: Vec<Spot> = Vec::new();
+    for &spot in spots {
+        while let [.., a, b] = hull[..] {
+            let turn = (b.x - a.x) * (spot.d - a.d) - (spot.x - a.x) * (b.d - a.d);
+            match turn * sign <= 0.0 {
+                true => hull.pop(),
+                false => break,
+            };
+        }
+        hull.push(spot);
     }
-    if lines.is_empty() {
-        return None;
+    hull
+}
+
+/// The middle of the starts of the lines in a polygon that end at `end`.
+fn middle(lines: &[(f64, f64)], end: f64) -> f64 {
+    let nexts = lines.iter().cycle().skip(1);
+    let mut starts = (f64::MAX, f64::MIN);
+    for (a, b) in lines.iter().zip(nexts) {
+        if (a.1 - end) * (b.1 - end) > 0.0 {
+            continue;
+        }
+        let part = match a.1 == b.1 {
+            true => 0.0,
+            false => (end - a.1) / (b.1 - a.1),
+        };
+        let start = a.0 + part * (b.0 - a.0);
+        starts = (starts.0.min(start), starts.1.max(start));
     }
-    let count = lines.len() as f64;
-    let sum = lines.iter().fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
-    let center = (sum.0 / count, sum.1 / count);
-    // The largest difference of lines is at an end.
-    let value = |line: (f64, f64), x: f64| line.0 * x + line.1;
-    // Times are rounded twice.
-    let error = |ends: [f64; 2]| {
-        let differences = lines
-            .iter()
-            .flat_map(|corner| ends.map(|x| (value(*corner, x) - value(center, x)).abs()));
-        (differences.fold(0.0, f64::max).ceil() as i64).saturating_add(1)
-    };
-    let errors = [[0.0, until_ns.saturating_sub(from_ns) as f64], [x0, x1]].map(error);
-    let segment = Segment {
-        from_ns,
-        to_ns: from_ns
-            .checked_add(shift)?
-            .checked_add(center.1.round() as i64)?,
-        rate: center.0,
-    };
-    Some((segment, errors))
+    if starts.0 <= starts.1 {
+        return starts.0 + (starts.1 - starts.0) / 2.0;
+    }
+    // Rounded to just outside: the nearest corner.
+    let near = |line: &&(f64, f64)| (line.1 - end).abs();
+    let nearest = lines.iter().min_by(|a, b| near(a).total_cmp(&near(b)));
+    nearest.map_or(end, |line| line.0)
 }
 
 /// The part of a convex polygon where `keeps` is not negative.
@@ -344,165 +568,4 @@ fn cut(corners: &[(f64, f64)], keeps: impl Fn((f64, f64)) -> f64) -> Vec<(f64, f
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: i64 = 1_000_000_000;
-
-    /// A clock that is off and drifts.
-    struct Truth {
-        offset: i64,
-        rate: f64,
-    }
-
-    impl Truth {
-        fn of(&self, at: i64) -> i64 {
-            at + self.offset + (at as f64 * self.rate).round() as i64
-        }
-
-        fn back(&self, at: i64) -> i64 {
-            let guess = ((at - self.offset) as f64 / (1.0 + self.rate)) as i64;
-            let near = (guess - 4..=guess + 4).rev();
-            near.into_iter().find(|a| self.of(*a) <= at).unwrap()
-        }
-    }
-
-    /// Messages in both directions over a number of seconds, each at least 20 µs on its way.
-    fn talk(truth: &Truth, seconds: i64, messages: i64, seed: u64) -> (Evidence, Vec<[i64; 2]>) {
-        let mut random = fastrand::Rng::with_seed(seed);
-        let mut evidence = Evidence::default();
-        let mut forth = Vec::new();
-        for _ in 0..messages {
-            let sent = random.i64(5 * SECOND..(5 + seconds) * SECOND);
-            let way = 20_000 + random.i64(0..200_000) * random.i64(0..3);
-            let received = truth.of(sent + way);
-            evidence.forth(sent, received);
-            forth.push([sent, received]);
-            let sent = truth.of(random.i64(5 * SECOND..(5 + seconds) * SECOND));
-            let way = 30_000 + random.i64(0..500_000);
-            evidence.back(sent, truth.back(sent) + way);
-        }
-        (evidence, forth)
-    }
-
-    #[test]
-    fn the_true_relation_lies_within_the_error() {
-        for seed in 0..60 {
-            let mut random = fastrand::Rng::with_seed(1000 + seed);
-            let truth = Truth {
-                offset: random.i64(-1_000_000 * SECOND..1_000_000 * SECOND),
-                rate: (random.f64() - 0.5) * 8e-4,
-            };
-            let seconds = [1, 10, 50, 600][seed as usize % 4];
-            let messages = [10, 100, 20_000][seed as usize % 3];
-            let (evidence, forth) = talk(&truth, seconds, messages, seed);
-            // Sessions last longer than there are messages.
-            let around = [1, 100][seed as usize % 2] * SECOND;
-            let (from, until) = (5 * SECOND - around, (5 + seconds) * SECOND + around);
-            let relation = evidence.relate(from, until).unwrap();
-            let mut worst = 0;
-            for step in 0..=1000 {
-                let at = from + (until - from) / 1000 * step;
-                worst = worst.max((relation.map.apply(at) - truth.of(at)).abs());
-            }
-            assert!(
-                worst <= relation.error_ns,
-                "seed {seed}: off by {worst}, bound {}",
-                relation.error_ns
-            );
-            for [sent, _] in &forth {
-                let off = (relation.map.apply(*sent) - truth.of(*sent)).abs();
-                assert!(
-                    off <= relation.error_in_messages_ns,
-                    "seed {seed}: off by {off}"
-                );
-            }
-            // No message arrives before it was sent.
-            for [sent, received] in forth {
-                assert!(relation.map.apply(sent) <= received, "seed {seed}");
-            }
-            // With many messages the bound is near the time that the fastest are on their way.
-            if messages == 20_000 && (10..=50).contains(&seconds) {
-                assert!(
-                    relation.error_in_messages_ns < 60_000,
-                    "seed {seed}: {}",
-                    relation.error_ns
-                );
-            }
-        }
-    }
-
-    /// The rate changes by 300 ppm in the middle: one line cannot hold.
-    #[test]
-    fn a_bent_clock_gets_several_lines() {
-        let before = Truth {
-            offset: 7,
-            rate: 0.0,
-        };
-        let bend = 25 * SECOND;
-        let after = |at: i64| before.of(at) + ((at - bend).max(0) as f64 * 3e-4) as i64;
-        let mut random = fastrand::Rng::with_seed(3);
-        let mut evidence = Evidence::default();
-        for _ in 0..20_000 {
-            let at = random.i64(5 * SECOND..45 * SECOND);
-            evidence.forth(at, after(at + 20_000 + random.i64(0..50_000)));
-            evidence.back(after(at), at + 20_000 + random.i64(0..50_000));
-        }
-        let relation = evidence.relate(5 * SECOND, 45 * SECOND).unwrap();
-        assert!(relation.map.segments.len() > 1);
-        for at in (5 * SECOND..45 * SECOND).step_by(10_000_000) {
-            let off = (relation.map.apply(at) - after(at)).abs();
-            assert!(off <= relation.error_ns.max(60_000), "{at}: {off}");
-        }
-    }
-
-    /// In the first half of the time all messages go one way, and the rate changes after that.
-    #[test]
-    fn a_half_with_messages_in_one_direction_is_related_by_the_other() {
-        let bend = 45 * SECOND;
-        let truth = |at: i64| at + 9 + ((at - bend).max(0) as f64 * 3e-4) as i64;
-        let mut random = fastrand::Rng::with_seed(4);
-        let mut evidence = Evidence::default();
-        for _ in 0..20_000 {
-            let at = random.i64(0..55 * SECOND);
-            evidence.forth(at, truth(at + 20_000 + random.i64(0..50_000)));
-            if at > 30 * SECOND {
-                evidence.back(truth(at), at + 20_000 + random.i64(0..50_000));
-            }
-        }
-        let relation = evidence.relate(0, 55 * SECOND).unwrap();
-        for at in (31 * SECOND..55 * SECOND).step_by(10_000_000) {
-            let off = (relation.map.apply(at) - truth(at)).abs();
-            assert!(
-                off <= relation.error_ns,
-                "{at}: {off} {}",
-                relation.error_ns
-            );
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_related_is_told_apart() {
-        let mut evidence = Evidence::default();
-        assert_eq!(evidence.relate(0, 9).unwrap_err(), Unrelated::NoMessages);
-        evidence.forth(10, 20);
-        assert_eq!(evidence.relate(0, 99).unwrap_err(), Unrelated::OneDirection);
-        // It came before it was sent, whatever the clocks: one of them was set back.
-        evidence.forth(50, 60);
-        evidence.back(1_000_000, 51);
-        let relation = evidence.relate(0, 99);
-        assert_eq!(relation.unwrap_err(), Unrelated::Contradiction);
-    }
-
-    /// Any i64 may come from a damaged session.
-    #[test]
-    fn extreme_times_do_no_harm() {
-        let mut evidence = Evidence::default();
-        for (a, b) in [(i64::MIN, i64::MAX), (0, 0), (i64::MAX, i64::MIN)] {
-            evidence.forth(a, b);
-            evidence.back(b, a);
-        }
-        let _ = evidence.relate(i64::MIN, i64::MAX);
-        let _ = evidence.relate(5, -5);
-    }
-}
+mod tests;
