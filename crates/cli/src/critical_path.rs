@@ -63,7 +63,7 @@ fn path_in_set(
     let scope = scope(reference, args, |id| id.member(&hosts))?;
     let members = set
         .members()
-        .map(|(member, session)| (session.meta(), &member.clock.map));
+        .map(|(member, session)| (session.meta(), &member.clock));
     let members: Vec<_> = members.collect();
     let path = CriticalPath::gather_set(&db, &members, scope);
     path.map_err(|error| in_words_of_set(&error, args))

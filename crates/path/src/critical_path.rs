@@ -1,5 +1,8 @@
 //! A path and the question that it answers.
 
+use fathom_model::meta::SessionMeta;
+use fathom_model::set::MemberClock;
+use fathom_model::units;
 use serde::Serialize;
 
 use crate::Name;
@@ -48,6 +51,67 @@ pub struct CriticalPath {
     pub segments: Vec<Segment>,
     /// Their sums by state, reason and culprit, most time first; they add up to `dur_ns`.
     pub totals: Vec<Total>,
-    /// Sentences about time that the path cannot show.
+    /// The clocks of the hosts on it that are not the first one of their set; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clocks: Vec<HostClock>,
+    /// Sentences about time that the path cannot show. Names are not escaped.
     pub notes: Vec<String>,
+}
+
+/// How exact the times of a host on a path are.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "types", derive(schemars::JsonSchema))]
+pub struct HostClock {
+    /// The session of the set.
+    pub host: Name,
+    /// Largest error of its times in the interval of the path, nanoseconds; null if no bound is known.
+    pub error_ns: Option<i64>,
+}
+
+impl CriticalPath {
+    /// Says how exact the clocks of the hosts on a path of a set are, the first of which has the clock
+    /// that times are shown on.
+    pub(crate) fn name_clocks(
+        &mut self,
+        hosts: &[String],
+        members: &[(&SessionMeta, &MemberClock)],
+    ) {
+        let Some(reference) = hosts.first() else {
+            return;
+        };
+        let on_path: Vec<&Name> = (self.segments.iter())
+            .filter_map(|segment| segment.host.as_ref())
+            .collect();
+        if !on_path
+            .iter()
+            .any(|host| Some(*host) != on_path.first().copied())
+        {
+            // Times of one host are exact against each other.
+            return;
+        }
+        let mut clocks = Vec::new();
+        for (host, (_, clock)) in hosts.iter().zip(members).skip(1) {
+            let Some(name) = on_path.iter().find(|name| name.as_str() == host) else {
+                continue;
+            };
+            let error_ns = clock.error_between(self.from_ns, self.until_ns);
+            self.notes.push(match error_ns {
+                Some(0) => continue,
+                Some(error) => format!(
+                    "Times of {host} are shown on the clock of {reference}, off by at most {}; the time that \
+                     a message is on its way is off by as much.",
+                    units::duration(error)
+                ),
+                None => format!(
+                    "Times of {host} are shown on the clock of {reference} by their wall clocks: how far off \
+                     they are is unknown."
+                ),
+            });
+            clocks.push(HostClock {
+                host: (*name).clone(),
+                error_ns,
+            });
+        }
+        self.clocks = clocks;
+    }
 }

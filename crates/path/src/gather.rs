@@ -19,7 +19,7 @@ use crate::segment::totals;
 use crate::walk::{MAX_DEPTH, Walk, walk};
 use fathom_model::layers::Layer;
 use fathom_model::meta::{SessionMeta, State as SessionState};
-use fathom_model::set::ClockMap;
+use fathom_model::set::MemberClock;
 use fathom_model::units;
 use fathom_query::{Db, own_rid, own_tid};
 use waits::{Coverage, Waits};
@@ -71,7 +71,7 @@ impl CriticalPath {
     /// The errors of [`CriticalPath::gather`].
     pub fn gather_set(
         db: &Db,
-        members: &[(&SessionMeta, &ClockMap)],
+        members: &[(&SessionMeta, &MemberClock)],
         scope: Scope,
     ) -> Result<Self, PathError> {
         if !members.iter().all(|(meta, _)| has_waits(meta)) {
@@ -79,10 +79,10 @@ impl CriticalPath {
         }
         let starts = members
             .iter()
-            .map(|(meta, map)| map.apply(meta.clock.start_monotonic_ns));
-        let ends = members.iter().map(|(meta, map)| {
+            .map(|(meta, clock)| clock.map.apply(meta.clock.start_monotonic_ns));
+        let ends = members.iter().map(|(meta, clock)| {
             let end = meta.clock.end_monotonic_ns;
-            end.map(|end| map.apply(end))
+            end.map(|end| clock.map.apply(end))
         });
         // Of recordings that go on, or whose recorder was killed, the last row.
         let ends: Option<Vec<i64>> = ends.collect();
@@ -100,7 +100,9 @@ impl CriticalPath {
                     .all(|(meta, _)| meta.state == SessionState::Complete),
             },
         };
-        Self::within(db, recording, scope)
+        let mut path = Self::within(db, recording, scope)?;
+        path.name_clocks(db.hosts(), members);
+        Ok(path)
     }
 
     fn within(db: &Db, recording: Recording, scope: Scope) -> Result<Self, PathError> {
@@ -203,6 +205,7 @@ impl CriticalPath {
             dur_ns: until_ns.saturating_sub(from_ns),
             segments,
             totals,
+            clocks: Vec::new(),
             notes,
         };
         path.headline = headline(&path);

@@ -16,7 +16,7 @@ mod segment;
 mod sql;
 pub mod walk;
 
-pub use critical_path::{CriticalPath, Scope};
+pub use critical_path::{CriticalPath, HostClock, Scope};
 pub use error::PathError;
 pub use name::Name;
 pub use segment::{

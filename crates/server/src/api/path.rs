@@ -200,9 +200,9 @@ fn gathered_in(
     let db = Db::open_joined(&mut set, limits)?;
     let members: Vec<_> = set
         .members()
-        .map(|(member, session)| (session.meta(), &member.clock.map))
+        .map(|(member, session)| (session.meta(), &member.clock))
         .collect();
-    let back = members.get(member).ok_or_else(gone)?.1.inverse();
+    let back = members.get(member).ok_or_else(gone)?.1.map.inverse();
     let Some(joined) = joined_rid(member, rid) else {
         return Ok(Err(PathError::NoRequest(rid)));
     };
