@@ -16,6 +16,7 @@ mod aio;
 mod always_on;
 mod applications;
 mod bounded;
+mod clocks;
 mod command;
 mod content;
 mod contexts;

@@ -14,6 +14,7 @@ pub mod page;
 pub mod parts;
 pub mod process;
 pub mod record;
+pub mod retimed;
 pub mod serve;
 pub mod session;
 pub mod strace;
