@@ -26,6 +26,9 @@ usage: ./do COMMAND [ARGUMENTS]
                    only the tests on other kernels; those for arm64 (arm64,
                    arm64-6.1, arm64-counts) when named, and those of
                    exactness on 32 processors (6.12-smp32)
+  test kernels two-guests
+                   only the test of a set of two machines with clocks of
+                   their own
   test lake [NAME...]
                    only the tests of shipped sessions in stores and query
                    engines: stores, iceberg, trino, opensearch; scale (a
@@ -111,6 +114,7 @@ main() {
 		. scripts/docs.sh
 		. scripts/fuzz.sh
 		. scripts/kernels.sh
+		. scripts/two_guests.sh
 		. scripts/arm64.sh
 		. scripts/strace_programs.sh
 		. scripts/lake.sh

@@ -25,7 +25,7 @@ run_lints() {
 	check "formatting of Rust sources" cargo fmt --all --check
 	check "formatting of C sources" check_c_format
 	check "scripts (shellcheck)" shellcheck -x -a do .ci/run scripts/as-root \
-		scripts/guest-tests tests/strace/*.sh examples/*/*.sh \
+		scripts/guest-tests tests/strace/*.sh tests/two_guests/*.sh examples/*/*.sh \
 		examples/papers/*/*.sh benches/*.sh
 	check "scripts of the emulated machine (shellcheck)" shellcheck -s sh scripts/guest-init
 	check "directions of imports (scripts/imports.txt)" /usr/bin/python3 scripts/imports.py
@@ -181,6 +181,12 @@ all_tests() {
 
 # kernel_tests [NAME [FILTER...]]: the tests on other kernels alone.
 kernel_tests() {
+	if [ "${1:-}" = two-guests ]; then
+		check "build" build_fathom
+		test_two_guests
+		conclude
+		return
+	fi
 	[ $# -eq 0 ] || choose_kernel "$1"
 	if [ "$architecture" = arm64 ]; then
 		setup_arm64

@@ -31,7 +31,7 @@ counting_filters=(counters::counters_of_the_processor)
 # Tests of exactness, for these: that every call is recorded as it was made or counted as lost.
 many_filters=(ground_truth:: losses:: uring::every_storage_operation aio::every_storage_operation)
 # Modules for what the emulated machine has.
-kernel_modules='virtio_pci virtio_blk virtio_rng 9pnet_virtio 9p ext4 loop null_blk xfs btrfs
+kernel_modules='virtio_pci virtio_blk virtio_rng virtio_net 9pnet_virtio 9p ext4 loop null_blk xfs btrfs
 	dm-mod dm-delay dm-flakey raid0 raid1 nvme sd_mod scsi_debug
 	nfs nfsv4 nfsd'
 # Tests that run there with all others, and the kernels on which they do: that programs load, and that
