@@ -373,6 +373,8 @@ export type TopMeta = {
   total: number,
   /** Sum of the durations of all calls, nanoseconds. */
   time_ns: number,
+  /** Sum of the durations of all page faults on mapped files, if rows include them. */
+  fault_ns: number,
   /**
    * Whether all numbers are exact. In windows with millions of calls percentiles are not,
    * and files and threads may lack calls; with exact=1 only percentiles are not, of 20
@@ -398,7 +400,7 @@ export type ErrorsMeta = {
 export type FlameMeta = {
   /** The window. */
   from: number, to: number,
-  /** Sum of the durations of the calls, which is the sum of the rows. */
+  /** Sum of the durations of the calls and page faults, which is the sum of the rows. */
   total_ns: number,
   /** Whether the time of each call is split by layer; not with very many calls. */
   layers: boolean,

@@ -165,9 +165,9 @@ fn of_calls() -> Vec<Described> {
              bytes_written: the part that was written; null as `bytes_read`\n\
              time_ns: sum of the durations\n\
              max_ns: the longest duration\n\
-             busy_ns: with busy=1, time of calls within the bucket\n\
-             faults: with by=file, page faults on mappings of the file, which are no calls\n\
-             fault_ns: with by=file, the time of these page faults\n\
+             busy_ns: with busy=1, time of calls within the bucket; with faults=1 also of page faults\n\
+             faults: with by=file or faults=1, page faults on mapped files, which are no calls\n\
+             fault_ns: with by=file or faults=1, the time of these page faults\n\
              at_least: the pyramid keeps at most 64 keys a bucket, and had no place for this key in this time: some of its calls may be in the rest\n\
              latency: with latency=1, a list of counts: element i is the number of calls that took from 2^i ns to less than 2^(i+1) ns; zeros at the end are left out",
         )),
