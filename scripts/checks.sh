@@ -3,6 +3,9 @@
 
 checks_passed=0
 checks_failed=0
+# What failed, and how long each part took, a line each, for the end of the output.
+failures=()
+times=()
 tests_passed=0
 tests_failed=0
 tests_ignored=0
@@ -10,15 +13,22 @@ tests_skipped=0
 
 # check WHAT COMMAND...: one check, counted; the others still run.
 check() {
-	local what=$1
+	local what=$1 start=$SECONDS
 	shift
 	if "$@"; then
 		note "ok: $what"
 		checks_passed=$((checks_passed + 1))
 	else
 		note "FAILED: $what"
+		failures+=("$what")
 		checks_failed=$((checks_failed + 1))
 	fi
+	took "$start" "$what"
+}
+
+# took START WHAT: parts that are over at once are not worth a line.
+took() {
+	[ $((SECONDS - $1)) -lt 10 ] || times+=("$(printf '%5d s  %s' $((SECONDS - $1)) "$2")")
 }
 
 run_lints() {
@@ -134,26 +144,34 @@ count_results() {
 		END { print p + 0, f + 0, g + 0 }'
 }
 
+# failed_tests LOG: the names of the failed tests in the output of test programs.
+failed_tests() { sed -n 's/^---- \(.*\) stdout ----$/\1/p' "$1" 2>/dev/null | sort -u; }
+
 run_tests() {
-	local log status=0
+	local log names status=0 start=$SECONDS
 	log=$(mktemp .deps/tests.XXXXXX)
 	FATHOM_SKIP_LOG=$(mktemp "$root/.deps/skips.XXXXXX")
 	export FATHOM_SKIP_LOG
 	choose_runner
 	cargo test --release --locked --workspace --no-fail-fast 2>&1 | tee "$log" || status=$?
 	read -r tests_passed tests_failed tests_ignored < <(count_results "$log")
+	mapfile -t names < <(failed_tests "$log")
+	failures+=("${names[@]}")
 	tests_skipped=$(grep -c '^SKIPPED: ' "$FATHOM_SKIP_LOG" || true)
 	sort -u "$FATHOM_SKIP_LOG"
 	# A test that skips itself counts as passed for cargo.
 	tests_passed=$((tests_passed - tests_skipped))
 	if [ "$status" -ne 0 ] && [ "$tests_failed" -eq 0 ]; then
 		note "FAILED: cargo test ended with status $status before all tests had run"
+		failures+=("cargo test, status $status")
 		tests_failed=1
 	fi
 	if [ "$status" -eq 0 ] && [ $((tests_passed + tests_skipped)) -eq 0 ]; then
 		note "FAILED: no test ran"
+		failures+=("cargo test: no test ran")
 		tests_failed=1
 	fi
+	took "$start" "tests of Rust sources"
 	rm -f -- "$log" "$FATHOM_SKIP_LOG"
 }
 
@@ -197,8 +215,11 @@ kernel_tests() {
 	conclude
 }
 
+# How long the parts took, what failed, and as the last line how many.
 conclude() {
 	local failed=$((checks_failed + tests_failed))
+	[ ${#times[@]} -eq 0 ] || printf '%s\n' "${times[@]}"
+	[ ${#failures[@]} -eq 0 ] || printf 'FAILED: %s\n' "${failures[@]}"
 	say "$((checks_passed + tests_passed)) passed, $failed failed, $((tests_ignored + tests_skipped)) skipped"
 	[ "$failed" -eq 0 ] || exit 1
 }

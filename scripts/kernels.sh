@@ -310,6 +310,7 @@ test_kernel() {
 	fi
 	if [ "$failed" -gt 0 ]; then
 		sed -n '/^failures:/,$p' "$share/log" 2>/dev/null | cut -c 1-500 | head -n 200
+		failed_tests "$share/log" >"$counts.failed"
 		note "all of it: $share"
 	else
 		sort -u "$share/skips" 2>/dev/null || true
@@ -333,7 +334,7 @@ no_machine() {
 
 # test_kernels [NAME [FILTER...]]: the tests on one kernel or on all.
 test_kernels() {
-	local names name program reason results passed failed skipped running=0
+	local names name program reason results passed failed skipped running=0 start=$SECONDS
 	names=$(kernel_names)
 	if [ $# -gt 0 ]; then
 		names=$1
@@ -378,7 +379,9 @@ test_kernels() {
 		tests_passed=$((tests_passed + passed))
 		tests_failed=$((tests_failed + failed))
 		tests_skipped=$((tests_skipped + skipped))
+		[ "$failed" -eq 0 ] || failures+=("kernel $name: $failed tests: $(tr '\n' ' ' <"$results/$name.failed" 2>/dev/null)")
 	done
+	took "$start" "tests on other kernels"
 	rm -rf -- "$results"
 }
 

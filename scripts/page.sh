@@ -51,13 +51,16 @@ run_page_tests() {
 
 # page_tests WHAT OPTIONS...
 page_tests() {
-	local what=$1 report
+	local what=$1 report names start=$SECONDS
 	shift
 	report=$(mktemp "$root/.deps/page-tests.XXXXXX")
 	note "$what"
 	page_tool vitest run "$@" --reporter=default --reporter=json --outputFile.json="$report" ||
 		note "FAILED: $what"
 	count_page_tests "$report"
+	mapfile -t names < <(failed_page_tests "$report")
+	failures+=("${names[@]}")
+	took "$start" "$what"
 	rm -f -- "$report"
 }
 
@@ -75,4 +78,15 @@ count_page_tests() {
 	tests_passed=$((tests_passed + passed))
 	tests_failed=$((tests_failed + failed))
 	tests_skipped=$((tests_skipped + skipped))
+}
+
+# failed_page_tests REPORT: their names, a line each; files that did not load have none.
+failed_page_tests() {
+	"$node" -e '
+		let r = {};
+		try { r = JSON.parse(require("fs").readFileSync(process.argv[1], "utf8")); } catch {}
+		for (const file of r.testResults ?? [])
+			if (file.status === "failed" && !file.assertionResults.length) console.log(file.name);
+			else for (const t of file.assertionResults) if (t.status === "failed") console.log(t.fullName);
+	' "$1"
 }
