@@ -309,7 +309,8 @@ impl Agent {
         self.sums.lock().next_recording();
         recorder.also_to(Box::new(self.sums.clone()));
         let recording = recorder.start()?;
-        self.lock().next_recording(Instant::now(), monotonic_ns() as i64);
+        self.lock()
+            .next_recording(Instant::now(), monotonic_ns() as i64);
         prune(observer);
         observer.ready();
         let findings = control.findings();
