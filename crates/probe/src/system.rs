@@ -106,6 +106,27 @@ pub fn nice() -> i32 {
     unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
 }
 
+/// The kernel's id of the calling thread.
+pub fn thread_id() -> i32 {
+    // SAFETY: takes nothing.
+    unsafe { libc::gettid() }
+}
+
+/// Has a thread of this process run only where no other has work for a processor, or as before; false
+/// if that is not allowed.
+pub fn set_idle(thread: i32, idle: bool) -> bool {
+    let policy = if idle {
+        libc::SCHED_IDLE
+    } else {
+        libc::SCHED_OTHER
+    };
+    // SAFETY: all-zero is a valid value, and the kernel only reads it. The niceness stays.
+    unsafe {
+        let none: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(thread, policy, &raw const none) == 0
+    }
+}
+
 /// Sets the priority of the calling thread and of the threads that it starts; false if that is not
 /// allowed.
 pub fn set_nice(nice: i32) -> bool {

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use fathom_model::raw::{RawChunk, Ring};
@@ -17,7 +18,7 @@ use rustix::fs::{CWD, Mode, OFlags, fstatvfs, openat};
 use zstd::bulk::Compressor;
 
 /// Bytes of drained records that wait in memory; a single drain may have more.
-pub(crate) const MEMORY_BYTES: usize = 32 << 20;
+pub(crate) const MEMORY_BYTES: usize = 16 << 20;
 /// Bytes of them that wait in files, compressed, at most.
 const FILE_BYTES: u64 = 4 << 30;
 /// Of what was free in the file system when the recording began they take at most this part.
@@ -31,8 +32,30 @@ const LEVEL: i32 = -7;
 pub(crate) struct Backlog<M> {
     state: Mutex<State<M>>,
     changed: Condvar,
+    depth: Arc<Depth>,
     limits: Limits,
     directory: PathBuf,
+}
+
+/// How much waits, for those who do not wait for its lock.
+#[derive(Debug, Default)]
+pub(crate) struct Depth {
+    filed: AtomicU64,
+}
+
+impl Depth {
+    /// Compressed bytes that wait in files.
+    pub(crate) fn in_files(&self) -> u64 {
+        self.filed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add(&self, bytes: u64) {
+        self.filed.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sub(&self, bytes: u64) {
+        self.filed.fetch_sub(bytes, Ordering::Relaxed);
+    }
 }
 
 /// How much may wait.
@@ -68,7 +91,6 @@ struct Filed {
 struct State<M> {
     waiting: VecDeque<Waiting<M>>,
     memory: usize,
-    file: u64,
     closed: bool,
 }
 
@@ -108,10 +130,10 @@ fn with_limits<M>(directory: &Path, limits: Limits) -> (Sender<M>, Receiver<M>) 
         state: Mutex::new(State {
             waiting: VecDeque::new(),
             memory: 0,
-            file: 0,
             closed: false,
         }),
         changed: Condvar::new(),
+        depth: Arc::default(),
         limits,
         directory: directory.to_owned(),
     });
@@ -174,9 +196,9 @@ impl<M> Sender<M> {
             drop(state);
             if let Some(filed) = self.file(&chunks, watermark_ns) {
                 chunks.into_iter().map(|chunk| chunk.bytes).for_each(spare);
-                let mut state = backlog.lock();
-                state.file += filed.length as u64;
-                return self.put(state, Waiting::Filed(filed));
+                let length = filed.length as u64;
+                backlog.depth.add(length);
+                return self.put(backlog.lock(), Waiting::Filed(filed));
             }
             state = backlog.lock();
             while !state.closed && !state.has_memory(bytes, &backlog.limits) {
@@ -207,9 +229,9 @@ impl<M> Sender<M> {
         Ok(())
     }
 
-    /// Bytes that wait in files.
-    pub(crate) fn in_files(&self) -> u64 {
-        self.backlog.lock().file
+    /// How much waits.
+    pub(crate) fn depth(&self) -> &Arc<Depth> {
+        &self.backlog.depth
     }
 
     /// Writes a drain to a file; none when there is no room, or writing fails: then it stays in memory.
@@ -221,7 +243,7 @@ impl<M> Sender<M> {
         }
         let packed = self.compressor.as_mut()?.compress(&self.plain).ok()?;
         let length = packed.len() as u64;
-        if self.backlog.lock().file + length > limits.file {
+        if self.depth().in_files() + length > limits.file {
             return None;
         }
         let full = |segment: &Segment| segment.length >= limits.segment;
@@ -297,8 +319,8 @@ impl<M> Receiver<M> {
                     drop(state);
                     let length = filed.length as u64;
                     let (chunks, watermark_ns) = filed.read()?;
+                    self.0.depth.sub(length);
                     let mut state = self.0.lock();
-                    state.file -= length;
                     state.memory += bytes_of(&chunks);
                     return Ok(Some(Entry::Drained(chunks, watermark_ns)));
                 }

@@ -104,6 +104,8 @@ impl<S: RecordSource> Drain<S> {
                 .wait(self.pause(), target.pidfd())
                 .map_err(RecordError::system("cannot wait for signals"))?;
         }
+        // The user waits for the session now.
+        self.pipeline.hurry();
         self.settle()?;
         observer.ended();
         self.look_at_claims(Claims::finish, observer);
@@ -124,16 +126,20 @@ impl<S: RecordSource> Drain<S> {
         control: &mut dyn Control,
         observer: &mut dyn Observer,
     ) -> Result<bool, RecordError> {
+        let turn = self.pipeline.turn();
         if self.drain(monotonic_ns().saturating_sub(IN_FLIGHT_NS))? > 0 {
             self.drains += 1;
             self.last_record = Instant::now();
         }
-        if self.housekeeping.elapsed() >= HOUSEKEEPING {
+        let housekeeping = self.housekeeping.elapsed() >= HOUSEKEEPING;
+        if housekeeping {
             self.housekeeping = Instant::now();
             self.report(observer);
-            if let Some(tailing) = &mut self.tailing {
-                tailing.look(&self.source, observer)?;
-            }
+        }
+        // The rest of the turn waits for the kernel and for nothing else.
+        drop(turn);
+        if let (true, Some(tailing)) = (housekeeping, &mut self.tailing) {
+            tailing.look(&self.source, observer)?;
         }
         if self.details.elapsed() >= DETAILS {
             self.details = Instant::now();

@@ -47,6 +47,7 @@ mod machine;
 mod meta;
 mod observer;
 mod options;
+mod pace;
 mod pipeline;
 mod plan;
 mod program;

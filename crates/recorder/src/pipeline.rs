@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{BufReader, BufWriter};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -23,6 +23,7 @@ use fathom_session::{
 };
 
 use crate::backlog::{self, DecoderEnded, Entry, backlog, bytes_of};
+use crate::pace::{Pace, Turn};
 use crate::rules::RulesFeed;
 use crate::stages::{ROWS_BYTES, Stages, Written};
 use crate::trigger::Trigger;
@@ -31,6 +32,9 @@ use crate::{Options, RecordError, RowSink};
 /// Limit of the recorder's resident memory, without its rings and the page's server: waiting
 /// drained records, remembered files, rows, and the program itself.
 pub const MEMORY_BYTES: usize = backlog::MEMORY_BYTES + MAX_FILE_BYTES + ROWS_BYTES + (64 << 20);
+
+/// Buffers of decoded drains that are kept to drain into again.
+const SPARE_BUFFERS: usize = 16;
 
 /// How often rows are written when the session is watched: a call is to be seen within a
 /// second, and on its way waits in the rings and in batches, too.
@@ -45,6 +49,8 @@ pub(crate) struct Pipeline {
     raw: Option<Capture>,
     output: PathBuf,
     existed: bool,
+    /// No reader needs the rows before the end.
+    may_wait: bool,
 }
 
 /// The work of the thread.
@@ -54,7 +60,7 @@ struct Work {
     raw_failed: Option<CaptureError>,
     output: PathBuf,
     shared: Arc<Shared>,
-    spare: Sender<Vec<u8>>,
+    spare: SyncSender<Vec<u8>>,
     cpu_before: u64,
 }
 
@@ -99,6 +105,10 @@ pub(crate) struct Running {
     shared: Arc<Shared>,
     output: PathBuf,
     thread: Option<JoinHandle<Result<Completed, RecordError>>>,
+    /// None where the threads are always urgent.
+    pace: Option<Pace>,
+    /// Copies under way.
+    saving: usize,
 }
 
 /// A session that is complete.
@@ -154,6 +164,8 @@ impl Pipeline {
             raw,
             output: output.to_owned(),
             existed,
+            // Rows that are dropped again after a time, or watched, are wanted at once.
+            may_wait: !options.watched && options.keep.is_empty(),
         })
     }
 
@@ -170,8 +182,10 @@ impl Pipeline {
         };
         system::return_large_buffers();
         let (to, from) = backlog(&self.output);
-        let (spare_to, spare) = channel();
+        let (spare_to, spare) = sync_channel(SPARE_BUFFERS);
         let shared = Arc::<Shared>::default();
+        let may_wait = self.may_wait && !stages.is_looked_at();
+        let mut threads = stages.threads().to_vec();
         let work = Work {
             stages,
             raw: self.raw.take(),
@@ -182,9 +196,18 @@ impl Pipeline {
             // Loading the probes is over by now and does not count as recording.
             cpu_before: system::own_usage().0,
         };
+        let (id, ids) = channel();
         let thread = std::thread::Builder::new()
             .name("fathom-rows".into())
-            .spawn(move || work.run(&from))
+            .spawn(move || {
+                id.send(system::thread_id()).ok();
+                work.run(&from)
+            })
+            .map_err(RecordError::system("can't start a thread"))?;
+        threads.extend(ids.recv().ok());
+        let pace = may_wait.then(|| Pace::start(threads, Arc::clone(to.depth())));
+        let pace = pace
+            .transpose()
             .map_err(RecordError::system("can't start a thread"))?;
         Ok(Running {
             to,
@@ -193,6 +216,8 @@ impl Pipeline {
             shared,
             output: self.output.clone(),
             thread: Some(thread),
+            pace,
+            saving: 0,
         })
     }
 }
@@ -276,7 +301,8 @@ impl Work {
         });
         self.stages.push(chunks, watermark_ns)?;
         while let Some(buffer) = self.stages.spare_buffer() {
-            self.spare.send(buffer).ok();
+            // At the end the other thread drains no more.
+            self.spare.try_send(buffer).ok();
         }
         let written = self.stages.written();
         let mut news = lock(&self.shared);
@@ -331,6 +357,11 @@ impl Work {
 }
 
 impl Running {
+    /// The draining thread's work until this is dropped must not be held up.
+    pub(crate) fn turn(&self) -> Option<Turn> {
+        self.pace.as_ref().map(Pace::turn)
+    }
+
     /// Hands over what was drained; everything before `watermark_ns` has been.
     /// Waits when the pipeline is behind and nothing has room for more.
     pub(crate) fn send(
@@ -360,11 +391,18 @@ impl Running {
 
     /// Compressed bytes that wait in files.
     pub(crate) fn in_files(&self) -> u64 {
-        self.to.in_files()
+        self.to.depth().in_files()
+    }
+
+    /// From now on the user waits until all drained records are stored.
+    pub(crate) fn hurry(&mut self) {
+        self.pace = None;
     }
 
     /// Saves the recording so far next to the session, with the losses until then.
-    pub(crate) fn save(&self, because: &str, losses: Losses) {
+    pub(crate) fn save(&mut self, because: &str, losses: Losses) {
+        self.saving += 1;
+        self.wait_for_saves();
         self.tell(Message::Save(save_request(&self.output, because), losses));
     }
 
@@ -374,8 +412,17 @@ impl Running {
     }
 
     /// Copies that were made, or could not be, since the last time.
-    pub(crate) fn new_saves(&self) -> Vec<Save> {
-        lock(&self.shared).not_reported()
+    pub(crate) fn new_saves(&mut self) -> Vec<Save> {
+        let saves = lock(&self.shared).not_reported();
+        self.saving = self.saving.saturating_sub(saves.len());
+        self.wait_for_saves();
+        saves
+    }
+
+    fn wait_for_saves(&self) {
+        if let Some(pace) = &self.pace {
+            pace.hurry(self.saving > 0);
+        }
     }
 
     /// Functions of libraries whose calls are counted, since the last time.

@@ -199,6 +199,22 @@ impl Stages {
         }
     }
 
+    /// The kernel's ids of the threads that store rows.
+    pub(crate) fn threads(&self) -> &[i32] {
+        self.sink.writer.threads()
+    }
+
+    /// Whether rows are looked at while they are recorded.
+    pub(crate) fn is_looked_at(&self) -> bool {
+        let Sink {
+            trigger,
+            rules,
+            also,
+            ..
+        } = &self.sink;
+        trigger.is_some() || rules.is_some() || also.is_some()
+    }
+
     /// Rows go to `sink`, too.
     pub(crate) fn also_to(&mut self, sink: Box<dyn RowSink>) {
         self.sink.also = Some(sink);

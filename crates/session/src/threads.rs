@@ -1,8 +1,10 @@
 //! Threads of a recorder, and their locks.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
+
+use rustix::thread::{Pid, gettid};
 
 use crate::error::SessionError;
 
@@ -22,4 +24,18 @@ pub(crate) fn spawn<T: Send + 'static>(
         .name(name.to_owned())
         .spawn(work)
         .map_err(SessionError::io("start a thread for", dir))
+}
+
+/// The same, with the kernel's id of the thread.
+pub(crate) fn spawn_known<T: Send + 'static>(
+    name: &str,
+    dir: &Path,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<(JoinHandle<T>, Option<Pid>), SessionError> {
+    let (to, id) = mpsc::sync_channel(1);
+    let thread = spawn(name, dir, move || {
+        let _ = to.send(gettid());
+        work()
+    })?;
+    Ok((thread, id.recv().ok()))
 }

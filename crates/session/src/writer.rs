@@ -11,6 +11,8 @@ use fathom_model::Batch;
 use fathom_model::meta::{Save, SessionMeta, State, Totals};
 use fathom_model::tables::{SCHEMA_VERSION, TABLES, Table};
 
+use rustix::thread::Pid;
+
 use crate::disk::owner::Access;
 use crate::error::SessionError;
 use crate::format::codec::encode;
@@ -19,7 +21,7 @@ use crate::format::lock::RecorderLock;
 use crate::format::part;
 use crate::format::schema::{self, TableSchema};
 use crate::maintain::compactor;
-use crate::threads::{lock, spawn};
+use crate::threads::{lock, spawn, spawn_known};
 use crate::write::catalog::PartTimes;
 use crate::write::options::WriterOptions;
 use crate::write::queue::SaveRequest;
@@ -94,6 +96,7 @@ pub struct SessionWriter {
     encoder: Option<JoinHandle<Result<(), SessionError>>>,
     compactor: Option<JoinHandle<()>>,
     durable: Option<JoinHandle<()>>,
+    threads: Vec<i32>,
     _lock: RecorderLock,
 }
 
@@ -136,10 +139,10 @@ impl SessionWriter {
             (None, None)
         };
         let worker = Worker::new(shared.clone(), &options, parts)?;
-        let encoder = spawn("fathom-encode", dir, move || worker.run())?;
-        let compactor = {
+        let (encoder, encodes) = spawn_known("fathom-encode", dir, move || worker.run())?;
+        let (compactor, compacts) = {
             let shared = shared.clone();
-            spawn("fathom-compact", dir, move || {
+            spawn_known("fathom-compact", dir, move || {
                 compactor::run(&shared, options.compact, options.compact_interval)
             })?
         };
@@ -149,6 +152,11 @@ impl SessionWriter {
             encoder: Some(encoder),
             compactor: Some(compactor),
             durable,
+            threads: [encodes, compacts]
+                .into_iter()
+                .flatten()
+                .map(Pid::as_raw_pid)
+                .collect(),
             _lock: recorder,
         })
     }
@@ -169,6 +177,11 @@ impl SessionWriter {
             path: self.shared.storage.dir().to_owned(),
             reason,
         }
+    }
+
+    /// The kernel's ids of the threads that encode and merge.
+    pub fn threads(&self) -> &[i32] {
+        &self.threads
     }
 
     /// Requests a snapshot of everything appended so far; [`SessionWriter::saves`] has the result.

@@ -43,7 +43,7 @@ fn what_has_no_room_in_memory_waits_in_files_in_order() {
         sender.message(n.into()).unwrap();
     }
     assert_eq!(spare, 8 * 2, "two drains stay in memory");
-    assert!(sender.in_files() > 0);
+    assert!(sender.depth().in_files() > 0);
     assert_eq!(
         dir.path().read_dir().unwrap().count(),
         0,
@@ -55,10 +55,10 @@ fn what_has_no_room_in_memory_waits_in_files_in_order() {
         assert!(matches!(message, Some(Entry::Message(m)) if m == u32::from(n)));
         receiver.freed(2 * CHUNK);
     }
-    assert_eq!(sender.in_files(), 0);
+    assert_eq!(sender.depth().in_files(), 0);
     // There is room in memory again.
     sender.drained(drain(10), 10, |_| spare += 1).unwrap();
-    assert_eq!((spare, sender.in_files()), (16, 0));
+    assert_eq!((spare, sender.depth().in_files()), (16, 0));
     drop(sender);
     assert_drain(receiver.next().unwrap(), 10);
     assert!(receiver.next().unwrap().is_none());

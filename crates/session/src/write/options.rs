@@ -34,7 +34,7 @@ impl Default for WriterOptions {
     fn default() -> Self {
         Self {
             force: false,
-            queue_bytes: 64 << 20,
+            queue_bytes: 16 << 20,
             part_interval: Duration::from_millis(500),
             part_rows: GROUP_ROWS,
             compact: true,
