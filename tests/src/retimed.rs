@@ -172,9 +172,9 @@ pub fn retimed(from: &Path, new: &Path, host: &str, boot: &str, to: &dyn Fn(i64)
                 writer.chunk(&chunk).unwrap();
             }
             Frame::Watermark(ns) => {
-                // The last one is later than any clock.
+                // The last one is later than any clock, and there are some before any record.
                 let there = i64::try_from(ns).map(to);
-                let ns = there.map_or(ns, |ns| u64::try_from(ns).unwrap());
+                let ns = there.map_or(ns, |ns| ns.max(0).unsigned_abs());
                 writer.watermark(ns).unwrap();
             }
             Frame::Losses(losses) => writer.losses(&losses).unwrap(),
