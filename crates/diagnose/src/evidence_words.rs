@@ -124,7 +124,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("reads_of_old_bytes", "{} reads of the old file"),
     ("renamed", "{} names renamed"),
     ("renames", "{} renames"),
-    ("repeated", "{} calls for attributes that it had just been told"),
+    ("repeated", "{} calls for attributes that it already knew"),
     ("repeated_calls", "{} reads of bytes that it had read"),
     ("requests", "{} requests"),
     ("requests_behind", "{} requests behind others"),
