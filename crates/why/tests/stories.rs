@@ -647,14 +647,14 @@ fn sleep_says_what_it_waits_for() {
     let mut files = Files::new(dir.path());
     let slices = [
         (1, "sched", "interruptible", 100 * MS, 300 * MS, 1),
-        (1, "device", "vda", 450 * MS, 400 * MS, 1),
+        (1, "device", "vda", 450 * MS, 300 * MS, 1),
         (1, "sched", "interruptible", 870 * MS, 100 * MS, 1),
     ];
     let mut of_threads = WaitRows::default();
     let mut strings = StringTable::new();
     for (at_ns, dur_ns, reason, cause) in [
         (100 * MS, 300 * MS, "socket", "network"),
-        (450 * MS, 400 * MS, "disk", "block_request"),
+        (450 * MS, 300 * MS, "disk", "block_request"),
         (870 * MS, 100 * MS, "futex", "thread"),
     ] {
         of_threads.push(WaitRow {

@@ -260,7 +260,7 @@ fn rows_answer_on_the_clock_of_the_set() {
     let events = events_of_hosts(
         &hosts.opened(&Filter::default()),
         (Some(middle), None),
-        5000,
+        30_000,
     )
     .unwrap();
     let sql =
