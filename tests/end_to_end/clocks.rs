@@ -113,12 +113,11 @@ fn known_clocks_are_found_within_the_bound() {
             bent_at_ns: middle,
             then,
         };
-        // Once it is the reference, once the other one.
-        for first in [true, false] {
-            let root = scratch.root().join(format!("{number}-{first}"));
-            std::fs::create_dir(&root).unwrap();
-            check(&root, [&db, &web], &server, &client, &truth, first);
-        }
+        // In turns it is the reference and the other one.
+        let root = scratch.root().join(number.to_string());
+        std::fs::create_dir(&root).unwrap();
+        let first = number % 2 == 0;
+        check(&root, [&db, &web], &server, &client, &truth, first);
     }
 }
 
