@@ -24,12 +24,10 @@ struct {
 
 /* Kinds that depend on the task alone. They are judged when something of it
  * changes, not at its calls. */
-#define TASK_RULES                                                                                 \
-	(1 << RULE_COMM | 1 << RULE_PID | 1 << RULE_TID | 1 << RULE_UID | CGROUP_RULES)
+#define TASK_RULES (1 << RULE_COMM | 1 << RULE_PID | 1 << RULE_TID | 1 << RULE_UID | CGROUP_RULES)
 
 /* Of these the ones that are about the cgroup. */
-#define CGROUP_RULES                                                                               \
-	(1 << RULE_CGROUP | 1 << RULE_CONTAINER | 1 << RULE_UNIT | 1 << RULE_POD)
+#define CGROUP_RULES (1 << RULE_CGROUP | 1 << RULE_CONTAINER | 1 << RULE_UNIT | 1 << RULE_POD)
 
 /* Kinds that need loops: paths are hashed byte by byte. The loader refuses them
  * where there are none. */

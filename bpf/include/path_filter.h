@@ -45,6 +45,7 @@ struct judge {
 	__u32 id_signs; /* what was found of an id that is being read */
 	__u32 unit_signs; /* what was found of the names of cgroups */
 	__u32 pod_signs;
+	struct rule_key key; /* of a name: the frames of this chain of calls have no room */
 	__u64 stack[MAX_COMPONENTS]; /* hash of the path down to each component */
 };
 struct {
@@ -161,6 +162,14 @@ static __always_inline void judge_container(struct judge_context *context, __u32
 	j->at = at;
 }
 
+/* What the rules of a kind say of the name that has been read. */
+static __always_inline __u32 name_signs(struct judge *j, __u32 kind)
+{
+	j->key = (struct rule_key){ .kind = kind, .form = RULE_WHOLE, .hash = j->hash };
+	__u32 *signs = bpf_map_lookup_elem(&rules, &j->key);
+	return signs ? *signs : 0;
+}
+
 /* Looks up the name of a cgroup, which lies in the scratch at `at`. */
 static __always_inline void judge_cgroup_name(struct judge_context *context, __u32 at)
 {
@@ -170,9 +179,9 @@ static __always_inline void judge_cgroup_name(struct judge_context *context, __u
 	if (filters(1 << RULE_CONTAINER))
 		judge_container(context, at, j->len);
 	if (filters(1 << RULE_UNIT))
-		j->unit_signs |= signs_of(RULE_UNIT, RULE_WHOLE, j->hash);
+		j->unit_signs |= name_signs(j, RULE_UNIT);
 	if (filters(1 << RULE_POD))
-		j->pod_signs |= signs_of(RULE_POD, RULE_WHOLE, j->hash);
+		j->pod_signs |= name_signs(j, RULE_POD);
 }
 
 /* A byte of a path whose components come from the leaf up, each followed by
