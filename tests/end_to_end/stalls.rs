@@ -92,8 +92,13 @@ const FROZEN_RING: &str = r#"
     mkfs.ext4 -q image
     mkdir mounted
     mount -o loop image mounted
-    fio --name=ring --filename=mounted/data --size=8m --rw=randwrite --bs=4k --ioengine=io_uring         --iodepth=4 --rate_iops=200 --time_based --runtime=4 --output=/dev/null &
-    sleep 1
+    ring="--name=ring --filename=mounted/data --size=8m --rw=randwrite --bs=4k --ioengine=io_uring --iodepth=4 --rate_iops=200 --time_based --runtime=4 --output=/dev/null"
+    fio $ring --create_only=1
+    touch laid-out
+    fio $ring &
+    # On a busy machine it takes a while to begin.
+    until [ mounted/data -nt laid-out ]; do sleep 0.1; done
+    sleep 0.3
     fsfreeze -f mounted
     sleep 2
     fsfreeze -u mounted
