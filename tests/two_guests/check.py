@@ -135,7 +135,9 @@ def check_path(path, posts):
         disk = [s for s in segments if s["host"] == "db" and s["syscall"] == "fdatasync" and s["block"]]
         waited = sum(segment["dur_ns"] for segment in disk)
         assert all(segment["block"]["device"].startswith("vd") for segment in disk), disk
-        assert found["clocks"][0]["host"] == "db" and found["clocks"][0]["error_ns"] > 0, found["clocks"]
+        if disk:
+            [clock] = found["clocks"]
+            assert clock["host"] == "db" and clock["error_ns"] > 0, clock
         led += waited > found["dur_ns"] / 2
     assert led >= 8, f"only {led} of the slowest 10 receives lead to the disk"
     # The client measured more around the slowest receive.
