@@ -8,7 +8,7 @@ use fathom_agent::{AgentError, AgentObserver, Commands};
 use fathom_diagnose::Finding;
 use fathom_model::meta::Save;
 use fathom_model::units;
-use fathom_recorder::{Observer, Options, Signals, Stall, Summary, Target};
+use fathom_recorder::{Observer, Options, Signals, Stall, Summary, TASK_FILTERS, Target};
 
 use crate::args::{Action, AgentArgs, Arguments};
 use crate::exit::Failure;
@@ -20,19 +20,6 @@ const DEFAULTS: [(&str, &[&str]); 3] = [
     ("rows", &["--rows=tail"]),
     ("keep", &["--keep=15m", "--keep=1GiB"]),
     ("ring-mib", &["--ring-mib=8"]),
-];
-
-/// Without one of these the agent records the machine.
-const TARGETS: [&str; 9] = [
-    "pid",
-    "tid",
-    "comm",
-    "uid",
-    "cgroup",
-    "container",
-    "unit",
-    "pod",
-    "all",
 ];
 
 /// Options that the agent decides on, or that make no sense in it.
@@ -67,7 +54,8 @@ fn plan(table: &toml::Table) -> Result<(Options, Target), String> {
         ));
     }
     let mut arguments = settings::arguments(table)?;
-    if !TARGETS.iter().any(&has) {
+    // Without a choice of tasks it records the machine.
+    if !TASK_FILTERS.iter().chain([&"all"]).any(&has) {
         arguments.push("--all".into());
     }
     for (name, defaults) in DEFAULTS {

@@ -136,7 +136,7 @@ impl<S: RecordSource> Drain<S> {
             self.housekeeping = Instant::now();
             self.report(observer);
         }
-        // The rest of the turn waits for the kernel and for nothing else.
+        // The kernel's counters may take longer than a drain may be held up.
         drop(turn);
         if let (true, Some(tailing)) = (housekeeping, &mut self.tailing) {
             tailing.look(&self.source, observer)?;

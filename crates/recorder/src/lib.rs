@@ -68,7 +68,7 @@ pub use claims::Kubernetes;
 pub use error::RecordError;
 pub use fathom_probe::{Arrived, Content, FilterArgs, Signals};
 pub use host::describe as describe_host;
-pub use meta::filters_as_given;
+pub use meta::{TASK_FILTERS, filters_as_given};
 pub use observer::{Control, Found, Observer, Progress, Stall, Summary};
 pub use options::{
     Detail, KeepLimit, LIBRARY_CALLS_PER_SECOND, LibraryBy, Options, Rows, SAMPLE, SaveWhen, Target,

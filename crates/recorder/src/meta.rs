@@ -145,23 +145,25 @@ pub fn filters_as_given(given: &FilterArgs) -> Vec<String> {
     words
 }
 
+/// Filters that choose tasks, by the names of their options.
+pub const TASK_FILTERS: [&str; 8] = [
+    "pid",
+    "tid",
+    "comm",
+    "uid",
+    "cgroup",
+    "container",
+    "unit",
+    "pod",
+];
+
 /// The members of `filters` that select tasks.
 fn chosen_tasks(filters: &[String]) -> String {
-    const TASKS: [&str; 8] = [
-        "pid",
-        "tid",
-        "comm",
-        "uid",
-        "cgroup",
-        "container",
-        "unit",
-        "pod",
-    ];
     let words: Vec<_> = filters
         .iter()
         .filter_map(|filter| {
             let (option, value) = filter.strip_prefix("--")?.split_once(' ')?;
-            if !TASKS.contains(&option) {
+            if !TASK_FILTERS.contains(&option) {
                 return None;
             }
             Some(match option {

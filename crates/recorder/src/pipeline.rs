@@ -380,6 +380,7 @@ impl Running {
     /// Sends what the recording can go on without when the pipeline is gone: [`Running::send`]
     /// reports that.
     pub(crate) fn tell(&self, message: Message) {
+        let _turn = self.turn();
         self.to.message(message).ok();
     }
 
@@ -408,6 +409,7 @@ impl Running {
 
     /// Why what is kept is to be saved now; says so once for each save.
     pub(crate) fn wanted_save(&self) -> Option<String> {
+        let _turn = self.turn();
         lock(&self.shared).wanted.take()
     }
 
