@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use fathom_model::Batch;
 use fathom_model::escape;
-use fathom_model::meta::{Cost, Counts, SessionMeta, Totals};
+use fathom_model::meta::{Cost, CountedFunction, Counts, SessionMeta, Totals};
 use fathom_model::raw::RawChunk;
 use fathom_model::units;
 use fathom_probe::{Arrived, CONTEXT, KernelStats, LIBRARY, USDT, moment, monotonic_ns, system};
@@ -205,7 +205,10 @@ impl<S: RecordSource> Drain<S> {
         for finding in self.rules.iter().flat_map(Rules::news) {
             observer.found(&finding);
         }
-        self.report_counted(observer);
+        let counted = self.pipeline.new_counted();
+        report_counted(&counted, observer);
+        self.counted_functions
+            .extend(counted.into_iter().map(|function| function.function));
         let counters = self.source.counters();
         let written = self.pipeline.written();
         let waiting = self.pipeline.in_files();
@@ -223,22 +226,6 @@ impl<S: RecordSource> Drain<S> {
             lost: counters.lost,
             ..totals
         });
-    }
-
-    /// Reports functions of libraries that are counted from now on.
-    fn report_counted(&mut self, observer: &mut dyn Observer) {
-        for function in self.pipeline.new_counted() {
-            let file = function.library.rsplit('/').next().unwrap_or_default();
-            observer.note(&format!(
-                "{} of {} was called {} times in {}: its further calls are counted and have no rows \
-                 (--library-budget)",
-                escape::text(&function.function),
-                escape::text(file),
-                units::count(i64::try_from(function.calls).unwrap_or(i64::MAX)),
-                units::duration(i64::try_from(function.in_ns).unwrap_or(i64::MAX)),
-            ));
-            self.counted_functions.push(function.function);
-        }
     }
 
     /// Stores what a recorder that is killed could not store any more.
@@ -318,7 +305,6 @@ impl<S: RecordSource> Drain<S> {
         let counters = self.source.counters();
         let losses = self.source.losses()?;
         let duration = self.started.elapsed();
-        self.report_counted(observer);
         let totals = self.totals(&counters);
         let probe_ns_per_call = counters.ns_per_call();
         if let (Some(tail), Some(tailing)) = (&mut self.meta.options.tail, self.tailing.take()) {
@@ -352,7 +338,11 @@ impl<S: RecordSource> Drain<S> {
         for text in missing(&counters) {
             observer.warning(&text);
         }
+        // Counting may have begun in records that were decoded after the end.
+        report_counted(&done.counted, observer);
         if counters.layers.user_calls_counted > 0 {
+            let late = done.counted.into_iter().map(|function| function.function);
+            self.counted_functions.extend(late);
             observer.warning(&format!(
                 "{} library calls have no row, they were counted: {} (--library-budget)",
                 units::count(i64::try_from(counters.layers.user_calls_counted).unwrap_or(i64::MAX)),
@@ -413,6 +403,21 @@ fn names(functions: &[String]) -> String {
         names.push(format!("and {more} others"));
     }
     names.join(", ")
+}
+
+/// Says which functions of libraries are counted from now on.
+fn report_counted(counted: &[CountedFunction], observer: &mut dyn Observer) {
+    for function in counted {
+        let file = function.library.rsplit('/').next().unwrap_or_default();
+        observer.note(&format!(
+            "{} of {} was called {} times in {}: its further calls are counted and have no rows \
+             (--library-budget)",
+            escape::text(&function.function),
+            escape::text(file),
+            units::count(i64::try_from(function.calls).unwrap_or(i64::MAX)),
+            units::duration(i64::try_from(function.in_ns).unwrap_or(i64::MAX)),
+        ));
+    }
 }
 
 /// Data missing from the recording other than its losses.
