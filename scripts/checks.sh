@@ -144,19 +144,27 @@ count_results() {
 		END { print p + 0, f + 0, g + 0 }'
 }
 
-# failed_tests LOG: the names of the failed tests in the output of test programs.
-failed_tests() { sed -n 's/^---- \(.*\) stdout ----$/\1/p' "$1" 2>/dev/null | sort -u; }
+# failed_tests LOG: the failed tests in the output of test programs, a line each: the name and the
+# beginning of what it said.
+failed_tests() {
+	awk -v most=500 '
+		function told() { if (name) print name ": " substr(said, 1, most) }
+		/^---- .* stdout ----$/ { told(); name = $2; said = ""; next }
+		/^failures:$/ || /^test result: / { told(); name = "" }
+		name && !/^note: run with|^stack backtrace:|^$/ { said = said (said ? " / " : "") $0 }
+		END { told() }' "$1" 2>/dev/null | sort -u
+}
 
 run_tests() {
-	local log names status=0 start=$SECONDS
+	local log tests status=0 start=$SECONDS
 	log=$(mktemp .deps/tests.XXXXXX)
 	FATHOM_SKIP_LOG=$(mktemp "$root/.deps/skips.XXXXXX")
 	export FATHOM_SKIP_LOG
 	choose_runner
 	cargo test --release --locked --workspace --no-fail-fast 2>&1 | tee "$log" || status=$?
 	read -r tests_passed tests_failed tests_ignored < <(count_results "$log")
-	mapfile -t names < <(failed_tests "$log")
-	failures+=("${names[@]}")
+	mapfile -t tests < <(failed_tests "$log")
+	failures+=("${tests[@]}")
 	tests_skipped=$(grep -c '^SKIPPED: ' "$FATHOM_SKIP_LOG" || true)
 	sort -u "$FATHOM_SKIP_LOG"
 	# A test that skips itself counts as passed for cargo.

@@ -25,8 +25,18 @@ fn declared(text: &str) -> BTreeMap<i64, Vec<(&'static Syscall, Call)>> {
     threads
 }
 
-/// A recording in which strace traces a command, and what strace wrote.
+/// A recording in which strace traces a command that succeeds, and what strace wrote.
 pub(crate) fn both(
+    scratch: &Scratch,
+    options: &[&str],
+    command: &[PathBuf],
+) -> (Recording, String) {
+    let (recording, text) = however_it_ends(scratch, options, command);
+    (recording.must_exit(0), text)
+}
+
+/// The same of a command that may fail.
+pub(crate) fn however_it_ends(
     scratch: &Scratch,
     options: &[&str],
     command: &[PathBuf],
@@ -37,8 +47,7 @@ pub(crate) fn both(
         .command(["strace", "-f", "-y", "-s", "100000", "-o"])
         .command([log.as_os_str()])
         .command(command)
-        .run()
-        .must_exit(0);
+        .run();
     recording.complete();
     (recording, fs::read_to_string(log).unwrap())
 }

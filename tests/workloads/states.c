@@ -38,20 +38,35 @@ static long line_of(const char *text, const char *name)
 	return at ? atol(at + strlen(name)) : -1;
 }
 
-static void *told(void *role)
+struct counts {
+	long run, queue, voluntary, involuntary;
+};
+
+static void read_counts(struct counts *counts)
 {
 	char status[8192], schedstat[128];
-	struct timespec now;
-	long run, queue;
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	read_all("/proc/thread-self/schedstat", schedstat, sizeof(schedstat));
 	read_all("/proc/thread-self/status", status, sizeof(status));
-	if (sscanf(schedstat, "%ld %ld", &run, &queue) != 2)
+	if (sscanf(schedstat, "%ld %ld", &counts->run, &counts->queue) != 2)
 		truth_die("schedstat");
+	counts->voluntary = line_of(status, "\nvoluntary_ctxt_switches:");
+	counts->involuntary = line_of(status, "\nnonvoluntary_ctxt_switches:");
+}
+
+static void *told(void *role)
+{
+	struct timespec now;
+	struct counts before, counts;
+	/* A thread that was switched meanwhile has counts and a time that do not belong together. */
+	read_counts(&counts);
+	do {
+		before = counts;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		read_counts(&counts);
+	} while (before.voluntary != counts.voluntary || before.involuntary != counts.involuntary);
 	printf("%s %ld %ld %ld %ld %ld %ld\n", (const char *)role, syscall(SYS_gettid),
-	       now.tv_sec * 1000000000L + now.tv_nsec, run, queue,
-	       line_of(status, "\nvoluntary_ctxt_switches:"),
-	       line_of(status, "\nnonvoluntary_ctxt_switches:"));
+	       now.tv_sec * 1000000000L + now.tv_nsec, counts.run, counts.queue, counts.voluntary,
+	       counts.involuntary);
 	return NULL;
 }
 
