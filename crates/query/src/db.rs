@@ -22,8 +22,8 @@ use crate::source::{Source, own_of, wall_ns};
 use crate::sql_policy::Checked;
 use crate::watchdog::Watchdog;
 use crate::{
-    PathCall, PathRow, QueryError, findings, members, on_demand, own_tables, paths, percentiles,
-    relations, session_row, sql_policy, tables,
+    PathCall, PathRow, QueryError, clocks, findings, members, on_demand, own_tables, paths,
+    percentiles, relations, session_row, sql_policy, tables,
 };
 
 /// Number of stored calls up to which percentiles of the views are exact: the database keeps about
@@ -254,21 +254,28 @@ impl Db {
             let own: Vec<_> = source.own.iter().map(|(_, file)| file.clone()).collect();
             allowed.extend(source.place.literals(&own)?);
         }
+        for source in sources {
+            clocks::create(&connection, source.clock)?;
+        }
         let (exact_percentiles, place, views) = match (sources, hosts) {
             ([source], []) => {
                 let stored = relations::create_tables(&connection, source)?;
                 let exact = stored <= limits.exact_percentiles();
                 relations::create_percentiles(&connection, exact)?;
                 own_tables::create(&connection, source)?;
-                (exact, source.place.clone(), OnDemand::new())
+                (exact, source.place.clone(), OnDemand::new(hosts))
             }
             _ => {
                 let exact = |stored| stored <= limits.exact_percentiles();
                 let exact = members::create(&connection, sources, hosts, exact)?;
+                let views = match joined {
+                    true => OnDemand::none(),
+                    false => OnDemand::new(hosts),
+                };
                 if joined {
                     members::join(&connection, hosts)?;
                 }
-                (exact, Place::default(), OnDemand::none())
+                (exact, Place::default(), views)
             }
         };
         paths::create(&connection).map_err(db)?;
@@ -509,6 +516,7 @@ impl Db {
 
     /// The same, with sums of windows on another clock.
     pub(crate) fn moved_to(&self, moved: Moved) -> Result<Self, QueryError> {
+        clocks::create(&self.connection, &moved.clock)?;
         Ok(Self {
             moved: Some(Arc::new(moved)),
             ..self.try_clone()?

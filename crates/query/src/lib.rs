@@ -6,6 +6,7 @@
 //! a table, CSV, JSON, Arrow or Parquet. Text that a user has written runs in a process of its
 //! own ([`worker`]).
 
+mod clocks;
 mod db;
 mod error;
 pub mod escape;

@@ -8,8 +8,9 @@ use fathom_model::tables::TABLES;
 
 use crate::error::message;
 use crate::escape::{sql_name, sql_string};
+use crate::on_demand::create_view;
 use crate::source::Source;
-use crate::views::view_names;
+use crate::views::View;
 use crate::{QueryError, own_tables, percentiles, relations};
 
 /// Name of the schema of a member.
@@ -144,7 +145,6 @@ pub(crate) fn create(
     for member in 0..sources.len() {
         run(&format!("USE {}", schema(member)))?;
         relations::create_percentiles(connection, exact)?;
-        relations::create_views(connection)?;
     }
     for (member, source) in sources.iter().enumerate() {
         run(&format!("USE {}", schema(member)))?;
@@ -155,28 +155,51 @@ pub(crate) fn create(
     run(&relations::macros(wall_ns))?;
     run(&percentiles::functions())?;
     run(&percentiles::of_durations("CREATE MACRO", exact))?;
-    let names = TABLES.iter().map(|table| table.name).chain(view_names());
-    for name in names {
-        let rows = hosts.iter().enumerate().map(|(member, host)| {
-            let host = sql_string(host);
-            let columns = match name {
-                // It has the name of the machine there, which members may share.
-                "session" => format!("{host} AS host, * EXCLUDE (host), host AS machine"),
-                _ => format!("{host} AS host, *"),
-            };
-            format!(
-                "SELECT {columns} FROM {}.{}",
-                schema(member),
-                sql_name(name)
-            )
-        });
-        let rows: Vec<String> = rows.collect();
-        let name = sql_name(name);
-        run(&format!(
-            "CREATE VIEW {name} AS {}",
-            rows.join(" UNION ALL ")
-        ))?;
+    for table in TABLES {
+        run(&of_all(table.name, hosts))?;
     }
     own_tables::join(connection, sources, hosts, schema)?;
     Ok(exact)
+}
+
+/// The statement that makes a view with the rows of all members out of one that each of them has.
+fn of_all(name: &str, hosts: &[impl AsRef<str>]) -> String {
+    let rows = hosts.iter().enumerate().map(|(member, host)| {
+        let host = sql_string(host.as_ref());
+        let columns = match name {
+            // It has the name of the machine there, which members may share.
+            "session" => format!("{host} AS host, * EXCLUDE (host), host AS machine"),
+            _ => format!("{host} AS host, *"),
+        };
+        format!(
+            "SELECT {columns} FROM {}.{}",
+            schema(member),
+            sql_name(name)
+        )
+    });
+    let rows: Vec<String> = rows.collect();
+    // It may be there if an earlier statement was interrupted.
+    format!(
+        "CREATE VIEW IF NOT EXISTS {} AS {}",
+        sql_name(name),
+        rows.join(" UNION ALL ")
+    )
+}
+
+/// Creates views in the schema of each member, and above them those with the rows of all.
+pub(crate) fn create_views(
+    connection: &Connection,
+    views: &[&View],
+    hosts: &[String],
+) -> duckdb::Result<()> {
+    let of_each = (0..hosts.len()).try_for_each(|member| {
+        let created = views.iter().map(|view| create_view(view));
+        let created: Vec<String> = created.collect();
+        connection.execute_batch(&format!("USE {};\n{}", schema(member), created.join(";\n")))
+    });
+    connection.execute_batch("USE main")?;
+    of_each?;
+    views
+        .iter()
+        .try_for_each(|view| connection.execute_batch(&of_all(view.name, hosts)))
 }

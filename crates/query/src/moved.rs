@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fathom_model::set::ClockMap;
 
-use crate::tables::on_clock;
+use crate::clocks::on_clock;
 
 /// Cells from which on the database compares their numbers instead of their ends.
 const MANY_CELLS: usize = 64;

@@ -8,6 +8,7 @@ use duckdb::Connection;
 
 use fathom_model::tables::TABLES;
 
+use crate::members;
 use crate::tables::sources;
 use crate::views::{VIEWS, View};
 
@@ -29,17 +30,27 @@ const LISTING: [&str; 10] = [
 ];
 
 /// The views that the database does not have yet. Its connections share them.
-pub(crate) struct OnDemand(Mutex<BTreeSet<usize>>);
+pub(crate) struct OnDemand {
+    missing: Mutex<BTreeSet<usize>>,
+    /// Names of the members of a set, each of which has the views for itself; empty for one session.
+    hosts: Vec<String>,
+}
 
 impl OnDemand {
-    /// None has been created.
-    pub fn new() -> Self {
-        Self(Mutex::new((0..VIEWS.len()).collect()))
+    /// Views of a session, or of a set of `hosts`, none of which has been created.
+    pub fn new(hosts: &[&str]) -> Self {
+        Self {
+            missing: Mutex::new(every()),
+            hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+        }
     }
 
-    /// All have been created.
+    /// There are no views.
     pub fn none() -> Self {
-        Self(Mutex::default())
+        Self {
+            missing: Mutex::default(),
+            hosts: Vec::new(),
+        }
     }
 
     /// Runs `prepare` with the views that `sql` names. A statement can name one in ways that the text
@@ -60,7 +71,7 @@ impl OnDemand {
 
     /// Runs `change`, which replaces what views are made of, while no view is created.
     pub fn locked<T>(&self, change: impl FnOnce() -> T) -> T {
-        let _missing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let _missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         change()
     }
 
@@ -69,14 +80,18 @@ impl OnDemand {
         if wanted.is_empty() {
             return Ok(false);
         }
-        let mut missing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let wanted: Vec<usize> = wanted.intersection(&missing).copied().collect();
-        for (number, view) in VIEWS.iter().enumerate() {
-            if wanted.contains(&number) {
-                connection.execute_batch(&create_view(view))?;
-                missing.remove(&number);
-            }
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted: BTreeSet<usize> = wanted.intersection(&missing).copied().collect();
+        let views = VIEWS.iter().enumerate();
+        let views = views.filter(|(number, _)| wanted.contains(number));
+        let views: Vec<&View> = views.map(|(_, view)| view).collect();
+        match self.hosts.as_slice() {
+            [] => views
+                .iter()
+                .try_for_each(|view| connection.execute_batch(&create_view(view)))?,
+            hosts => members::create_views(connection, &views, hosts)?,
         }
+        missing.retain(|number| !wanted.contains(number));
         Ok(!wanted.is_empty())
     }
 }

@@ -5,10 +5,10 @@ use std::os::fd::AsRawFd;
 
 use duckdb::Connection;
 
+use crate::clocks::on_clock;
 use crate::error::message;
 use crate::escape::{sql_name, sql_string};
 use crate::source::Source;
-use crate::tables::on_clock;
 use crate::{Limits, QueryError};
 
 /// Rows of a table at most.
@@ -174,7 +174,10 @@ pub(crate) fn create(connection: &Connection, source: &Source<'_>) -> Result<(),
             match is_time(column) && is_whole(sql_type) && !source.clock.segments.is_empty() {
                 true => format!(
                     "{} AS {column_in_sql}",
-                    on_clock(source.clock, &column_in_sql)
+                    on_clock(
+                        source.clock,
+                        &format!("try_cast({column_in_sql} AS BIGINT)")
+                    )
                 ),
                 false => column_in_sql,
             }

@@ -7,9 +7,7 @@ use fathom_model::tables::TABLES;
 
 use crate::error::message;
 use crate::escape::sql_string;
-use crate::on_demand::create_view;
 use crate::source::Source;
-use crate::views::VIEWS;
 use crate::{QueryError, findings, percentiles, session_row, tables};
 
 /// Calls that have no rows in table `syscalls`, for the views that add them to those
@@ -64,14 +62,6 @@ pub(crate) fn create_percentiles(connection: &Connection, exact: bool) -> Result
     let durations = percentiles::of_durations("CREATE MACRO", exact);
     let created = connection.execute_batch(&durations);
     created.map_err(|e| QueryError::Sql(message(&e)))
-}
-
-/// Creates all views over the tables.
-pub(crate) fn create_views(connection: &Connection) -> Result<(), QueryError> {
-    VIEWS.iter().try_for_each(|view| {
-        let created = connection.execute_batch(&create_view(view));
-        created.map_err(|e| QueryError::Sql(message(&e)))
-    })
 }
 
 /// The functions that the views share.

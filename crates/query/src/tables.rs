@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use fathom_model::set::{ClockMap, Segment};
+use fathom_model::set::ClockMap;
 use fathom_model::tables::{BIOS, BLOCK, Column, ColumnType, Stored, Table};
 
 use crate::QueryError;
+use crate::clocks::on_clock;
 use crate::escape::sql_name;
 use crate::place::Place;
 use crate::source::Source;
@@ -42,60 +43,27 @@ fn is_time(column: &Column) -> bool {
     column.name == "ts_ns" || column.name.ends_with("_at_ns")
 }
 
-/// A time on the clock that `clock` leads to, as [`ClockMap::apply`] computes it.
-pub(crate) fn on_clock(clock: &ClockMap, time: &str) -> String {
-    let line = |s: &Segment| {
-        // Of more bits than the column: a time that cannot be must not fail the query.
-        let since = format!("({time}::HUGEINT - {})", s.from_ns);
-        format!(
-            "bounded({} + {since} + round({since} * {:e})::HUGEINT)",
-            s.to_ns, s.rate
-        )
-    };
-    let Some((last, before)) = clock.segments.split_last() else {
-        return time.to_string();
-    };
-    let branches = before.iter().zip(clock.segments.iter().skip(1));
-    let branches =
-        branches.map(|(s, next)| format!("WHEN {time} < {} THEN {} ", next.from_ns, line(s)));
-    match branches.collect::<String>() {
-        none if none.is_empty() => line(last),
-        branches => format!("CASE {branches}ELSE {} END", line(last)),
-    }
-}
-
-/// The value of a column as SQL shows it, with times on the clock that `clock` leads to; `start` is the
-/// column with the start of a row, if it has one.
-fn value(column: &Column, start: Option<&Column>, clock: &ClockMap) -> String {
-    let shown = own_value(column);
+/// The value of a column of rows on the clock of their host as SQL shows it on the clock that `clock` leads
+/// to; `None` if it is the same. `has_start`: the rows have a column `ts_ns`.
+fn moved(column: &Column, has_start: bool, clock: &ClockMap) -> Option<String> {
     let name = sql_name(column.name);
-    let bare = |column: &Column| {
-        let shown = own_value(column);
-        let name = format!(" AS {}", sql_name(column.name));
-        shown.strip_suffix(&name).unwrap_or(&shown).to_owned()
-    };
-    let moved = match column.name {
-        _ if clock.segments.is_empty() => return shown,
-        _ if is_time(column) => None,
+    let there = || on_clock(clock, &name);
+    let value = match column.name {
+        _ if is_time(column) => there(),
         // From the start to the end, each on that clock.
-        "dur_ns" => {
-            let Some(start) = start.map(bare) else {
-                return shown;
-            };
-            let end = format!("({start}::HUGEINT + {})", bare(column));
-            let [start, end] = [start, end].map(|time| on_clock(clock, &format!("({time})")));
-            return format!("({end} - {start}) AS {name}");
-        }
+        "dur_ns" if has_start => format!(
+            "bounded({}::HUGEINT - {})",
+            on_clock(clock, "bounded(ts_ns::HUGEINT + dur_ns)"),
+            on_clock(clock, "ts_ns")
+        ),
         // It names a row of table block by its ts_ns.
-        "cause_id" => Some("cause = 'block_request'"),
-        _ => return shown,
+        "cause_id" => format!(
+            "CASE WHEN cause = 'block_request' THEN {} ELSE {name} END",
+            there()
+        ),
+        _ => return None,
     };
-    let own = bare(column);
-    let there = on_clock(clock, &format!("({own})"));
-    match moved {
-        None => format!("{there} AS {name}"),
-        Some(condition) => format!("CASE WHEN {condition} THEN {there} ELSE {own} END AS {name}"),
-    }
+    Some(format!("{value} AS {name}"))
 }
 
 /// The value of a column on the clock of its host.
@@ -122,35 +90,47 @@ fn own_value(column: &Column) -> String {
     format!("{sql})::{ty} AS {name}")
 }
 
-/// A SELECT of columns from parts in `place`.
+/// A SELECT of columns from parts in `place`, of the rows that `newest` leaves (a clause).
 fn select<'a>(
     columns: impl Iterator<Item = &'a Column> + Clone,
     place: &Place,
     clock: &ClockMap,
     parts: &[PathBuf],
+    newest: &str,
 ) -> Result<String, QueryError> {
-    let start = columns.clone().find(|column| column.name == "ts_ns");
-    let columns: Vec<String> = columns.map(|column| value(column, start, clock)).collect();
-    Ok(format!(
-        "SELECT {} FROM read_parquet([{}])",
-        columns.join(", "),
+    let own: Vec<String> = columns.clone().map(own_value).collect();
+    let own = format!(
+        "SELECT {} FROM read_parquet([{}]){newest}",
+        own.join(", "),
         place.literals(parts)?.join(", ")
-    ))
+    );
+    if clock.segments.is_empty() {
+        return Ok(own);
+    }
+    let has_start = columns.clone().any(|column| column.name == "ts_ns");
+    let moved: Vec<String> = columns
+        .filter_map(|column| moved(column, has_start, clock))
+        .collect();
+    Ok(match moved.is_empty() {
+        true => own,
+        false => format!("SELECT * REPLACE ({}) FROM ({own})", moved.join(", ")),
+    })
 }
 
 /// A SELECT of the rows that parts of `table` in `place` contain, as SQL shows them.
 pub(crate) fn rows(table: &Table, place: &Place, parts: &[PathBuf]) -> Result<String, QueryError> {
-    moved_rows(table, place, &ClockMap::default(), parts)
+    moved_rows(table, place, &ClockMap::default(), parts, "")
 }
 
-/// The same with times on the clock that `clock` leads to.
+/// The same with times on the clock that `clock` leads to, of the rows that `newest` leaves (a clause).
 fn moved_rows(
     table: &Table,
     place: &Place,
     clock: &ClockMap,
     parts: &[PathBuf],
+    newest: &str,
 ) -> Result<String, QueryError> {
-    let rows = select(table.shown(), place, clock, parts)?;
+    let rows = select(table.shown(), place, clock, parts, newest)?;
     if table.differences().is_empty() {
         return Ok(rows);
     }
@@ -160,6 +140,18 @@ fn moved_rows(
     });
     let differences: String = differences.collect();
     Ok(format!("SELECT *{differences} FROM ({rows})"))
+}
+
+/// The clause that leaves the newest row of each key of `table`, if it has keys.
+fn newest(table: &Table) -> String {
+    if table.key.is_empty() {
+        return String::new();
+    }
+    let key: Vec<String> = table.key.iter().map(|k| sql_name(k)).collect();
+    format!(
+        " QUALIFY row_number() OVER (PARTITION BY {} ORDER BY file_index DESC, file_row_number DESC) = 1",
+        key.join(", ")
+    )
 }
 
 /// The statement that makes `table` a view of its parts in `source`, in order of writing; `create`
@@ -174,10 +166,10 @@ pub(crate) fn create_view(
     let (own, blocks) = ((source.parts)(table.name), (source.parts)(BLOCK.name));
     let mut selects = Vec::new();
     if !own.is_empty() {
-        selects.push(moved_rows(table, place, clock, &own)?);
+        selects.push(moved_rows(table, place, clock, &own, &newest(table))?);
     }
     if table.name == BIOS.name && !blocks.is_empty() {
-        let all = select(BLOCK.columns.iter(), place, clock, &blocks)?;
+        let all = select(BLOCK.columns.iter(), place, clock, &blocks, "")?;
         selects.push(format!(
             "{ONLY_BIOS} FROM ({all}) WHERE bio_origin IS NOT NULL"
         ));
@@ -189,17 +181,8 @@ pub(crate) fn create_view(
         let columns: Vec<String> = table.shown().map(null).chain(differences).collect();
         selects.push(format!("SELECT {} WHERE false", columns.join(", ")));
     }
-    let mut sql = format!("{create} {name} AS {}", selects.join(" UNION ALL "));
-    if own.is_empty() {
-        return Ok(sql);
-    }
-    if !table.key.is_empty() {
-        let key: Vec<String> = table.key.iter().map(|k| sql_name(k)).collect();
-        sql.push_str(&format!(
-            " QUALIFY row_number() OVER (PARTITION BY {} \
-             ORDER BY file_index DESC, file_row_number DESC) = 1",
-            key.join(", ")
-        ));
-    }
-    Ok(sql)
+    Ok(format!(
+        "{create} {name} AS {}",
+        selects.join(" UNION ALL ")
+    ))
 }

@@ -71,7 +71,7 @@ impl Db {
         let mut rows = Vec::new();
         for (member, host) in self.hosts().iter().enumerate() {
             let schema = members::schema(member);
-            let created = run(&format!("USE {schema}")).and_then(|()| run(&create));
+            let created = run(&format!("USE {schema};\n{create}"));
             run("USE main")?;
             created?;
             let host = sql_string(host);
