@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use duckdb::{Connection, InterruptHandle};
 use fathom_model::meta::SessionMeta;
-use fathom_model::set::ClockMap;
+use fathom_model::set::{ClockMap, MemberClock};
 use fathom_model::tables::{SYSCALLS, TABLES};
 use fathom_session::{Session, SessionSet, on_latest};
 
@@ -102,7 +102,7 @@ impl Db {
             wall_ns: wall_ns(&meta),
             stored: Some(session.rows(SYSCALLS.name)),
         };
-        Self::start(&[source], &[], false, &place.literals(&dirs)?, limits)
+        Self::start(&[source], &[], None, &place.literals(&dirs)?, limits)
     }
 
     /// The same of a session whose rows were not compared with their checksums: `rows` is asked for the tables that a
@@ -142,7 +142,7 @@ impl Db {
             wall_ns: wall_ns(meta),
             stored: None,
         };
-        Self::start(&[source], &[], false, &[], limits)
+        Self::start(&[source], &[], None, &[], limits)
     }
 
     /// Opens the sessions of `set` as they are now. Each table and view has the rows of all of them
@@ -221,15 +221,17 @@ impl Db {
             }
         }
         let hosts: Vec<&str> = members.iter().map(|(m, ..)| m.host.as_str()).collect();
+        let clocks: Vec<&MemberClock> = members.iter().map(|(m, ..)| &m.clock).collect();
+        let joined = joined.then_some(clocks.as_slice());
         Self::start(&sources, &hosts, joined, &dirs, limits)
     }
 
     /// Opens sessions; files in `dirs` may be read besides their parts. One session is opened as it
-    /// is, several with their names in `hosts`, and `joined` for critical paths.
+    /// is, several with their names in `hosts`, and for critical paths with the clocks of all in `joined`.
     fn start(
         sources: &[Source<'_>],
         hosts: &[&str],
-        joined: bool,
+        joined: Option<&[&MemberClock]>,
         dirs: &[String],
         limits: Limits,
     ) -> Result<Self, QueryError> {
@@ -268,12 +270,13 @@ impl Db {
             _ => {
                 let exact = |stored| stored <= limits.exact_percentiles();
                 let exact = members::create(&connection, sources, hosts, exact)?;
+                // Critical paths have no views.
                 let views = match joined {
-                    true => OnDemand::none(),
-                    false => OnDemand::new(hosts),
+                    Some(_) => OnDemand::none(),
+                    None => OnDemand::new(hosts),
                 };
-                if joined {
-                    members::join(&connection, hosts)?;
+                if let Some(clocks) = joined {
+                    members::join(&connection, hosts, clocks)?;
                 }
                 (exact, Place::default(), views)
             }

@@ -4,6 +4,7 @@
 //! So a view joins rows of one host only, whose ids, processes, and files mean nothing elsewhere.
 
 use duckdb::Connection;
+use fathom_model::set::MemberClock;
 use fathom_model::tables::TABLES;
 
 use crate::error::message;
@@ -64,13 +65,19 @@ pub fn own_rid(rid: i64) -> i64 {
 pub(crate) const JOINED: &str = "joined";
 
 /// Creates tables in which threads and requests of all members have different ids, and waits for the
-/// network name the sender on another member: as far as critical paths read them.
-pub(crate) fn join(connection: &Connection, hosts: &[&str]) -> Result<(), QueryError> {
+/// network name the sender on another member: as far as critical paths read them. `clocks` are the
+/// clocks of the members.
+pub(crate) fn join(
+    connection: &Connection,
+    hosts: &[&str],
+    clocks: &[&MemberClock],
+) -> Result<(), QueryError> {
     let run = |sql: &str| {
         let done = connection.execute_batch(sql);
         done.map_err(|e| QueryError::Sql(message(&e)))
     };
-    let causes = crate::messages::causes_of_waits();
+    let causes =
+        crate::messages::causes_of_waits(hosts.iter().copied().zip(clocks.iter().copied()));
     run(&format!(
         "CREATE SCHEMA {JOINED}; CREATE TABLE {JOINED}.causes AS {causes}"
     ))?;
