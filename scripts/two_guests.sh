@@ -10,6 +10,8 @@ two_guests=(db web)
 # boot_two_guests DIR SHARE-OF-ALL: runs both to their end. Each has SHARE-OF-ALL/NAME as its share.
 boot_two_guests() {
 	local dir=$1 all=$2 name other number=0
+	# If one fails, the other one waits for it.
+	local kernel_patience=$((kernel_patience / 3))
 	for name in "${two_guests[@]}"; do
 		other=${two_guests[$((1 - number))]}
 		local emulator_options=(
@@ -17,12 +19,13 @@ boot_two_guests() {
 			-device "virtio-net-pci,netdev=net,romfile=,mac=52:54:00:00:00:0$number"
 			-object "memory-backend-file,id=both,share=on,mem-path=$all/memory,size=1M"
 			-device "ivshmem-plain,memdev=both"
-			-drive "file=$all/$name.slow,if=none,id=slow,format=raw,cache=unsafe,throttling.iops-total=10"
-			# Behind the disk that guest-init takes for /tmp.
-			-device "virtio-blk-pci,drive=slow,serial=fathom-slow,addr=0x1e"
+			-drive "file=$all/$name.slow,if=none,id=slow,format=raw,cache=unsafe,throttling.iops-total=50"
+			# It takes 4 requests at a time; others wait in its queue. Behind the disk that guest-init takes for /tmp.
+			-device "virtio-blk-pci,drive=slow,serial=fathom-slow,addr=0x1e,num-queues=1,queue-size=4"
 		)
-		truncate -s 64M "$all/$name.slow"
-		mkfs.ext4 -q -F "$all/$name.slow"
+		# The file system is in front of the part that has other writers (guest.sh).
+		truncate -s 1G "$all/$name.slow"
+		mkfs.ext4 -q -F "$all/$name.slow" 32M
 		mkdir "$all/$name"
 		cp -- "$all/clock" "$all/$name/"
 		{
@@ -75,5 +78,9 @@ check_two_guests() {
 			return 1
 		fi
 	done
-	/usr/bin/python3 tests/two_guests/check.py "$fathom" "$all" && rm -rf -- "$all"
+	if ! /usr/bin/python3 tests/two_guests/check.py "$fathom" "$all"; then
+		note "all of it: $all"
+		return 1
+	fi
+	rm -rf -- "$all"
 }

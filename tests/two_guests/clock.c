@@ -41,7 +41,7 @@ static int64_t now(void)
 int main(int argc, char **argv)
 {
 	struct sched_param none = { 0 };
-	struct timespec pause = { .tv_nsec = 1000000 };
+	struct timespec pause = { .tv_nsec = 2000000 };
 	volatile int64_t *own, *other;
 	int64_t start, at, value;
 	size_t count = 0;
