@@ -265,20 +265,23 @@ impl Db {
                 let exact = stored <= limits.exact_percentiles();
                 relations::create_percentiles(&connection, exact)?;
                 own_tables::create(&connection, source)?;
-                (exact, source.place.clone(), OnDemand::new(hosts))
+                (
+                    exact,
+                    source.place.clone(),
+                    OnDemand::new(hosts, members::MAIN),
+                )
             }
             _ => {
                 let exact = |stored| stored <= limits.exact_percentiles();
                 let exact = members::create(&connection, sources, hosts, exact)?;
-                // Critical paths have no views.
-                let views = match joined {
-                    Some(_) => OnDemand::none(),
-                    None => OnDemand::new(hosts),
+                let home = match joined {
+                    Some(clocks) => {
+                        members::join(&connection, hosts, clocks)?;
+                        members::JOINED
+                    }
+                    None => members::MAIN,
                 };
-                if let Some(clocks) = joined {
-                    members::join(&connection, hosts, clocks)?;
-                }
-                (exact, Place::default(), views)
+                (exact, Place::default(), OnDemand::new(hosts, home))
             }
         };
         paths::create(&connection).map_err(db)?;

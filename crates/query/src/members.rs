@@ -9,7 +9,7 @@ use fathom_model::tables::TABLES;
 
 use crate::error::message;
 use crate::escape::{sql_name, sql_string};
-use crate::on_demand::create_view;
+use crate::on_demand::{OnDemand, create_view};
 use crate::source::Source;
 use crate::views::View;
 use crate::{QueryError, own_tables, percentiles, relations};
@@ -61,6 +61,8 @@ pub fn own_rid(rid: i64) -> i64 {
     rid & ((1 << RID_BITS) - 1)
 }
 
+/// Schema of the tables and views with the rows of all members.
+pub(crate) const MAIN: &str = "main";
 /// Schema of the tables with the threads of all members.
 pub(crate) const JOINED: &str = "joined";
 
@@ -78,6 +80,9 @@ pub(crate) fn join(
     };
     let causes =
         crate::messages::causes_of_waits(hosts.iter().copied().zip(clocks.iter().copied()));
+    OnDemand::new(hosts, MAIN)
+        .with_views(connection, &causes, || Ok(()))
+        .map_err(|e| QueryError::Sql(message(&e)))?;
     run(&format!(
         "CREATE SCHEMA {JOINED}; CREATE TABLE {JOINED}.causes AS {causes}"
     ))?;
@@ -157,7 +162,7 @@ pub(crate) fn create(
         run(&format!("USE {}", schema(member)))?;
         own_tables::create(connection, source)?;
     }
-    run("USE main")?;
+    run(&format!("USE {MAIN}"))?;
     let wall_ns = sources.first().map_or(0, |source| source.wall_ns);
     run(&relations::macros(wall_ns))?;
     run(&percentiles::functions())?;
@@ -187,24 +192,26 @@ fn of_all(name: &str, hosts: &[impl AsRef<str>]) -> String {
     let rows: Vec<String> = rows.collect();
     // It may be there if an earlier statement was interrupted.
     format!(
-        "CREATE VIEW IF NOT EXISTS {} AS {}",
+        "CREATE VIEW IF NOT EXISTS {MAIN}.{} AS {}",
         sql_name(name),
         rows.join(" UNION ALL ")
     )
 }
 
-/// Creates views in the schema of each member, and above them those with the rows of all.
+/// Creates views in the schema of each member, and above them those with the rows of all. `home` is the
+/// schema of the database's statements.
 pub(crate) fn create_views(
     connection: &Connection,
     views: &[&View],
     hosts: &[String],
+    home: &str,
 ) -> duckdb::Result<()> {
     let of_each = (0..hosts.len()).try_for_each(|member| {
         let created = views.iter().map(|view| create_view(view));
         let created: Vec<String> = created.collect();
         connection.execute_batch(&format!("USE {};\n{}", schema(member), created.join(";\n")))
     });
-    connection.execute_batch("USE main")?;
+    connection.execute_batch(&format!("USE {home}"))?;
     of_each?;
     views
         .iter()

@@ -34,22 +34,17 @@ pub(crate) struct OnDemand {
     missing: Mutex<BTreeSet<usize>>,
     /// Names of the members of a set, each of which has the views for itself; empty for one session.
     hosts: Vec<String>,
+    /// Schema of the statements of a set.
+    home: &'static str,
 }
 
 impl OnDemand {
-    /// Views of a session, or of a set of `hosts`, none of which has been created.
-    pub fn new(hosts: &[&str]) -> Self {
+    /// Views of a session, or of a set of `hosts` whose statements are run in schema `home`. None has been created.
+    pub fn new(hosts: &[&str], home: &'static str) -> Self {
         Self {
             missing: Mutex::new(every()),
             hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
-        }
-    }
-
-    /// There are no views.
-    pub fn none() -> Self {
-        Self {
-            missing: Mutex::default(),
-            hosts: Vec::new(),
+            home,
         }
     }
 
@@ -89,7 +84,7 @@ impl OnDemand {
             [] => views
                 .iter()
                 .try_for_each(|view| connection.execute_batch(&create_view(view)))?,
-            hosts => members::create_views(connection, &views, hosts)?,
+            hosts => members::create_views(connection, &views, hosts, self.home)?,
         }
         missing.retain(|number| !wanted.contains(number));
         Ok(!wanted.is_empty())

@@ -72,7 +72,7 @@ impl Db {
         for (member, host) in self.hosts().iter().enumerate() {
             let schema = members::schema(member);
             let created = run(&format!("USE {schema};\n{create}"));
-            run("USE main")?;
+            run(&format!("USE {}", members::MAIN))?;
             created?;
             let host = sql_string(host);
             rows.push(format!("SELECT {host} AS host, * FROM {schema}.{name}"));

@@ -448,12 +448,16 @@ fn by_reason(scope: &Scope, portion: Option<&str>) -> String {
         "{selected},
          served AS (
              SELECT rid, ts_ns, ts_ns + dur_ns AS until_ns
-             FROM slices SEMI JOIN selected USING (rid) WHERE {of} AND layer IN ('fuse', 'nfs')),
+             FROM slices SEMI JOIN selected USING (rid)
+             WHERE {of} AND layer IN ('fuse', 'nfs', 'block', 'device')
+                 -- Time in which a thread submits is its own.
+                 AND name IS DISTINCT FROM 'submit_bio'),
          asleep AS (
              SELECT s.comm, activity, asynchronous, coalesce(reason, '') AS name,
                  coalesce(waker, '') AS other, if(reason = 'cpu', w.dur_ns, run_queue_ns) AS cpu_ns,
-                 if(reason = 'cpu' OR cause IS NOT DISTINCT FROM 'block_request'
-                     OR EXISTS (SELECT 1 FROM served WHERE served.rid = w.rid
+                 -- A wait for a request to a device that has no visit, as before the request was made,
+                 -- is asleep for all that is known.
+                 if(reason = 'cpu' OR EXISTS (SELECT 1 FROM served WHERE served.rid = w.rid
                          AND w.ts_ns BETWEEN served.ts_ns AND served.until_ns),
                      0, w.dur_ns - coalesce(run_queue_ns, 0)) AS slept_ns
              FROM (SELECT * FROM waits WHERE {of}) AS w JOIN selected AS s ON w.rid = s.rid)
