@@ -31,8 +31,9 @@ usage: ./do COMMAND [ARGUMENTS]
                    their own
   test lake [NAME...]
                    only the tests of shipped sessions in stores and query
-                   engines: stores, iceberg, trino, opensearch; scale (a
-                   billion calls) and smallest (as ./do test) when named
+                   engines: stores, iceberg, trino, opensearch; superset (the
+                   dashboard in a browser), scale (a billion calls), and
+                   smallest (as ./do test) when named
   fuzz [TARGET...] [SECONDS]
                    feed damaged captures, logs, sessions, streams, SQL and
                    requests to fathom, SECONDS a target (50)

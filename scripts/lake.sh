@@ -3,6 +3,7 @@
 # once, checked, and kept in the cache. An engine that cannot be fetched is skipped, with the reason.
 
 lake=$(cache_dir)/lake
+superset=$root/.deps/superset
 # Reasons and logs.
 lake_notes=$root/.deps/lake
 # Seconds for one engine of `./do test`. Scripts by name have no limit.
@@ -58,28 +59,37 @@ fetch_artifact() {
 	check_sha256 "$4/$2" "$3" || { say "$2 is not the file that scripts/versions.sh pins" && return 1; }
 }
 
-# pip_install READY FILE OPTIONS...: installs the packages of a file, once.
+# pip_install ENVIRONMENT READY FILE OPTIONS...: installs the packages of a file, once.
 pip_install() {
-	local ready=$lake/python/$1 file=$2 key
+	local ready=$1/$2 file=$3 key
 	key=$(sha256sum <"$file")
 	[ "$(cat -- "$ready" 2>/dev/null)" != "$key" ] || return 0
-	"$lake/python/bin/pip" install -q --no-cache-dir --require-hashes "${@:3}" -r "$file" || return
+	"$1/bin/pip" install -q --no-cache-dir --require-hashes "${@:4}" -r "$file" || return
 	printf '%s\n' "$key" >"$ready"
 }
 
-fetch_python() {
-	local wanted=tests/lake/requirements.txt
-	if [ "$(cat -- "$lake/python/packages" 2>/dev/null)" != "$(sha256sum <"$wanted")" ]; then
-		rm -rf -- "$lake/python"
-		/usr/bin/python3 -m venv "$lake/python" || return
+# pip_environment ENVIRONMENT FILE OPTIONS...: a virtual environment with the packages of a file.
+pip_environment() {
+	if [ "$(cat -- "$1/packages" 2>/dev/null)" != "$(sha256sum <"$2")" ]; then
+		rm -rf -- "$1"
+		/usr/bin/python3 -m venv "$1" || return
 	fi
-	pip_install packages "$wanted" --only-binary=:all:
+	pip_install "$1" packages "$2" --only-binary=:all: "${@:3}"
+}
+
+fetch_python() { pip_environment "$lake/python" tests/lake/requirements.txt; }
+
+# Superset needs other versions of packages than the engines do.
+fetch_superset() {
+	have chromium || have chromium-browser || { say "there is no Chromium to open it in" && return 1; }
+	pip_environment "$superset" tests/lake/superset.txt --no-deps || return
+	pip_install "$superset" source tests/lake/superset_source.txt --no-build-isolation --no-deps
 }
 
 # The jar for Iceberg tables is a part of it.
 fetch_spark() {
 	old_java || return
-	pip_install spark tests/lake/spark.txt --no-build-isolation || return
+	pip_install "$lake/python" spark tests/lake/spark.txt --no-build-isolation || return
 	[ -f "$lake/$iceberg_jar" ] || in_scratch fetch_iceberg_jar
 }
 
@@ -147,14 +157,14 @@ fetch_engines() {
 	rm -f -- "$lake_notes"/*.missing
 	for part in "$@"; do
 		case $part in
-		python | spark) ;;
+		python | spark | superset) ;;
 		*) fetch_part "$part" ;;
 		esac
 	done &
 	others=$!
 	for part in "$@"; do
 		case $part in
-		python | spark) fetch_part "$part" ;;
+		python | spark | superset) fetch_part "$part" ;;
 		esac
 	done
 	wait "$others"
@@ -172,6 +182,7 @@ parts_of() {
 	case $1 in
 	spark | stores | iceberg | scale) say python spark ;;
 	trino | opensearch) say python "$1" ;;
+	superset) say superset ;;
 	*) say python ;;
 	esac
 }
@@ -209,16 +220,18 @@ check_in_lake() {
 
 # in_lake SCRIPT ARGUMENTS...: in a shell of its own, whose environment names the engines.
 in_lake() (
-	runner=()
+	runner=() python=$lake/python
+	[ "$1" != superset.py ] || python=$superset
 	is_root || runner=(scripts/as-root)
 	export FATHOM=$root/$fathom PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+	export SUPERSET=$superset NODE=$node
 	export TRINO_HOME=$lake/trino-$trino_version OPENSEARCH_JARS ICEBERG_SPARK_JAR JAVA_HOME TRINO_JAVA_HOME
 	OPENSEARCH_JARS=$(cache_dir)/opensearch
 	ICEBERG_SPARK_JAR=$lake/$iceberg_jar
 	JAVA_HOME=$(old_java) || true
 	TRINO_JAVA_HOME=$(new_java) || true
 	PATH=$lake/azurite-$azurite_version/node_modules/.bin:$lake/gcs-$fake_gcs_version:$PATH \
-		"${lake_limit[@]}" "${runner[@]}" "$lake/python/bin/python" "tests/lake/$1" "${@:2}"
+		"${lake_limit[@]}" "${runner[@]}" "$python/bin/python" "tests/lake/$1" "${@:2}"
 )
 
 # in_lake_quietly NAME WORK: a part of smallest.py.
@@ -258,8 +271,9 @@ lake_tests() {
 		smallest) parts+=(python spark trino opensearch) ;;
 		stores) parts+=(azurite gcs) ;;
 		iceberg) parts+=(gcs) ;;
+		superset) parts+=(trino) ;;
 		trino | opensearch | scale) ;;
-		*) die 2 "./do test lake: unknown name: $name" "one of: stores, iceberg, trino, opensearch, scale, smallest" ;;
+		*) die 2 "./do test lake: unknown name: $name" "one of: stores, iceberg, trino, opensearch, superset, scale, smallest" ;;
 		esac
 		# shellcheck disable=SC2207 # words
 		parts+=($(parts_of "$name"))

@@ -18,7 +18,6 @@ import time
 import urllib.request
 
 from engines import slowest
-from iceberg import Place, postgresql
 from lake import PAGE, check, compare, each, fathom, recorded, statements, truth, workplace
 from servers import port, s3_server
 
@@ -145,6 +144,8 @@ def who_worked(client):
 
 def engine(work, sessions, numbers, workers):
     """Reads a lake in an S3 server as Hive tables, then as Iceberg tables."""
+    from iceberg import Place, postgresql
+
     with s3_server() as (_, endpoint), postgresql(work) as uri:
         fathom("ship", *sessions, "--to", "s3://bucket/a/lake")
         expected = truth(sessions)
