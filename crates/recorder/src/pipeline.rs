@@ -115,7 +115,7 @@ pub(crate) struct Running {
 pub(crate) struct Completed {
     /// Messages of the writer; its snapshots are the ones that were not reported before.
     pub(crate) finished: Finished,
-    /// Functions of libraries that are counted, of those that [`Running::new_counted`] has not named.
+    /// Functions of libraries that are counted and that [`Running::new_counted`] has not named.
     pub(crate) counted: Vec<CountedFunction>,
     /// Why the raw capture is not whole.
     pub(crate) raw_failed: Option<CaptureError>,
