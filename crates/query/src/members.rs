@@ -9,9 +9,9 @@ use fathom_model::tables::TABLES;
 
 use crate::error::message;
 use crate::escape::{sql_name, sql_string};
-use crate::on_demand::{OnDemand, create_view};
+use crate::on_demand::create_view;
 use crate::source::Source;
-use crate::views::View;
+use crate::views::{View, WITHOUT_PARTS};
 use crate::{QueryError, own_tables, percentiles, relations};
 
 /// Name of the schema of a member.
@@ -80,9 +80,6 @@ pub(crate) fn join(
     };
     let causes =
         crate::messages::causes_of_waits(hosts.iter().copied().zip(clocks.iter().copied()));
-    OnDemand::new(hosts, MAIN)
-        .with_views(connection, &causes, || Ok(()))
-        .map_err(|e| QueryError::Sql(message(&e)))?;
     run(&format!(
         "CREATE SCHEMA {JOINED}; CREATE TABLE {JOINED}.causes AS {causes}"
     ))?;
@@ -167,8 +164,9 @@ pub(crate) fn create(
     run(&relations::macros(wall_ns))?;
     run(&percentiles::functions())?;
     run(&percentiles::of_durations("CREATE MACRO", exact))?;
-    for table in TABLES {
-        run(&of_all(table.name, hosts))?;
+    let tables = TABLES.iter().map(|table| table.name);
+    for name in tables.chain(WITHOUT_PARTS) {
+        run(&of_all(name, hosts))?;
     }
     own_tables::join(connection, sources, hosts, schema)?;
     Ok(exact)

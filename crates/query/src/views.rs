@@ -13,11 +13,13 @@ pub(crate) struct View {
 
 include!(concat!(env!("OUT_DIR"), "/views.rs"));
 
-/// Names of the views, including tables `session` and `findings`, which have no parts.
+/// Tables that have no parts.
+pub(crate) const WITHOUT_PARTS: [&str; 2] = ["session", "findings"];
+
+/// Names of the views, including the tables that have no parts.
 pub fn view_names() -> impl Iterator<Item = &'static str> {
-    ["session", "findings"]
-        .into_iter()
-        .chain(VIEWS.iter().map(|view| view.name))
+    let views = VIEWS.iter().map(|view| view.name);
+    WITHOUT_PARTS.into_iter().chain(views)
 }
 
 /// A view as a query over the tables that it reads, without its comments: they may name other tables.
