@@ -195,8 +195,8 @@ all_tests() {
 	check "documentation site, and its links" build_site
 	build_strace_programs
 	run_tests
-	# Half as long as `./do fuzz`, which has no other tests to wait for.
-	check "damaged inputs ($((fuzz_seconds / 2)) s each kind)" fuzz "$((fuzz_seconds / 2))"
+	# A quarter of `./do fuzz`, which has no other tests to wait for.
+	check "damaged inputs ($((fuzz_seconds / 4)) s each kind)" fuzz "$((fuzz_seconds / 4))"
 	test_lake
 	# A few tests on each; `./do test kernels` runs more.
 	kernel_basics_only=yes
