@@ -147,8 +147,8 @@ fn request(args: &ZoomArgs, (from_ns, to_ns): (Option<i64>, Option<i64>)) -> Req
 /// Reports the window of an answer, and what was read for it.
 fn say(answer: &Answer, start_ns: i64) {
     errln!(
-        "fathom: buckets of {}, from {} to {} of the recording{}; read {} blocks of the pyramid, \
-         {} parts{}",
+        "fathom: buckets of {}, from {} to {} of the recording{}; blocks of the pyramid \
+         read: {}, parts: {}{}",
         ns(answer.bucket_ns),
         ns(answer.window_ns.start - start_ns),
         ns(answer.window_ns.end - start_ns),
@@ -161,9 +161,12 @@ fn say(answer: &Answer, start_ns: i64) {
         answer.parts,
         match answer.fault_parts {
             0 => String::new(),
-            n => format!(" and, as the pyramid has no page faults, {n} of table faults"),
+            n => format!(", parts of table faults, of which the pyramid has nothing: {n}"),
         },
     );
+    if answer.rows.num_rows() == 0 {
+        errln!("fathom: no call that these options choose is in that time");
+    }
 }
 
 /// Why a session has no rows of calls.

@@ -36,6 +36,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("bytes_written", "{} written"),
     ("bytes_written_to_new_file", "{} written to the new file"),
     ("calls", "{} calls"),
+    ("io_wait_ns", "it waited {} for I/O"),
     ("short-io/calls", "{} short calls without another one for the rest"),
     ("thread-interference/calls", "{} calls took longer because others were in progress"),
     ("calls_per_second", "{} per second on average"),

@@ -3,12 +3,15 @@
 use fathom_diagnose::{Activity, Finding};
 use fathom_model::syscalls::Syscall;
 
-use crate::causes::Cause;
+use crate::causes::{Cause, Share};
 use crate::facts::{Ahead, Group};
 use crate::sentence::{Link, Sentence};
 
 /// A finding with this share of the time explains it.
 const EXPLAINS: f64 = 0.1;
+
+/// A cause with this share of the time is the one that it is about.
+const MOST: f64 = 0.5;
 
 /// Reasons of waits that another program ends: what it did meanwhile is the cause.
 const ENDED_ELSEWHERE: [&str; 3] = ["socket", "pipe", "poll"];
@@ -37,18 +40,41 @@ fn finding_for<'a>(findings: &'a [Finding], group: &Group, total_ns: i64) -> Opt
         .max_by_key(|finding| finding.cost_ns)
 }
 
+/// The cause that the advice is about. Waiting for a CPU is one only where it has most of the time:
+/// a busy machine adds such waits to everything. Time in devices, in their queues, and asleep until one was done
+/// is one cause in pieces.
+pub(crate) fn advised(causes: &[Share], total_ns: i64) -> Option<&Cause> {
+    let first = causes.first()?;
+    let mostly = first.self_ns as f64 >= total_ns as f64 * MOST;
+    let disk = causes.iter().filter(|share| {
+        let asleep =
+            matches!(&share.cause, Cause::Sleep { reason: Some(reason), .. } if reason == "disk");
+        asleep || share.cause.is_disk()
+    });
+    let disk_ns = disk.fold(0, |sum: i64, share| sum.saturating_add(share.self_ns));
+    let largest = causes.iter().find(|share| share.cause.is_disk());
+    if let Some(share) = largest.filter(|_| !mostly && disk_ns > first.self_ns) {
+        return Some(&share.cause);
+    }
+    let other = causes.iter().find(|share| share.cause != Cause::Cpu);
+    Some(match (&first.cause, other) {
+        (Cause::Cpu, Some(other)) if !mostly => &other.cause,
+        (first, _) => first,
+    })
+}
+
 /// Advice: from the finding that explains the time, or else for the cause
-/// with most of it. `None` where there is nothing to say.
+/// with most of it, if that is known of these requests. `None` where there is nothing to say.
 pub(crate) fn advice(
     findings: &[Finding],
     group: &Group,
-    cause: &Cause,
+    cause: Option<&Cause>,
     other: Option<&Ahead>,
     total_ns: i64,
 ) -> Option<Sentence> {
     let mut sentence = Sentence::default();
     // A program that waits for a CPU, or for another's requests, gains little by other I/O.
-    let held_up = *cause == Cause::Cpu || other.is_some();
+    let held_up = cause == Some(&Cause::Cpu) || other.is_some();
     let finding = finding_for(findings, group, total_ns).filter(|_| !held_up);
     if let Some(finding) = finding {
         sentence.push(first_sentence(&finding.advice)).push(" (");
@@ -62,7 +88,7 @@ pub(crate) fn advice(
         group.activity,
         Activity::Read | Activity::Write | Activity::Transfer
     );
-    match cause {
+    match cause? {
         Cause::Queue { device } | Cause::Device { device }
             if other.is_some_and(|ahead| is_write_back(&ahead.comm)) =>
         {
@@ -155,8 +181,8 @@ pub(crate) fn advice(
                      was looked up."
                 }
                 (Activity::Read | Activity::Write | Activity::Transfer, _) => {
-                    "The time is the kernel's work for each call, not the device's: make fewer and \
-                     larger calls."
+                    "Make fewer and larger calls: the largest part of the time is the kernel's work for \
+                     each of them."
                 }
                 (Activity::Remove | Activity::Change, _) => {
                     "The time is the file system's work for each name: have fewer files."
@@ -201,7 +227,41 @@ fn first_sentence(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::first_sentence;
+    use super::{advised, first_sentence};
+    use crate::causes::{Cause, Share};
+
+    #[test]
+    fn a_device_and_its_queue_and_the_sleep_until_it_was_done_are_one_cause() {
+        let kernel = Cause::Kernel {
+            layer: "vfs".to_owned(),
+        };
+        let device = Cause::Device {
+            device: "vda".to_owned(),
+        };
+        let queue = Cause::Queue {
+            device: "vda".to_owned(),
+        };
+        let asleep = |reason: &str| Cause::Sleep {
+            reason: Some(reason.to_owned()),
+            waker: None,
+        };
+        let causes = |shares: &[(&Cause, i64)]| -> Vec<Share> {
+            let share = |(cause, self_ns): &(&Cause, i64)| Share {
+                cause: (*cause).clone(),
+                self_ns: *self_ns,
+            };
+            shares.iter().map(share).collect()
+        };
+        let (disk, page) = (asleep("disk"), asleep("page_cache"));
+        let pieces = causes(&[(&kernel, 41), (&device, 24), (&disk, 22), (&queue, 5)]);
+        assert_eq!(advised(&pieces, 100), Some(&device));
+        let other = causes(&[(&kernel, 41), (&device, 24), (&page, 22), (&queue, 5)]);
+        assert_eq!(advised(&other, 100), Some(&kernel));
+        let mostly = causes(&[(&kernel, 51), (&device, 24), (&disk, 22), (&queue, 3)]);
+        assert_eq!(advised(&mostly, 100), Some(&kernel));
+        let busy = causes(&[(&Cause::Cpu, 40), (&queue, 30), (&device, 20)]);
+        assert_eq!(advised(&busy, 100), Some(&queue));
+    }
 
     #[test]
     fn advice_is_cut_at_its_first_sentence() {

@@ -77,6 +77,21 @@ impl std::fmt::Display for Cause {
     }
 }
 
+impl Cause {
+    /// Whether the block requests were in a device or in its queue.
+    pub(crate) fn is_disk(&self) -> bool {
+        matches!(self, Self::Device { .. } | Self::Queue { .. })
+    }
+
+    /// Whether what to change about it depends on what the calls do.
+    pub(crate) fn depends_on_calls(&self) -> bool {
+        matches!(
+            self,
+            Self::Device { .. } | Self::Kernel { .. } | Self::Sleep { .. }
+        )
+    }
+}
+
 /// The thing or event that a thread waits for, by the reason of the wait.
 pub(crate) fn awaited(reason: Option<&str>) -> &'static str {
     match reason.unwrap_or_default() {

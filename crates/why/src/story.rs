@@ -7,7 +7,7 @@ use fathom_model::units::{bytes, count, duration, percent};
 use fathom_query::{Db, QueryError};
 use serde::Serialize;
 
-use crate::advice::{advice, is_write_back};
+use crate::advice::{advice, advised, is_write_back};
 use crate::causes::{Cause, Share, awaited};
 use crate::facts::{Ahead, Block, Facts, Group};
 use crate::scope::Scope;
@@ -23,6 +23,8 @@ const NAMED: usize = 3;
 const SOME_AHEAD: i64 = 1000;
 /// Share of the time of block requests in which some were behind others, from which on the story has it.
 const HELD_UP: f64 = 0.1;
+/// Share of the requests' time that they were behind another process's from which on the advice is about that.
+const BLAMED: f64 = 0.3;
 /// Share of the bytes ahead from which on a process is named.
 const MOST_AHEAD: f64 = 0.5;
 /// A request that took this many times the median is said to be slow.
@@ -107,7 +109,8 @@ pub fn tell(
         return out;
     };
     let advised = advised(&facts.causes, total_ns).unwrap_or(&first.cause);
-    let other = other_ahead(facts, advised);
+    let other = other_ahead(facts, advised)
+        .filter(|ahead| ahead.behind_ns as f64 >= total_ns as f64 * BLAMED);
     let recorded = |layer| {
         meta.layers
             .iter()
@@ -126,20 +129,11 @@ pub fn tell(
         cause.push(" Their block requests are too many to say which program was ahead of them.");
     }
     out.push(cause);
-    out.extend(advice(findings, group, advised, other, total_ns));
+    // Causes of all requests say nothing about a group that has little of the time.
+    let most = facts.first_only || group.total_ns as f64 >= facts.total_ns as f64 * MOST;
+    let of_group = Some(advised).filter(|cause| most || !cause.depends_on_calls());
+    out.extend(advice(findings, group, of_group, other, total_ns));
     out
-}
-
-/// The cause that the advice is about. Waiting for a CPU is one only where it has most of the time:
-/// a busy machine adds such waits to everything.
-fn advised(causes: &[Share], total_ns: i64) -> Option<&Cause> {
-    let first = causes.first()?;
-    let mostly = first.self_ns as f64 >= total_ns as f64 * MOST;
-    let other = causes.iter().find(|share| share.cause != Cause::Cpu);
-    Some(match (&first.cause, other) {
-        (Cause::Cpu, Some(other)) if !mostly => &other.cause,
-        (first, _) => first,
-    })
 }
 
 /// Why there is nothing to say.
@@ -462,16 +456,12 @@ fn cause_sentence(facts: &Facts, group: &Group, total_ns: i64, scope: &Scope) ->
             || facts
                 .causes
                 .first()
-                .is_some_and(|first| !is_disk(&first.cause));
+                .is_some_and(|first| !first.cause.is_disk());
         let other = other_ahead(facts, &share.cause);
         explain(facts, group, &share.cause, other, detail, &mut sentence);
     }
     sentence.push(".");
     sentence
-}
-
-fn is_disk(cause: &Cause) -> bool {
-    matches!(cause, Cause::Device { .. } | Cause::Queue { .. })
 }
 
 /// The cause of a part of the time, in words.

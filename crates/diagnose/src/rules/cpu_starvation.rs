@@ -23,7 +23,8 @@ static INFO: RuleInfo = RuleInfo {
            storage was slow: a sync that the device completes in half a millisecond returns after \
            ten.",
     when: "8 or more calls of a process waited for a processor for 0.1 ms or longer, and these waits \
-           are 30 % or more of the time in all of its calls on files, directories and block devices. \
+           are 30 % or more of the time in all of its calls on files, directories and block devices, and \
+           more than these calls wait for I/O. \
            Operations of io_uring and AIO do not count, as no thread is in them.",
     cost: "the time in which the threads could run in these calls and did not",
     advice: "The CPU is the bottleneck, not the storage. Give the program processor time: stop or move what else \
@@ -48,6 +49,7 @@ struct Process {
     waited: Durations,
     slow_ns: i64,
     queued_ns: i64,
+    io_wait_ns: i64,
     examples: Examples,
 }
 
@@ -66,6 +68,8 @@ impl Rule for CpuStarvation {
         call.name_process(&mut process.comm);
         process.calls += 1;
         process.in_calls_ns = process.in_calls_ns.saturating_add(call.dur_ns.max(0));
+        let io_wait = context.below.io_wait_ns.clamp(0, call.dur_ns.max(0));
+        process.io_wait_ns = process.io_wait_ns.saturating_add(io_wait);
         let queued = context.below.run_queue_ns.min(call.dur_ns);
         if queued <= 0 {
             return;
@@ -83,7 +87,9 @@ impl Rule for CpuStarvation {
             let comm = run.process_name(*pid, &process.comm);
             let cost = process.queued_ns;
             let part = cost as f64 / process.in_calls_ns.max(1) as f64;
-            if process.waited.count < MIN_CALLS || part < MIN_PART || !run.matters(cost) {
+            // Where the storage takes longer, it is what to look at.
+            let more = cost > process.io_wait_ns;
+            if process.waited.count < MIN_CALLS || part < MIN_PART || !more || !run.matters(cost) {
                 continue;
             }
             let waited = i64::try_from(process.waited.count).unwrap_or(i64::MAX);
@@ -100,6 +106,7 @@ impl Rule for CpuStarvation {
                     number("calls", i64::try_from(process.calls).unwrap_or(i64::MAX)),
                     number("in_calls_ns", process.in_calls_ns),
                     number("run_queue_ns", process.queued_ns),
+                    number("io_wait_ns", process.io_wait_ns),
                     evidence("share_of_call_time", part.min(1.0)),
                     number("waiting_calls", waited),
                     number("median_wait_ns", process.waited.median_ns()),
@@ -181,6 +188,23 @@ mod tests {
         silent("cpu-starvation", syncs(200, 50_000));
         silent("cpu-starvation", syncs(200, 200_000));
         silent("cpu-starvation", syncs(200, 0));
+    }
+
+    /// A busy machine adds waits for a processor to calls that wait for the device.
+    #[test]
+    fn silent_where_calls_wait_longer_for_io() {
+        let reads = |io_wait_ns: i64| {
+            let mut s = Scenario::new();
+            let fd = s.open("/data/table", "O_RDONLY");
+            for i in 0..200 {
+                s.wants_cpu(700_000);
+                s.missed(4096, io_wait_ns);
+                s.pread(fd, 4096, i * 1_000_000);
+            }
+            s
+        };
+        silent("cpu-starvation", reads(1_000_000));
+        fires("cpu-starvation", reads(500_000));
     }
 
     /// Time in the queue of a processor is not the syncs'.

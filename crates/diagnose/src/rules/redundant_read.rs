@@ -29,7 +29,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process reads bytes of a file that it has read before and that no process has changed \
            since. At best they come from the page cache, at the cost of a system call and a copy \
            each time.",
-    when: "A process has read more than twice as many bytes of a file as were new to it or had \
+    when: "A process has read at least twice as many bytes of a file as were new to it or had \
            changed since it read them, in 64 or more calls that read only bytes it had read before. Or three or \
            more processes with the same name, one after another, read 1 MiB or more of a file that \
            earlier ones had read, for 10 % or more of the recorded time over all such files. The \
@@ -175,7 +175,7 @@ impl Rule for RedundantRead {
             let unique = reads.bytes - reads.again;
             let ratio = reads.bytes as f64 / unique.max(1) as f64;
             let cost = (reads.time_ns as f64 * reads.again as f64 / reads.bytes.max(1) as f64) as i64;
-            if reads.repeats < MIN_CALLS || ratio <= MIN_RATIO || !run.matters(cost) {
+            if reads.repeats < MIN_CALLS || ratio < MIN_RATIO || !run.matters(cost) {
                 continue;
             }
             let path = run.state.files.get(*file).map_or("", |f| f.name());

@@ -11,9 +11,12 @@ use crate::state::Synced;
 const MIN_SYNCS: u64 = 16;
 /// Fewer dirty bytes than this before a sync are little.
 const LITTLE: i64 = 16 << 10;
-/// Share of the syncs before which it is little: of a commit the data are synced first, and then a
-/// page that names them.
+/// Share of the syncs before which it is little.
 const MOST: f64 = 0.75;
+/// The same where each commit has two: of the data, at most so many bytes, and then of a page that names them. Less than
+/// half, as one of the syncs may be alone.
+const PAIRED: f64 = 0.4;
+const SOME: i64 = 64 << 10;
 /// Share of the time, from the first of them to the last, that goes into them.
 const MIN_PART: f64 = 0.1;
 /// Number of syncs that a group commit would combine.
@@ -43,7 +46,8 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process makes a file durable after every few bytes and waits for the device each time; \
            or it calls fsync on a file that has not changed since the last one.",
     when: "One process makes 16 or more syncs on one file, three quarters or more of them after \
-           less than 16 KiB of writes, and one of them is in progress for 10 % or more of the time \
+           less than 16 KiB of writes, or after less than 64 KiB and two fifths after less than 16 KiB (the data of \
+           a commit, and then a page that names them), and one of them is in progress for 10 % or more of the time \
            from the first to the last. Devices write 16 KiB in about the time of one sector. A sync \
            is fsync, fdatasync, msync(MS_SYNC), sync_file_range with a flag that waits, and each \
            write to a file opened with O_SYNC or O_DSYNC or with RWF_SYNC or RWF_DSYNC. The data \
@@ -160,9 +164,14 @@ impl Syncs {
 
     fn is_storm(&self, run: &Run) -> bool {
         self.dirty.count >= MIN_SYNCS
-            && self.amounts.quantile_ns(MOST) < LITTLE
+            && (self.amounts.quantile_ns(MOST) < LITTLE || self.is_paired())
             && self.part() >= MIN_PART
             && run.matters(self.cost())
+    }
+
+    /// Whether commits are small and have two syncs each.
+    fn is_paired(&self) -> bool {
+        self.amounts.quantile_ns(PAIRED) < LITTLE && self.amounts.quantile_ns(MOST) < SOME
     }
 
     fn is_in_turn(&self) -> bool {

@@ -26,7 +26,9 @@ static INFO: RuleInfo = RuleInfo {
            one directory, each its own, that no other recorded process opens and that are 1 MiB or \
            less on average or written in one or two calls. Larger files are usually deliberate \
            spills, such as the runs of an external sort, and are ignored. Files without any write \
-           count if each has a different name: one name that is created again and again is a lock.",
+           count if each has a different name: one name that is created again and again is a lock. \
+           A file that is synced, and removed only after its process has synced, renamed or removed \
+           other files that stay or were there before, says what to repeat after a crash: it is ignored.",
     cost: "all calls on these files: open, write, sync, close, unlink",
     advice: "Keep the data in memory or in a pipe, or give the program more memory (sort -S); reuse \
            one file (ftruncate); use memfd_create, or O_TMPFILE, which creates no directory \
@@ -52,6 +54,8 @@ struct Life {
     shared: bool,
     /// Its name was removed before anything was written; the directory that had it.
     unnamed: Option<String>,
+    /// Of its process at the last sync: [`TempChurn::changes`].
+    changes_at_sync: Option<u64>,
 }
 
 /// Files of a process in a directory that are gone.
@@ -71,16 +75,33 @@ struct Churn {
 rule! {
     pub struct TempChurn {
         lives: Bounded<FileId, Life>,
+        /// By process: syncs of files that are not short-lived, and their renames and removals.
+        changes: HashMap<i32, u64>,
         churn: HashMap<(i32, String), Churn>,
     }
 }
 
 /// Directories that are followed at the same time.
 const MAX_DIRECTORIES: usize = 4096;
+/// Processes whose changes of other files are counted.
+const MAX_PROCESSES: usize = 4096;
 /// Names of empty files that are tracked separately.
 const MAX_EMPTY: usize = 1 << 16;
 
 impl TempChurn {
+    /// A process has synced, renamed or removed a file that is not short-lived.
+    fn changed(&mut self, pid: i32) {
+        if self.changes.len() < MAX_PROCESSES || self.changes.contains_key(&pid) {
+            *self.changes.entry(pid).or_default() += 1;
+        }
+    }
+
+    /// Whether a file was made durable so that changes of other files can be repeated after a crash.
+    fn is_intent(&self, life: &Life) -> bool {
+        let changes = self.changes.get(&life.pid).copied().unwrap_or(0);
+        life.changes_at_sync.is_some_and(|at_sync| changes > at_sync)
+    }
+
     /// A file was removed that no other program used.
     fn gone(&mut self, directory: &str, life: Life, call: &Call) {
         let key = (life.pid, directory.to_owned());
@@ -112,9 +133,14 @@ impl Rule for TempChurn {
         match call.kind {
             Kind::Unlink => {
                 let Some(path) = call.path else { return };
-                let Some(id) = context.state.files.at(path) else { return };
-                let Some(mut life) = self.lives.remove(&id) else { return };
-                if life.shared || life.pid != call.pid {
+                let life = context.state.files.at(path);
+                let life = life.and_then(|id| Some((id, self.lives.remove(&id)?)));
+                let own = life.filter(|(_, life)| !life.shared && life.pid == call.pid);
+                let Some((id, mut life)) = own else {
+                    self.changed(call.pid);
+                    return;
+                };
+                if self.is_intent(&life) {
                     return;
                 }
                 if life.written > 0 || life.descriptors == 0 {
@@ -144,6 +170,7 @@ impl Rule for TempChurn {
                 {
                     self.lives.remove(&id);
                 }
+                self.changed(call.pid);
             }
             Kind::Open => {
                 let Some(id) = call.file else { return };
@@ -162,13 +189,21 @@ impl Rule for TempChurn {
                 }
             }
             _ => {
-                if let Some(life) = call.file.and_then(|id| self.lives.get_mut(&id)) {
+                let synced = context.synced.is_some();
+                let changes = self.changes.get(&call.pid).copied().unwrap_or(0);
+                let life = call.file.and_then(|id| self.lives.get_mut(&id));
+                if let Some(life) = life.filter(|life| life.pid == call.pid || !synced) {
                     life.time_ns += call.dur_ns;
-                    life.syncs += u64::from(context.synced.is_some());
+                    life.syncs += u64::from(synced);
+                    if synced {
+                        life.changes_at_sync = Some(changes);
+                    }
                     if call.kind == Kind::Write {
                         life.written += call.moved();
                         life.writes += 1;
                     }
+                } else if synced && !context.file(call).is_some_and(|file| file.is_directory()) {
+                    self.changed(call.pid);
                 }
             }
         }
@@ -243,6 +278,48 @@ fn found(run: &Run, pid: Option<i32>, directory: &str, churn: &Churn) -> Option<
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    /// A mail server notes what it has delivered before it removes the message.
+    #[test]
+    fn silent_on_files_that_say_what_to_repeat_after_a_crash() {
+        let mut s = Scenario::new();
+        for i in 0..30 {
+            let message = format!("/spool/input/{i}-D");
+            s.thread(100, "receiver");
+            let fd = s.open(&message, "O_RDWR|O_CREAT|O_EXCL");
+            s.write(fd, 5000);
+            s.close(fd);
+            s.thread(200, "delivery");
+            let journal = format!("/spool/input/{i}-J");
+            let fd = s.open(&journal, "O_RDWR|O_CREAT|O_EXCL");
+            s.write(fd, 12);
+            s.fsync(fd);
+            s.close(fd);
+            s.unlink(&message);
+            s.unlink(&journal);
+        }
+        silent("temp-churn", s);
+    }
+
+    /// Syncs alone do not make a file one to keep.
+    #[test]
+    fn fires_on_files_that_are_synced_for_nobody() {
+        let mut s = Scenario::new();
+        for i in 0..30 {
+            let paths = [format!("/tmp/spool/{i}.a"), format!("/tmp/spool/{i}.b")];
+            let fds = paths.each_ref().map(|path| s.open(path, "O_RDWR|O_CREAT|O_EXCL"));
+            for fd in fds {
+                s.write(fd, 5000);
+                s.fsync(fd);
+                s.close(fd);
+            }
+            for path in &paths {
+                s.unlink(path);
+            }
+        }
+        let found = fires("temp-churn", s);
+        assert_eq!(found[0].evidence[0].value, 60.0);
+    }
 
     #[test]
     fn fires_on_files_for_nobody() {

@@ -373,3 +373,21 @@ fn a_sync_beside_which_another_thread_writes_leaves_the_file_unsynced() {
     let told = s.findings();
     assert!(!told.iter().any(|f| f.title.contains("has not changed")), "{told:?}");
 }
+
+/// A copy-on-write tree: its pages, and then the page that names the root, written through O_DSYNC.
+#[test]
+fn fires_on_commits_of_pages_and_of_a_root() {
+    let commits = |pages: i64| {
+        let mut s = Scenario::new();
+        let pages_fd = s.open("/data/data.mdb", "O_RDWR|O_CREAT");
+        let root = s.open("/data/data.mdb", "O_WRONLY|O_DSYNC");
+        for i in 0..200 {
+            s.pwrite(pages_fd, pages, 8192 + i % 10 * pages);
+            s.fdatasync(pages_fd);
+            s.pwrite(root, 120, i % 2 * 4096);
+        }
+        s
+    };
+    fires("sync-storm", commits(54 << 10));
+    silent("sync-storm", commits(1 << 20));
+}
