@@ -9,19 +9,25 @@ import { keepView, Shell } from "./app/Shell";
 import { followAccess } from "./state/access";
 import { forgetFirst, takeFirst } from "./state/first";
 import { listenForKeys } from "./state/keys";
-import { followToken, takeToken } from "./state/server";
+import { followToken, hideToken, takeToken } from "./state/server";
 import { startTheme } from "./state/theme";
 import Overview from "./views/overview";
 
 // The first view of a session comes with the page: files that name each other are fetched one after the other.
 keepView("overview", Overview);
 takeToken();
-window.addEventListener("hashchange", takeToken);
-followToken();
 followAccess();
 startTheme();
 listenForKeys();
-void show();
+void show().finally(() => {
+	// These wait for another process of the browser, so they come after the first drawing.
+	hideToken();
+	followToken();
+	window.addEventListener("hashchange", () => {
+		takeToken();
+		hideToken();
+	});
+});
 
 async function show(): Promise<void> {
 	const page = document.getElementById("page");

@@ -1,6 +1,6 @@
 // Arrow answers as typed arrays.
 
-import { type Column, type Frame, readFrame } from "./ipc";
+import { type Column, type Frame, Lists, readFrame } from "./ipc";
 
 /** An answer of columns with the description that came with it. */
 export class Columns {
@@ -10,7 +10,7 @@ export class Columns {
 	readonly meta: Readonly<Record<string, unknown>>;
 	private readonly numbers = new Map<string, Float64Array>();
 	private readonly words = new Map<string, (string | null)[]>();
-	private readonly listed = new Map<string, Float64Array[]>();
+	private readonly listed = new Map<string, Lists>();
 
 	constructor(private readonly frame: Frame) {
 		this.rows = frame.rows;
@@ -94,7 +94,7 @@ export class Columns {
 	}
 
 	/** A column of lists of numbers, one list a row. */
-	lists(name: string): Float64Array[] {
+	lists(name: string): Lists {
 		const known = this.listed.get(name);
 		if (known) return known;
 		const made = toLists(this.frame.column(name), this.rows);
@@ -128,16 +128,15 @@ function parseMeta(text: string | undefined): Record<string, unknown> {
 	}
 }
 
-function toLists(column: Column | null, rows: number): Float64Array[] {
-	// Views into the answer: an object for each of thousands of lists costs more than all else.
+function toLists(column: Column | null, rows: number): Lists {
+	// Views into the answer, which is what the server sends.
 	const known = column?.lists();
 	if (known) return known;
-	return Array.from({ length: rows }, (_, i) => {
+	const lists = Array.from({ length: rows }, (_, i) => {
 		const list = column?.get(i) as Iterable<unknown> | null | undefined;
-		return list
-			? Float64Array.from(list, (value) => (value === null ? Number.NaN : Number(value)))
-			: new Float64Array(0);
+		return list ? Array.from(list, (value) => (value === null ? Number.NaN : Number(value))) : [];
 	});
+	return Lists.of(lists);
 }
 
 function toNumbers(column: Column | null, rows: number): Float64Array {

@@ -1,6 +1,36 @@
 // Arrow streams as fathom's addresses send them: one batch, columns of few types. What else there may be, such as results
 // of SQL, is left to the library, which is as large as the rest of the page and only fetched for that.
 
+/** A list of numbers for each row, all in one array: an object for each of thousands of lists costs more than all else. */
+export class Lists {
+	constructor(
+		readonly values: Float64Array,
+		/** The list of row `i` has the values from `ends[i]` up to `ends[i + 1]`. */
+		readonly ends: Int32Array,
+	) {}
+
+	static of(lists: readonly ArrayLike<number>[]): Lists {
+		const ends = new Int32Array(lists.length + 1);
+		lists.forEach((list, i) => {
+			ends[i + 1] = (ends[i] ?? 0) + list.length;
+		});
+		const values = new Float64Array(ends[lists.length] ?? 0);
+		lists.forEach((list, i) => {
+			values.set(list, ends[i]);
+		});
+		return new Lists(values, ends);
+	}
+
+	get length(): number {
+		return this.ends.length - 1;
+	}
+
+	/** A view of one list; empty for a row that is not there. */
+	row(i: number): Float64Array {
+		return this.values.subarray(this.ends[i] ?? 0, this.ends[i + 1] ?? 0);
+	}
+}
+
 /** A column as views read it. */
 export interface Column {
 	/** A value as the script has it; null where there is none. */
@@ -8,7 +38,7 @@ export interface Column {
 	/** The numbers without a copy; null unless it is a column of 64-bit floats that has them all. */
 	floats(): Float64Array | null;
 	/** The lists without a copy; null unless it is a column of lists of such numbers. */
-	lists(): Float64Array[] | null;
+	lists(): Lists | null;
 }
 
 /** A table of columns. */
@@ -257,7 +287,10 @@ function columnOf(buffers: Buffers, field: Field, dictionaries: ReadonlyMap<numb
 			return {
 				floats: () => null,
 				get: (row) => (there(row) ? list(row) : null),
-				lists: () => Array.from({ length: rows }, (_, row) => (there(row) ? list(row) : new Float64Array(0))),
+				lists: () =>
+					nulls === 0
+						? new Lists(values, offsets.subarray(0, rows + 1))
+						: Lists.of(Array.from({ length: rows }, (_, row) => (there(row) ? list(row) : []))),
 			};
 		}
 	}

@@ -209,7 +209,7 @@ function Top({ view }: { view: View | undefined }) {
 	return (
 		<header className="top">
 			<Link className="brand" to={{ view: "sessions", session: null }} title="All sessions">
-				<img src="/icon.svg" alt="" />
+				<Icon />
 				fathom
 			</Link>
 			{page.session ? (
@@ -257,6 +257,24 @@ function Top({ view }: { view: View | undefined }) {
 				</button>
 			</div>
 		</header>
+	);
+}
+
+/** As `icon.svg`, which would be another request. */
+function Icon() {
+	return (
+		<svg viewBox="0 0 32 32" aria-hidden="true">
+			<rect width="32" height="32" rx="7" fill="#12324a" />
+			<path d="M6 10h20M6 16h14M6 22h8" stroke="#56b4e9" strokeWidth="3" strokeLinecap="round" />
+			<path
+				d="M24 15v9m-4-4 4 4 4-4"
+				stroke="#e69f00"
+				strokeWidth="2.6"
+				fill="none"
+				strokeLinecap="round"
+				strokeLinejoin="round"
+			/>
+		</svg>
 	);
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Lists } from "../api/ipc";
 import { gridOf, heatOf, perSecond, seriesByKey, seriesOf, type TileColumns } from "./buckets";
 
 function tiles(columns: Record<string, unknown[]>, meta: Record<string, number>): TileColumns {
@@ -7,7 +8,7 @@ function tiles(columns: Record<string, unknown[]>, meta: Record<string, number>)
 		rows: of("t").length,
 		f64: (name) => Float64Array.from(of(name) as number[]),
 		texts: (name) => of(name) as (string | null)[],
-		lists: (name) => (of(name) as number[][]).map((l) => Float64Array.from(l)),
+		lists: (name) => Lists.of(of(name) as number[][]),
 		flags: (name) => of(name) as boolean[],
 		has: (name) => name in columns,
 		metaNumber: (name) => meta[name] ?? null,

@@ -106,31 +106,34 @@ export interface Heat {
 }
 
 export function heatOf(tiles: TileColumns, grid: Grid, column = "latency"): Heat {
-	const lists = tiles.lists(column);
+	const { values, ends, length } = tiles.lists(column);
 	const at = places(tiles, grid);
 	let low = Number.POSITIVE_INFINITY;
 	let high = -1;
-	for (const list of lists) {
-		for (let i = 0; i < list.length; i += 1) {
-			if ((list[i] ?? 0) > 0) {
-				if (i < low) low = i;
-				if (i > high) high = i;
-			}
-		}
+	for (let i = 0; i < length; i += 1) {
+		const first = ends[i] ?? 0;
+		let from = first;
+		let to = (ends[i + 1] ?? 0) - 1;
+		// What lies between the highest and the lowest so far changes neither.
+		while (to > first + high && !((values[to] ?? 0) > 0)) to -= 1;
+		if (to - first > high) high = to - first;
+		while (from <= to && from < first + low && !((values[from] ?? 0) > 0)) from += 1;
+		if (from <= to && from - first < low) low = from - first;
 	}
 	if (high < 0) return { counts: new Float64Array(0), low: 0, rows: 0, max: 0 };
 	const rows = high - low + 1;
 	const counts = new Float64Array(rows * grid.length);
 	let max = 0;
-	for (let i = 0; i < lists.length; i += 1) {
+	for (let i = 0; i < length; i += 1) {
 		const place = at[i] ?? -1;
-		const list = lists[i];
-		if (place < 0 || !list) continue;
+		if (place < 0) continue;
+		const first = ends[i] ?? 0;
+		const end = ends[i + 1] ?? 0;
 		// Zeros at the end of a list are not sent.
-		for (let power = low; power < list.length; power += 1) {
-			const added = list[power] ?? 0;
+		for (let j = first + low; j < end; j += 1) {
+			const added = values[j] ?? 0;
 			if (added === 0) continue;
-			const index = place * rows + power - low;
+			const index = place * rows + j - first - low;
 			const value = (counts[index] ?? 0) + added;
 			counts[index] = value;
 			if (value > max) max = value;

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { Lists } from "../api/ipc";
 import type { TileColumns } from "./buckets";
 import { latencyOf, weighted } from "./latency";
 
@@ -13,7 +14,7 @@ function tiles(rows: { key: string; calls: number; time: number; max: number; la
 		f64: (name) => numbers[name] ?? new Float64Array(rows.length),
 		texts: () => rows.map((r) => r.key),
 		flags: () => rows.map(() => false),
-		lists: () => rows.map((r) => Float64Array.from(r.latency)),
+		lists: () => Lists.of(rows.map((r) => r.latency)),
 		has: () => true,
 		metaNumber: () => 1,
 	};

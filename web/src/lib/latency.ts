@@ -23,13 +23,22 @@ function middle(power: number): number {
 	return 2 ** (power + 0.5);
 }
 
+/** What was worked out before, as several parts of a view show it. */
+const known = new WeakMap<TileColumns, readonly Latency[]>();
+
 /** Tiles by purpose with histograms, most time first. */
-export function latencyOf(tiles: TileColumns): Latency[] {
+export function latencyOf(tiles: TileColumns): readonly Latency[] {
+	const made = known.get(tiles) ?? addedUp(tiles);
+	known.set(tiles, made);
+	return made;
+}
+
+function addedUp(tiles: TileColumns): Latency[] {
 	const keys = tiles.texts("key");
 	const calls = tiles.f64("calls");
 	const time = tiles.f64("time_ns");
 	const max = tiles.f64("max_ns");
-	const lists = tiles.lists("latency");
+	const { values, ends } = tiles.lists("latency");
 	const sums = new Map<string | null, { sum: Latency; histogram: number[] }>();
 	for (const purpose of PURPOSES) {
 		const sum: Latency = { purpose, calls: 0, time: 0, p50: null, p99: null, max: 0, halfTime: null };
@@ -41,9 +50,11 @@ export function latencyOf(tiles: TileColumns): Latency[] {
 		of.sum.calls += calls[i] || 0;
 		of.sum.time += time[i] || 0;
 		of.sum.max = Math.max(of.sum.max, max[i] || 0);
-		const list = lists[i];
-		for (let power = 0; list && power < list.length; power += 1)
-			of.histogram[power] = (of.histogram[power] ?? 0) + (list[power] ?? 0);
+		const first = ends[i] ?? 0;
+		for (let j = first; j < (ends[i + 1] ?? 0); j += 1) {
+			const power = j - first;
+			of.histogram[power] = (of.histogram[power] ?? 0) + (values[j] ?? 0);
+		}
 	}
 	const found: Latency[] = [];
 	for (const { sum, histogram } of sums.values()) {

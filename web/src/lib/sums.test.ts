@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import type { Columns } from "../api/arrow";
+import { Lists } from "../api/ipc";
 import { isThing, PAGE_FAULT, ranked, rowKey, sumsOf, thingOf } from "./sums";
 
 function tiles(columns: Record<string, unknown[]>) {
@@ -9,7 +10,7 @@ function tiles(columns: Record<string, unknown[]>) {
 		f64: (name: string) => Float64Array.from(of(name) as number[]),
 		texts: (name: string) => of(name) as (string | null)[],
 		flags: (name: string) => of(name) as boolean[],
-		lists: (name: string) => (of(name) as number[][]).map((l) => Float64Array.from(l)),
+		lists: (name: string) => Lists.of(of(name) as number[][]),
 		has: (name: string) => name in columns,
 		metaNumber: () => null,
 	};

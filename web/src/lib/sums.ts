@@ -174,7 +174,7 @@ export function sumsOf(tiles: TileColumns): Sum[] {
 		sum.busy += busy ? busy[i] || 0 : (time[i] || 0) + (inFaults?.[i] || 0);
 		sum.max = Math.max(sum.max, max[i] || 0);
 		sum.atLeast ||= atLeast[i] === true;
-		const list = lists?.[i];
+		const list = lists?.row(i);
 		if (list) for (let b = 0; b < list.length; b += 1) sum.histogram[b] = (sum.histogram[b] ?? 0) + (list[b] ?? 0);
 	}
 	// What may be missing is in the rest: less than can be seen is not worth a mark.

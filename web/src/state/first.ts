@@ -1,5 +1,6 @@
 // Answers that are there before the page is first drawn, so that it is drawn once, with its plots.
 
+import { type RefObject, useLayoutEffect, useState } from "react";
 import { columns } from "../api/session";
 import { arrived } from "./early";
 import { client } from "./server";
@@ -30,4 +31,48 @@ export function firstAnswer(key: string | null): unknown {
 /** From now on questions are asked: the answers grow old. */
 export function forgetFirst(): void {
 	answers.clear();
+}
+
+/** Whether the first frame with answers is on the screen; null until there is something to draw in it. */
+let isDrawn: boolean | null = null;
+const waiting = new Set<() => void>();
+
+/** So long the frame is waited for: a page in the background has none. */
+const NO_FRAME_MS = 200;
+
+/** Waits until the frame that is being made is on the screen, and the page at rest. */
+function watchFrame(): void {
+	isDrawn = false;
+	const done = () => {
+		isDrawn = true;
+		for (const go of [...waiting]) go();
+		waiting.clear();
+	};
+	// Not every browser says when it is idle.
+	if ("requestIdleCallback" in window) {
+		requestAnimationFrame(() => requestIdleCallback(done, { timeout: NO_FRAME_MS }));
+	}
+	setTimeout(done, NO_FRAME_MS);
+}
+
+/**
+ * Whether to draw the content of `element` now that it is `ready`: what is below the edge of the window when the page first
+ * has something to draw comes after that frame.
+ */
+export function useInFrame(element: RefObject<HTMLElement | null>, ready: boolean): boolean {
+	const [is, set] = useState(isDrawn === true);
+	useLayoutEffect(() => {
+		if (is || !ready) return;
+		const go = () => set(true);
+		if (isDrawn === null) watchFrame();
+		if (isDrawn || (element.current?.getBoundingClientRect().top ?? 0) < window.innerHeight) {
+			go();
+			return;
+		}
+		waiting.add(go);
+		return () => {
+			waiting.delete(go);
+		};
+	}, [is, ready, element]);
+	return is;
 }

@@ -27,11 +27,15 @@ export const client = archive
 			sendOrTake((input, init) => fetch(input, init)),
 		);
 
-/** Takes the token out of the address, so that it is in no link that is copied from there. */
+/** Takes the token from the address. */
 export function takeToken(): void {
 	const token = tokenOf(window.location.hash);
-	if (token === null) return;
-	client.setToken(token);
+	if (token !== null) client.setToken(token);
+}
+
+/** Takes the token out of the address, so that it is in no link that is copied from there. */
+export function hideToken(): void {
+	if (tokenOf(window.location.hash) === null) return;
 	window.history.replaceState(null, "", window.location.pathname + window.location.search);
 }
 

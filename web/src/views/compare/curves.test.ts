@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Lists } from "../../api/ipc";
 import { OF, overTime, survival } from "./curves";
 
 function tiles(bucket: number, calls: number[], power: number) {
@@ -10,11 +11,13 @@ function tiles(bucket: number, calls: number[], power: number) {
 		texts: () => calls.map(() => null),
 		flags: () => calls.map(() => false),
 		lists: () =>
-			calls.map((n) => {
-				const list = new Float64Array(40);
-				list[power] = n;
-				return list;
-			}),
+			Lists.of(
+				calls.map((n) => {
+					const list = new Float64Array(40);
+					list[power] = n;
+					return list;
+				}),
+			),
 		has: () => true,
 		metaNumber: (name: string) => meta[name] ?? null,
 	};

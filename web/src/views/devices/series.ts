@@ -1,6 +1,7 @@
 // What is drawn of a device and of the page cache.
 
 import type { Columns } from "../../api/arrow";
+import { Lists } from "../../api/ipc";
 import { type Grid, type Heat, type Keyed, places, seriesByKey, type TileColumns } from "../../lib/buckets";
 import { percent, visible } from "../../lib/format";
 import { quantile } from "../../lib/scale";
@@ -120,6 +121,11 @@ export function withoutUnseen(answer: TileColumns): TileColumns {
 		flags: (name) => answer.flags(name),
 		has: (name) => answer.has(name),
 		metaNumber: (name) => answer.metaNumber(name),
-		lists: (name) => answer.lists(name).map((list) => list.map((n, power) => (power === 0 ? 0 : n))),
+		lists: (name) => {
+			const { values, ends } = answer.lists(name);
+			const seen = values.slice();
+			for (let i = 0; i + 1 < ends.length; i += 1) if ((ends[i] ?? 0) < (ends[i + 1] ?? 0)) seen[ends[i] ?? 0] = 0;
+			return new Lists(seen, ends);
+		},
 	};
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Lists } from "../../api/ipc";
 import { gridOf } from "../../lib/buckets";
 import { byLayer } from "../../lib/layers";
 import { largestLayer, p99Of, requestsOf, shares, slowestFirst, windowsOf } from "./stack";
@@ -9,7 +10,7 @@ function rows(list: Record<string, number | string>[]) {
 		f64: (name: string) => Float64Array.from(list, (r) => Number(r[name] ?? Number.NaN)),
 		texts: (name: string) => list.map((r) => (r[name] === undefined ? null : String(r[name]))),
 		flags: () => list.map(() => false),
-		lists: () => [],
+		lists: () => Lists.of([]),
 		has: (name: string) => list.some((r) => r[name] !== undefined),
 		metaNumber: (name: string) => ({ bucket_ns: 10, from: 0, to: 30 })[name] ?? null,
 	};

@@ -1,8 +1,9 @@
 // How long calls took, by what they do: calls of different kinds are not comparable.
 
-import { useMemo } from "react";
+import { useMemo, useRef } from "react";
 import type { Columns } from "../../api/arrow";
 import type { Purpose } from "../../api/calls";
+import { Lists } from "../../api/ipc";
 import { Panel, Shown } from "../../components/panel";
 import { Segmented } from "../../components/segmented";
 import { Swatch } from "../../components/text";
@@ -12,6 +13,7 @@ import { colorOf, ramp } from "../../lib/color";
 import { count, duration, exact, percent } from "../../lib/format";
 import { type Latency, latencyOf, PURPOSES, weighted } from "../../lib/latency";
 import type { Span } from "../../lib/scale";
+import { useInFrame } from "../../state/first";
 import type { Resource } from "../../state/resource";
 import { useShown } from "../../state/session";
 import { useSlowest } from "../../state/slowest";
@@ -41,13 +43,16 @@ export function LatencyPanel({ byPurpose }: { byPurpose: Resource<Columns> }) {
 	const [weightParam, setWeight] = useParam("weight", "time");
 	const purpose = PURPOSES.find((p) => p === purposeParam) ?? null;
 	const weight = weightParam === "calls" ? "calls" : "time";
+	// The most expensive plot of the view, and mostly below the edge of the window.
+	const place = useRef<HTMLDivElement>(null);
+	const inFrame = useInFrame(place, byPurpose.data !== undefined);
 	const made = useMemo(() => {
-		if (!byPurpose.data) return null;
+		if (!byPurpose.data || !inFrame) return null;
 		const grid = gridOf(byPurpose.data);
 		const only = purpose === null ? byPurpose.data : ofPurpose(byPurpose.data, purpose);
 		const heat = heatOf(only, grid);
 		return { grid, heat: weight === "time" ? inTime(heat) : heat, max: seriesOf(only, grid, "max_ns", "max") };
-	}, [byPurpose.data, purpose, weight]);
+	}, [byPurpose.data, purpose, weight, inFrame]);
 	const classes = useMemo(() => (byPurpose.data ? latencyOf(byPurpose.data) : []), [byPurpose.data]);
 	const series: PlotSeries[] = made
 		? [
@@ -83,9 +88,9 @@ export function LatencyPanel({ byPurpose }: { byPurpose: Resource<Columns> }) {
 			end={<Segmented label="Weight" value={weight} options={WEIGHTS} onChange={setWeight} />}
 			picture="latency"
 		>
-			<div className="latency">
+			<div className="latency" ref={place}>
 				<Classes classes={classes} chosen={purpose} choose={(p) => setPurpose(p ?? "all")} />
-				<Shown of={byPurpose} height={264}>
+				<Shown of={inFrame ? byPurpose : { ...byPurpose, data: undefined }} height={264}>
 					{() =>
 						made && (
 							<TimeChart
@@ -129,7 +134,10 @@ function ofPurpose(tiles: Columns, purpose: Purpose) {
 		f64: (name: string) => taken(tiles.f64(name)),
 		texts: (name: string) => keep.map((i) => tiles.texts(name)[i] ?? null),
 		flags: (name: string) => keep.map((i) => tiles.flags(name)[i] ?? false),
-		lists: (name: string) => keep.flatMap((i) => tiles.lists(name)[i] ?? []),
+		lists: (name: string) => {
+			const all = tiles.lists(name);
+			return Lists.of(keep.map((i) => all.row(i)));
+		},
 		has: (name: string) => tiles.has(name),
 		metaNumber: (name: string) => tiles.metaNumber(name),
 	};

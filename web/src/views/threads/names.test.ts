@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Lists } from "../../api/ipc";
 import { gridOf } from "../../lib/buckets";
 import { byName, coarser, fold, p99OfAll } from "./names";
 
@@ -16,11 +17,13 @@ function tiles(rows: [t: number, tid: string | null, name: string | null, calls:
 		texts: (name: string) => rows.map((r) => (name === "key" ? r[1] : r[2])),
 		flags: () => rows.map((r) => r[1] === null),
 		lists: () =>
-			rows.map((r) => {
-				const list = new Float64Array(40);
-				list[r[4]] = r[3];
-				return list;
-			}),
+			Lists.of(
+				rows.map((r) => {
+					const list = new Float64Array(40);
+					list[r[4]] = r[3];
+					return list;
+				}),
+			),
 		has: () => true,
 		metaNumber: (name: string) => ({ bucket_ns: 10, from: 0, to: 40 })[name] ?? null,
 	};

@@ -89,8 +89,8 @@ export function byName(tiles: ThreadColumns, grid: Grid, step = 1): Named[] {
 		sums.total += calls[i] || 0;
 		sums.time += busy[i] || 0;
 		sums.errors += errors[i] || 0;
-		const list = lists[i];
-		if (!list || !(calls[i] ?? 0)) continue;
+		if (!(calls[i] ?? 0)) continue;
+		const list = lists.row(i);
 		const group = Math.floor(place / step);
 		sums.histograms[group] ??= new Float64Array(POWERS);
 		add(sums.histograms[group], list);
@@ -115,10 +115,9 @@ export function p99OfAll(tiles: ThreadColumns, grid: Grid, step = 1): Float64Arr
 	const sums: (Float64Array | undefined)[] = new Array(Math.ceil(grid.length / step));
 	for (let i = 0; i < tiles.rows; i += 1) {
 		const place = Math.floor((at[i] ?? -1) / step);
-		const list = lists[i];
-		if (place < 0 || !list) continue;
+		if (place < 0) continue;
 		sums[place] ??= new Float64Array(POWERS);
-		add(sums[place], list);
+		add(sums[place], lists.row(i));
 	}
 	const line = Float64Array.from(sums, (histogram) =>
 		histogram ? (quantile(histogram, 0.99) ?? Number.NaN) : Number.NaN,
