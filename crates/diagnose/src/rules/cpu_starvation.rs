@@ -198,7 +198,8 @@ mod tests {
             let fd = s.open("/data/table", "O_RDONLY");
             for i in 0..200 {
                 s.wants_cpu(700_000);
-                s.missed(4096, io_wait_ns);
+                s.off_cpu(io_wait_ns);
+                s.missed(4096, io_wait_ns + 700_000);
                 s.pread(fd, 4096, i * 1_000_000);
             }
             s

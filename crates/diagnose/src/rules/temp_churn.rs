@@ -285,11 +285,11 @@ mod tests {
         let mut s = Scenario::new();
         for i in 0..30 {
             let message = format!("/spool/input/{i}-D");
-            s.thread(100, "receiver");
+            s.process(100);
             let fd = s.open(&message, "O_RDWR|O_CREAT|O_EXCL");
             s.write(fd, 5000);
             s.close(fd);
-            s.thread(200, "delivery");
+            s.process(200);
             let journal = format!("/spool/input/{i}-J");
             let fd = s.open(&journal, "O_RDWR|O_CREAT|O_EXCL");
             s.write(fd, 12);
