@@ -57,6 +57,7 @@ export const PHRASES: Readonly<Record<string, string>> = {
 	in_calls_ns: "its calls took {}",
 	interrupt_ns: "interrupts took {}",
 	interrupts: "{} interrupts",
+	io_wait_ns: "it waited {} for I/O",
 	journal_bytes: "the journal had {} of it",
 	jumps: "{} reads jumped",
 	library_calls: "{} calls of the library",
