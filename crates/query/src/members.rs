@@ -9,9 +9,8 @@ use fathom_model::tables::TABLES;
 
 use crate::error::message;
 use crate::escape::{sql_name, sql_string};
-use crate::on_demand::create_view;
 use crate::source::Source;
-use crate::views::{View, WITHOUT_PARTS};
+use crate::views::{View, WITHOUT_PARTS, create_view};
 use crate::{QueryError, own_tables, percentiles, relations};
 
 /// Name of the schema of a member.

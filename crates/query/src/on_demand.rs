@@ -10,7 +10,7 @@ use fathom_model::tables::TABLES;
 
 use crate::members;
 use crate::tables::sources;
-use crate::views::{VIEWS, View};
+use crate::views::{VIEWS, View, create_view};
 
 /// A view over tables that the others use; its statement is in `relations`.
 const UNSTORED: &str = "unstored";
@@ -89,11 +89,6 @@ impl OnDemand {
         missing.retain(|number| !wanted.contains(number));
         Ok(!wanted.is_empty())
     }
-}
-
-/// The view may be there if an earlier statement was interrupted.
-pub(crate) fn create_view(view: &View) -> String {
-    format!("CREATE VIEW IF NOT EXISTS {} AS\n{}", view.name, view.sql)
 }
 
 fn every() -> BTreeSet<usize> {

@@ -13,6 +13,11 @@ pub(crate) struct View {
 
 include!(concat!(env!("OUT_DIR"), "/views.rs"));
 
+/// The statement that makes a view. It may be there if an earlier one was interrupted.
+pub(crate) fn create_view(view: &View) -> String {
+    format!("CREATE VIEW IF NOT EXISTS {} AS\n{}", view.name, view.sql)
+}
+
 /// Tables that have no parts.
 pub(crate) const WITHOUT_PARTS: [&str; 2] = ["session", "findings"];
 
