@@ -29,9 +29,9 @@
 	};
 	const session = `/sessions/${encodeURIComponent(id)}`;
 	ask(session);
-	// The strip of the whole session, and the overview's plots. With a filter the scripts know how to ask.
+	// The strip of the whole session, and the overview's plots of rates: without latencies, which are most of the answer. With a filter the scripts know how to ask.
 	const pixels = Math.ceil(window.innerWidth / 2 / 64) * 64;
-	if (!query.has("f")) ask(`${session}/tiles?by=purpose&latency=1&busy=1&faults=1&pixels=${pixels}`);
+	if (!query.has("f")) ask(`${session}/tiles?by=purpose&busy=1&faults=1&pixels=${pixels}`);
 	ask("/access");
 	window.fathomEarly = { authorization, asked: performance.now(), answers };
 })();

@@ -132,8 +132,9 @@ function toLists(column: Column | null, rows: number): Lists {
 	// Views into the answer, which is what the server sends.
 	const known = column?.lists();
 	if (known) return known;
+	if (!column) return new Lists(new Float64Array(0), new Int32Array(rows + 1));
 	const lists = Array.from({ length: rows }, (_, i) => {
-		const list = column?.get(i) as Iterable<unknown> | null | undefined;
+		const list = column.get(i) as Iterable<unknown> | null | undefined;
 		return list ? Array.from(list, (value) => (value === null ? Number.NaN : Number(value))) : [];
 	});
 	return Lists.of(lists);

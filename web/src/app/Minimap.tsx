@@ -9,7 +9,7 @@ import { colorOf, ERROR } from "../lib/color";
 import { duration, exactTime } from "../lib/format";
 import { clampSpan, MIN_SPAN_NS, type Span, toPixel, toTime } from "../lib/scale";
 import { useDiagnosis } from "../state/diagnosis";
-import { stripPixels, useColumns, useSession, useShown } from "../state/session";
+import { stripPixels, useColumns, useSession, useShown, useSums } from "../state/session";
 import { store } from "../state/store";
 import { token, useTheme } from "../state/theme";
 
@@ -26,13 +26,7 @@ export function Minimap() {
 	const canvas = useRef<HTMLCanvasElement>(null);
 	const { width, height } = useSize(holder);
 	const pixels = stripPixels();
-	// With histograms, as the overview asks: one question for both.
-	const tiles = useColumns({
-		path: "tiles",
-		params: { by: "purpose", latency: 1, busy: 1, faults: 1 },
-		windowed: false,
-		pixels,
-	});
+	const tiles = useSums({ windowed: false });
 	// Errors are looked for in the rows, which is too much to do again and again as a recording grows.
 	const errors = useColumns(tiles.data && !live ? { path: "errors", windowed: false, pixels, turn: "later" } : null);
 	const diagnosis = useDiagnosis(live ? tiles.data !== undefined : errors.data !== undefined);

@@ -16,6 +16,11 @@ function early(): Early | undefined {
 	return (globalThis as { fathomEarly?: Early }).fathomEarly;
 }
 
+/** Whether the sums over time were asked for early. */
+export function askedForSums(): boolean {
+	return [...(early()?.answers.keys() ?? [])].some((address) => address.includes("/tiles?"));
+}
+
 /** The addresses of the session whose answers came within so many milliseconds. */
 export async function arrived(ms: number): Promise<string[]> {
 	const answers = [...(early()?.answers ?? [])].filter(([address]) => address.startsWith("/api/sessions/"));

@@ -1,8 +1,8 @@
 // Answers that are there before the page is first drawn, so that it is drawn once, with its plots.
 
-import { type RefObject, useLayoutEffect, useState } from "react";
+import { useSyncExternalStore } from "react";
 import { columns } from "../api/session";
-import { arrived } from "./early";
+import { arrived, askedForSums } from "./early";
 import { client } from "./server";
 
 /** So long the page waits for them; then it is drawn as far as it can be. */
@@ -12,6 +12,7 @@ const answers = new Map<string, unknown>();
 
 /** Takes the answers to the early questions, as far as they are there soon. */
 export async function takeFirst(): Promise<void> {
+	if (askedForSums()) detail = "sums";
 	const paths = (await arrived(WAIT_MS)).map((address) => address.replace(/^\/api/, ""));
 	const taken = paths.map(async (path) => {
 		try {
@@ -33,46 +34,42 @@ export function forgetFirst(): void {
 	answers.clear();
 }
 
-/** Whether the first frame with answers is on the screen; null until there is something to draw in it. */
-let isDrawn: boolean | null = null;
-const waiting = new Set<() => void>();
+/**
+ * Which sums over time the page shows: at first those without latencies, which are less than half of an answer with them,
+ * then `coming` ones with latencies, and those from then on.
+ */
+export type Detail = "sums" | "coming" | "latencies";
 
-/** So long the frame is waited for: a page in the background has none. */
-const NO_FRAME_MS = 200;
+let detail: Detail = "latencies";
+const listeners = new Set<() => void>();
 
-/** Waits until the frame that is being made is on the screen, and the page at rest. */
-function watchFrame(): void {
-	isDrawn = false;
-	const done = () => {
-		isDrawn = true;
-		for (const go of [...waiting]) go();
-		waiting.clear();
-	};
-	// Not every browser says when it is idle.
-	if ("requestIdleCallback" in window) {
-		requestAnimationFrame(() => requestIdleCallback(done, { timeout: NO_FRAME_MS }));
-	}
-	setTimeout(done, NO_FRAME_MS);
+function change(next: Detail): void {
+	detail = next;
+	for (const listener of listeners) listener();
 }
 
-/**
- * Whether to draw the content of `element` now that it is `ready`: what is below the edge of the window when the page first
- * has something to draw comes after that frame.
- */
-export function useInFrame(element: RefObject<HTMLElement | null>, ready: boolean): boolean {
-	const [is, set] = useState(isDrawn === true);
-	useLayoutEffect(() => {
-		if (is || !ready) return;
-		const go = () => set(true);
-		if (isDrawn === null) watchFrame();
-		if (isDrawn || (element.current?.getBoundingClientRect().top ?? 0) < window.innerHeight) {
-			go();
-			return;
-		}
-		waiting.add(go);
-		return () => {
-			waiting.delete(go);
-		};
-	}, [is, ready, element]);
-	return is;
+export function useDetail(): Detail {
+	return useSyncExternalStore(
+		(listener) => {
+			listeners.add(listener);
+			return () => listeners.delete(listener);
+		},
+		() => detail,
+	);
+}
+
+/** A page in the background draws no frame. */
+const NO_FRAME_MS = 200;
+
+/** Says that sums are there to be drawn, with latencies or without. When they are on the screen, latencies are asked for. */
+export function haveSums(withLatencies: boolean): void {
+	if (withLatencies || detail !== "sums") {
+		if (withLatencies && detail === "coming") change("latencies");
+		return;
+	}
+	const ask = () => {
+		if (detail === "sums") change("coming");
+	};
+	requestAnimationFrame(() => setTimeout(ask));
+	setTimeout(ask, NO_FRAME_MS);
 }

@@ -1,6 +1,6 @@
 // How long calls took, by what they do: calls of different kinds are not comparable.
 
-import { useMemo, useRef } from "react";
+import { useMemo } from "react";
 import type { Columns } from "../../api/arrow";
 import type { Purpose } from "../../api/calls";
 import { Lists } from "../../api/ipc";
@@ -13,7 +13,6 @@ import { colorOf, ramp } from "../../lib/color";
 import { count, duration, exact, percent } from "../../lib/format";
 import { type Latency, latencyOf, PURPOSES, weighted } from "../../lib/latency";
 import type { Span } from "../../lib/scale";
-import { useInFrame } from "../../state/first";
 import type { Resource } from "../../state/resource";
 import { useShown } from "../../state/session";
 import { useSlowest } from "../../state/slowest";
@@ -35,7 +34,7 @@ const MEANINGS: Readonly<Record<Purpose, string>> = {
 	other: "maps memory, locks, waits for operations, ...",
 };
 
-export function LatencyPanel({ byPurpose }: { byPurpose: Resource<Columns> }) {
+export function LatencyPanel({ totals }: { totals: Resource<Columns> }) {
 	const { span } = useShown();
 	const theme = useTheme();
 	const slowest = useSlowest();
@@ -43,17 +42,17 @@ export function LatencyPanel({ byPurpose }: { byPurpose: Resource<Columns> }) {
 	const [weightParam, setWeight] = useParam("weight", "time");
 	const purpose = PURPOSES.find((p) => p === purposeParam) ?? null;
 	const weight = weightParam === "calls" ? "calls" : "time";
-	// The most expensive plot of the view, and mostly below the edge of the window.
-	const place = useRef<HTMLDivElement>(null);
-	const inFrame = useInFrame(place, byPurpose.data !== undefined);
+	// The page's first sums have no latencies.
+	const coming = totals.data?.has("latency") === false;
+	const byPurpose = coming ? { ...totals, data: undefined } : totals;
 	const made = useMemo(() => {
-		if (!byPurpose.data || !inFrame) return null;
+		if (!byPurpose.data) return null;
 		const grid = gridOf(byPurpose.data);
 		const only = purpose === null ? byPurpose.data : ofPurpose(byPurpose.data, purpose);
 		const heat = heatOf(only, grid);
 		return { grid, heat: weight === "time" ? inTime(heat) : heat, max: seriesOf(only, grid, "max_ns", "max") };
-	}, [byPurpose.data, purpose, weight, inFrame]);
-	const classes = useMemo(() => (byPurpose.data ? latencyOf(byPurpose.data) : []), [byPurpose.data]);
+	}, [byPurpose.data, purpose, weight]);
+	const classes = useMemo(() => (totals.data ? latencyOf(totals.data) : []), [totals.data]);
 	const series: PlotSeries[] = made
 		? [
 				{
@@ -88,9 +87,9 @@ export function LatencyPanel({ byPurpose }: { byPurpose: Resource<Columns> }) {
 			end={<Segmented label="Weight" value={weight} options={WEIGHTS} onChange={setWeight} />}
 			picture="latency"
 		>
-			<div className="latency" ref={place}>
-				<Classes classes={classes} chosen={purpose} choose={(p) => setPurpose(p ?? "all")} />
-				<Shown of={inFrame ? byPurpose : { ...byPurpose, data: undefined }} height={264}>
+			<div className="latency">
+				<Classes classes={classes} coming={coming} chosen={purpose} choose={(p) => setPurpose(p ?? "all")} />
+				<Shown of={byPurpose} height={264}>
 					{() =>
 						made && (
 							<TimeChart
@@ -151,15 +150,18 @@ function inTime(heat: Heat): Heat {
 
 interface ClassesProps {
 	classes: readonly Latency[];
+	/** Their percentiles are still to come. */
+	coming: boolean;
 	chosen: Purpose | null;
 	choose: (purpose: Purpose | null) => void;
 }
 
-function Classes({ classes, chosen, choose }: ClassesProps) {
+function Classes({ classes, coming, chosen, choose }: ClassesProps) {
 	const theme = useTheme();
+	const part = (ns: number | null, sign: string) => (coming ? "" : ns === null ? "–" : `${sign} ${duration(ns)}`);
 	const total = classes.reduce((all, c) => all + c.time, 0);
 	return (
-		<table className="figures latency-classes">
+		<table className="figures latency-classes" aria-busy={coming}>
 			<thead>
 				<tr>
 					<th>Kind</th>
@@ -198,10 +200,10 @@ function Classes({ classes, chosen, choose }: ClassesProps) {
 						<td className="number" title={duration(c.time)}>
 							{total > 0 ? percent(c.time / total) : "–"}
 						</td>
-						<td className="number">{c.p50 === null ? "–" : `≈ ${duration(c.p50)}`}</td>
-						<td className="number">{c.p99 === null ? "–" : `≈ ${duration(c.p99)}`}</td>
+						<td className="number">{part(c.p50, "≈")}</td>
+						<td className="number">{part(c.p99, "≈")}</td>
 						<td className="number">{duration(c.max)}</td>
-						<td className="number">{c.halfTime === null ? "–" : `> ${duration(c.halfTime)}`}</td>
+						<td className="number">{part(c.halfTime, ">")}</td>
 					</tr>
 				))}
 			</tbody>

@@ -47,9 +47,9 @@ export function Rates({ totals, errors }: Props) {
 	const [metricParam, setMetric] = useParam("metric", "busy");
 	const by = BYS.find(([id]) => id === byParam)?.[0] ?? "purpose";
 	const metric = metricParam === "calls" ? "calls" : "busy";
-	// By purpose it is the question of the strip of the whole session.
-	const params = by === "purpose" ? { by, latency: 1, busy: 1, faults: 1 } : { by, top: 8, busy: 1, faults: 1 };
-	const tiles = useColumns({ path: "tiles", params, pixels: stripPixels() });
+	const others = by === "purpose" ? null : { by, top: 8, busy: 1, faults: 1 };
+	const asked = useColumns(others && { path: "tiles", params: others, pixels: stripPixels() });
+	const tiles = by === "purpose" ? totals : asked;
 	// The pyramid distinguishes reads from writes only where it is not asked by thread or file.
 	const made = useMemo(
 		() => (tiles.data ? stacks(tiles.data, by, metric, theme) : null),

@@ -46,9 +46,11 @@ export function Summary({ totals, errors }: Props) {
 	const classes = useMemo(() => (data ? latencyOf(data) : []), [data]);
 	// Syncs say how durable writes feel; without any, the kind with most time does.
 	const shown = classes.find((c) => c.purpose === "sync") ?? classes[0];
+	// The page's first sums have no latencies.
+	const coming = data?.has("latency") === false;
 	const failed = errors.data ? errorsOf(errors.data) : null;
 	return (
-		<dl className="summary" aria-busy={data === undefined}>
+		<dl className="summary" aria-busy={data === undefined || coming}>
 			<Figure
 				name={faults > 0 ? "Time in calls + faults" : "Time in calls"}
 				title={`${exactDuration(time)} in calls${faults > 0 ? `, ${exactDuration(inFaults)} in ${counted(faults, "page fault")} of mapped files` : ""}${isThere(FLAME) ? ". Click: by file and call, as a flame graph" : ""}`}
@@ -69,9 +71,9 @@ export function Summary({ totals, errors }: Props) {
 				name={shown ? `p99 of ${shown.purpose}` : "p99"}
 				title={`One ${shown?.purpose ?? ""} call in a hundred took more; p99 to within a factor of 2. Click: their latencies over time`}
 				run={shown ? () => toLatency(shown.purpose) : undefined}
-				more={shown?.halfTime ? `half of their time in calls > ${duration(shown.halfTime)}` : ""}
+				more={coming ? "\u00a0" : shown?.halfTime ? `half of their time in calls > ${duration(shown.halfTime)}` : ""}
 			>
-				{shown?.p99 ? `≈ ${duration(shown.p99)}` : "–"}
+				{coming ? "\u00a0" : shown?.p99 ? `≈ ${duration(shown.p99)}` : "–"}
 			</Figure>
 			<Figure
 				name="Failed calls"
