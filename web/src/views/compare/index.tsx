@@ -1,20 +1,23 @@
 // Two sessions, or groups of them, side by side: what differs by more than noise, and where.
 
+import { useMemo } from "react";
 import { type Change, type Comparison, compare, comparePath, type Figure } from "../../api/compare";
-import type { SessionSummary } from "../../api/types";
+import { sessionPath } from "../../api/session";
+import type { SessionSummary, Threads } from "../../api/types";
 import { FlameCompared } from "../../components/flame/Compared";
 import { Link } from "../../components/link";
 import { Panel, Shown } from "../../components/panel";
 import { Empty, sentence } from "../../components/states";
 import { Text } from "../../components/text";
 import { colorOf } from "../../lib/color";
-import { duration, visible } from "../../lib/format";
+import { counted, duration, visible } from "../../lib/format";
 import { useResource } from "../../state/resource";
 import { client } from "../../state/server";
 import { store, usePage } from "../../state/store";
 import { useTheme } from "../../state/theme";
-import { leadOf, leadOfChange, placeOf, type Sides } from "./leads";
-import { Curves } from "./plots";
+import { leadOf, leadOfChange, type OfProcesses, placeOf, type Side as SideName, type Sides } from "./leads";
+import { Curves, type Faults, useFaults } from "./plots";
+import { filtersOfProcesses } from "./processes";
 import { Side } from "./Sides";
 import { Lead, Mark, Tables } from "./tables";
 import {
@@ -47,6 +50,8 @@ export default function Compare() {
 	const answer = useResource(ready ? comparePath(before, after) : null, (signal) =>
 		compare(client, before, after, signal),
 	);
+	const processes = useProcesses(answer.data, sides);
+	const faults = useFaults(ready, sides);
 	const set = (side: "before" | "after") => (chosen: string[]) =>
 		store.go({ params: { [side]: chosen.join(",") || null } });
 	const began = (of: string[]) => list.find((s) => s.id === of[0])?.started_unix_ms;
@@ -81,7 +86,7 @@ export default function Compare() {
 			{ready ? (
 				<>
 					<Shown of={answer} height={120}>
-						{(data) => <Outcome comparison={data} sides={sides} />}
+						{(data) => <Outcome comparison={data} sides={sides} processes={processes} faults={faults} />}
 					</Shown>
 					<Curves
 						before={before[0] ?? ""}
@@ -90,9 +95,9 @@ export default function Compare() {
 					/>
 					{answer.data ? (
 						<>
-							<Changes comparison={answer.data} sides={sides} />
+							<Changes comparison={answer.data} sides={sides} processes={processes} />
 							<FlameCompared before={before[0] ?? ""} after={after[0] ?? ""} />
-							<Tables comparison={answer.data} sides={sides} />
+							<Tables comparison={answer.data} sides={sides} processes={processes} />
 							<Findings comparison={answer.data} />
 						</>
 					) : null}
@@ -106,18 +111,39 @@ export default function Compare() {
 	);
 }
 
+/** The processes behind the names in a comparison, of the first session of each side. */
+function useProcesses(comparison: Comparison | undefined, sides: Sides): OfProcesses {
+	const asked = comparison !== undefined && comparison.tables.processes.length > 0;
+	const filters = {
+		before: useFilters(comparison, "before", asked ? sides.before : null),
+		after: useFilters(comparison, "after", asked ? sides.after : null),
+	};
+	return (name, side) => filters[side]?.get(name) ?? null;
+}
+
+function useFilters(comparison: Comparison | undefined, side: SideName, id: string | null) {
+	const path = id === null ? null : sessionPath(id, "/threads");
+	const { data } = useResource(path, (signal) => client.json<Threads>(path ?? "", signal));
+	return useMemo(
+		() => (comparison && data ? filtersOfProcesses(comparison, side, data.threads) : undefined),
+		[comparison, side, data],
+	);
+}
+
 interface Of {
 	comparison: Comparison;
 	sides: Sides;
+	processes: OfProcesses;
 }
 
-function Outcome({ comparison, sides }: Of) {
+function Outcome({ comparison, sides, processes, faults }: Of & { faults: Faults | null }) {
 	const [before, after] = comparison.headline.duration_ns;
 	const layers = layerSentence(comparison);
+	const several = comparison.before.sessions.length > 1 || comparison.after.sessions.length > 1;
 	const total = (metric: Figure["metric"]) => comparison.totals.filter((figure) => figure.metric === metric);
 	const calls = movedCalls(comparison, 3).flatMap((row) => {
 		const slow = slowOf(row);
-		return slow ? [{ ...slow, lead: leadOf("syscalls", row) }] : [];
+		return slow ? [{ ...slow, lead: leadOf("syscalls", row, processes) }] : [];
 	});
 	const others = comparison.totals.filter((figure) => figure.metric !== "time");
 	return (
@@ -143,6 +169,16 @@ function Outcome({ comparison, sides }: Of) {
 				{total("time").map((figure) => (
 					<Total key={figure.metric} name={METRICS[figure.metric]} figure={figure} />
 				))}
+				{faults ? (
+					<div
+						title={`${counted(faults.before.count, "page fault")} of mapped files before, ${counted(faults.after.count, "page fault")} after${several ? ", in the first session of each side" : ""}. They are no calls, so no figure of this comparison includes them. The overview of a session adds both.`}
+					>
+						<dt>Page faults, besides the calls</dt>
+						<dd>
+							{duration(faults.before.ns)} → {duration(faults.after.ns)}
+						</dd>
+					</div>
+				) : null}
 				{calls.map(({ name, figure, lead }) => (
 					<Total key={name} name={visible(name)} figure={figure} to={lead ? placeOf(lead, sides) : undefined} />
 				))}
@@ -185,7 +221,7 @@ function Total({ name, figure, to }: TotalProps) {
 	);
 }
 
-function Changes({ comparison, sides }: Of) {
+function Changes({ comparison, sides, processes }: Of) {
 	const { changes, unproven } = comparison;
 	const large = changes.filter((change) => !change.minor);
 	const minor = changes.filter((change) => change.minor);
@@ -197,6 +233,7 @@ function Changes({ comparison, sides }: Of) {
 				changes={large}
 				comparison={comparison}
 				sides={sides}
+				processes={processes}
 			/>
 			<ChangeList
 				title="Large, but not provable with one run each"
@@ -204,6 +241,7 @@ function Changes({ comparison, sides }: Of) {
 				changes={unproven}
 				comparison={comparison}
 				sides={sides}
+				processes={processes}
 				proven={false}
 			/>
 			{minor.length > 0 ? (
@@ -217,6 +255,7 @@ function Changes({ comparison, sides }: Of) {
 						changes={minor}
 						comparison={comparison}
 						sides={sides}
+						processes={processes}
 					/>
 				</details>
 			) : null}
@@ -232,7 +271,7 @@ interface ChangeListProps extends Of {
 	proven?: boolean;
 }
 
-function ChangeList({ title, note, changes, comparison, sides, proven = true }: ChangeListProps) {
+function ChangeList({ title, note, changes, comparison, sides, processes, proven = true }: ChangeListProps) {
 	if (changes.length === 0) return null;
 	return (
 		<Panel title={title} note={note}>
@@ -244,7 +283,7 @@ function ChangeList({ title, note, changes, comparison, sides, proven = true }: 
 						) : (
 							<span className="compare-mark">{(change.impact_ns ?? 0) > 0 ? "longer" : "shorter"}</span>
 						)}
-						<Lead lead={leadOfChange(comparison, change)} sides={sides}>
+						<Lead lead={leadOfChange(comparison, change, processes)} sides={sides}>
 							<Text of={changeText(change)} />
 						</Lead>
 						<span className="faint number">{impact(change)}</span>

@@ -3,9 +3,14 @@
 import type { Change, Comparison, DiffRow, TableName } from "../../api/compare";
 import type { Filter } from "../../api/types";
 
+export type Side = "before" | "after";
+
+/** The filter of a row of table `processes`, whose name may stand for several of a side; null while they are not known. */
+export type OfProcesses = (name: string, side: Side) => Filter | null;
+
 export interface Lead {
 	view: string;
-	side: "before" | "after";
+	side: Side;
 	filter: Filter;
 	params: Readonly<Record<string, string>>;
 }
@@ -27,8 +32,13 @@ function ofPath(path: string, exact: boolean): Filter {
 }
 
 /** Null for rows whose calls no filter selects. */
-export function leadOf(table: string, row: Pick<DiffRow, "name" | "on" | "names" | "status">): Lead | null {
+export function leadOf(
+	table: string,
+	row: Pick<DiffRow, "name" | "on" | "names" | "status">,
+	processes: OfProcesses,
+): Lead | null {
 	const exact = row.names == null;
+	const side = row.status === "gone" ? "before" : "after";
 	const filter = (): Filter | null => {
 		switch (table) {
 			case "files":
@@ -40,7 +50,7 @@ export function leadOf(table: string, row: Pick<DiffRow, "name" | "on" | "names"
 			case "classes":
 				return { class: [row.name] };
 			case "processes":
-				return exact ? { comm: [row.name] } : null;
+				return processes(row.name, side);
 			case "layers":
 				return row.on ? { layer: [row.on] } : null;
 			case "errors":
@@ -56,7 +66,7 @@ export function leadOf(table: string, row: Pick<DiffRow, "name" | "on" | "names"
 	const device = table === "devices" ? (row.on ?? null) : null;
 	return {
 		view: device === null ? "table" : "devices",
-		side: row.status === "gone" ? "before" : "after",
+		side,
 		filter: found,
 		params: device === null ? { sort: "-dur_ns" } : { device },
 	};
@@ -73,8 +83,9 @@ function subjectOf(table: string, { name, on }: DiffRow): string {
 export function leadOfChange(
 	{ tables }: Pick<Comparison, "tables">,
 	change: Pick<Change, "table" | "subject">,
+	processes: OfProcesses,
 ): Lead | null {
 	const rows: readonly DiffRow[] | undefined = tables[change.table as TableName];
 	const row = rows?.find((one) => subjectOf(change.table, one) === change.subject);
-	return row ? leadOf(change.table, row) : null;
+	return row ? leadOf(change.table, row, processes) : null;
 }

@@ -17,6 +17,7 @@ import { client } from "../../state/server";
 import { useParam } from "../../state/store";
 import { useTheme } from "../../state/theme";
 import { OF, type OverTimeOf, overTime, survival } from "./curves";
+import type { Sides } from "./leads";
 
 const OVER_TIME: readonly (readonly [OverTimeOf, string])[] = [
 	["max", "longest call"],
@@ -141,6 +142,27 @@ function useTiles(id: string, syscall: string): Resource<Columns> {
 	const query = selectionText({ pixels: PIXELS, filter }, { by: "none", latency: 1, busy: 1 });
 	const path = sessionPath(id, `/tiles${query}`);
 	return useResource(path, (signal) => columns(client, path, signal));
+}
+
+/** The page faults on mapped files of the first session of each side. */
+export interface Faults {
+	before: { count: number; ns: number };
+	after: { count: number; ns: number };
+}
+
+/** Null while they are not known, and if neither side has any. */
+export function useFaults(ready: boolean, sides: Sides): Faults | null {
+	const before = useFaultsOf(ready ? sides.before : null);
+	const after = useFaultsOf(ready ? sides.after : null);
+	return before && after && before.count + after.count > 0 ? { before, after } : null;
+}
+
+function useFaultsOf(id: string | null): Faults["before"] | null {
+	const path = id === null ? null : sessionPath(id, `/tiles${selectionText({ pixels: 1 }, { by: "none", faults: 1 })}`);
+	const { data } = useResource(path, (signal) => columns(client, path ?? "", signal));
+	if (!data?.has("faults")) return null;
+	const sum = (name: string) => data.f64(name).reduce((all, v) => all + (Number.isFinite(v) ? v : 0), 0);
+	return { count: sum("faults"), ns: sum("fault_ns") };
 }
 
 function joined(tiles: readonly [Resource<Columns>, Resource<Columns>]): Resource<Columns> {

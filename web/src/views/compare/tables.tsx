@@ -7,14 +7,20 @@ import { Empty } from "../../components/states";
 import { Path, Text } from "../../components/text";
 import { exact } from "../../lib/format";
 import { store, useParam } from "../../state/store";
-import { type Lead as LeadTo, leadOf, placeOf, type Sides } from "./leads";
+import { type Lead as LeadTo, leadOf, type OfProcesses, placeOf, type Sides } from "./leads";
 import { changed, chosenRows, figureOf, METRICS, metricsOf, precise, shown, VERDICTS } from "./words";
 
 /** More rows are found by searching. */
 const MOST = 200;
 
+interface TablesProps {
+	comparison: Comparison;
+	sides: Sides;
+	processes: OfProcesses;
+}
+
 /** Differences by what calls were and worked on. */
-export function Tables({ comparison, sides }: { comparison: Comparison; sides: Sides }) {
+export function Tables({ comparison, sides, processes }: TablesProps) {
 	const [param, setTable] = useParam("table", "files");
 	const [search, setSearch] = useParam("find", "");
 	const [only, setOnly] = useParam("only", "");
@@ -79,7 +85,14 @@ export function Tables({ comparison, sides }: { comparison: Comparison; sides: S
 						</thead>
 						<tbody>
 							{found.slice(0, MOST).map((row) => (
-								<Row key={`${row.name}\0${row.on ?? ""}`} row={row} metrics={metrics} table={table} sides={sides} />
+								<Row
+									key={`${row.name}\0${row.on ?? ""}`}
+									row={row}
+									metrics={metrics}
+									table={table}
+									sides={sides}
+									processes={processes}
+								/>
 							))}
 						</tbody>
 					</table>
@@ -95,10 +108,11 @@ interface RowProps {
 	metrics: readonly Metric[];
 	table: TableName;
 	sides: Sides;
+	processes: OfProcesses;
 }
 
-function Row({ row, metrics, table, sides }: RowProps) {
-	const lead = leadOf(table, row);
+function Row({ row, metrics, table, sides, processes }: RowProps) {
+	const lead = leadOf(table, row, processes);
 	// The link in the row opens itself, in a new tab if the reader asks for one.
 	const open = (event: MouseEvent) => {
 		if (lead && event.target instanceof Element && !event.target.closest("a")) store.go(placeOf(lead, sides));
