@@ -19,20 +19,16 @@ takeToken();
 followAccess();
 startTheme();
 listenForKeys();
-void show().finally(() => {
-	// These wait for another process of the browser, so they come after the first drawing.
-	hideToken();
-	followToken();
-	window.addEventListener("hashchange", () => {
-		takeToken();
-		hideToken();
-	});
-});
+void show();
 
 async function show(): Promise<void> {
 	const page = document.getElementById("page");
 	if (!page) return;
-	await takeFirst();
+	const first = takeFirst();
+	// While the answers are on their way: these wait for another process of the browser.
+	hideToken();
+	followToken();
+	await first;
 	flushSync(() => createRoot(page).render(<Shell />));
 	forgetFirst();
 }

@@ -3,6 +3,7 @@
 import { useSyncExternalStore } from "react";
 import { columns } from "../api/session";
 import { arrived, askedForSums } from "./early";
+import { turns } from "./quiet";
 import { client } from "./server";
 
 /** So long the page waits for them; then it is drawn as far as it can be. */
@@ -12,7 +13,7 @@ const answers = new Map<string, unknown>();
 
 /** Takes the answers to the early questions, as far as they are there soon. */
 export async function takeFirst(): Promise<void> {
-	if (askedForSums()) detail = "sums";
+	hasLatencies = !askedForSums();
 	const paths = (await arrived(WAIT_MS)).map((address) => address.replace(/^\/api/, ""));
 	const taken = paths.map(async (path) => {
 		try {
@@ -34,42 +35,24 @@ export function forgetFirst(): void {
 	answers.clear();
 }
 
-/**
- * Which sums over time the page shows: at first those without latencies, which are less than half of an answer with them,
- * then `coming` ones with latencies, and those from then on.
- */
-export type Detail = "sums" | "coming" | "latencies";
-
-let detail: Detail = "latencies";
+/** Whether sums over time have latencies: at first they have none, which makes their answer less than half as large. */
+let hasLatencies = true;
 const listeners = new Set<() => void>();
 
-function change(next: Detail): void {
-	detail = next;
-	for (const listener of listeners) listener();
-}
-
-export function useDetail(): Detail {
+export function useLatencies(): boolean {
 	return useSyncExternalStore(
 		(listener) => {
 			listeners.add(listener);
 			return () => listeners.delete(listener);
 		},
-		() => detail,
+		() => hasLatencies,
 	);
 }
 
-/** A page in the background draws no frame. */
-const NO_FRAME_MS = 200;
-
-/** Says that sums are there to be drawn, with latencies or without. When they are on the screen, latencies are asked for. */
-export function haveSums(withLatencies: boolean): void {
-	if (withLatencies || detail !== "sums") {
-		if (withLatencies && detail === "coming") change("latencies");
-		return;
-	}
-	const ask = () => {
-		if (detail === "sums") change("coming");
-	};
-	requestAnimationFrame(() => setTimeout(ask));
-	setTimeout(ask, NO_FRAME_MS);
+/** Asks for latencies when the first sums are on the screen, and the lists that are in sight. */
+export async function askForLatencies(signal: AbortSignal): Promise<void> {
+	await turns.shown.passed(signal);
+	if (signal.aborted || hasLatencies) return;
+	hasLatencies = true;
+	for (const listener of listeners) listener();
 }

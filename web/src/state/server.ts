@@ -39,8 +39,12 @@ export function hideToken(): void {
 	window.history.replaceState(null, "", window.location.pathname + window.location.search);
 }
 
-/** Takes a token that another tab has got, as its server was started anew. */
+/** Takes a token that another tab has got, as its server was started anew, or that comes with the address. */
 export function followToken(): void {
+	window.addEventListener("hashchange", () => {
+		takeToken();
+		hideToken();
+	});
 	window.addEventListener("storage", (event) => {
 		if (event.key === TOKEN && event.newValue) client.setToken(event.newValue);
 	});

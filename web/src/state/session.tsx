@@ -7,7 +7,7 @@ import { columns, filterText, liveLines, type Selection, selectionText, sessionP
 import type { Filter, LiveState, SessionDescription } from "../api/types";
 import { mergeFilters } from "../lib/filters";
 import { clampSpan, type Span } from "../lib/scale";
-import { haveSums, useDetail } from "./first";
+import { askForLatencies, useLatencies } from "./first";
 import { type Turn, turns } from "./quiet";
 import { type Resource, useResource } from "./resource";
 import { client } from "./server";
@@ -244,24 +244,23 @@ export function useJson<T>(question: Question | null): Resource<T> {
 
 /**
  * Sums of all calls and page faults over time by what they do, which every view of a session shows: one question for all of
- * them. They have histograms of the durations of calls, but not yet in the page's first frame.
+ * them. They have histograms of the durations of calls, except for the first ones of the page.
  */
 export function useSums(more: Pick<Question, "windowed"> = {}): Resource<Columns> {
-	const detail = useDetail();
-	const latency = detail === "sums" ? {} : { latency: 1 };
+	const latencies = useLatencies();
+	const latency = latencies ? { latency: 1 } : {};
 	const sums = useColumns({
 		path: "tiles",
 		params: { by: "purpose", ...latency, busy: 1, faults: 1 },
 		pixels: stripPixels(),
-		// The lists are in sight.
-		turn: detail === "coming" ? "lists" : "plots",
 		...more,
 	});
-	const { data, error } = sums;
-	const there = data !== undefined || error !== null;
-	const hasLatencies = data?.has("latency") === true || (error !== null && detail === "coming");
+	const wanted = !latencies && (sums.data !== undefined || sums.error !== null);
 	useEffect(() => {
-		if (there) haveSums(hasLatencies);
-	}, [there, hasLatencies]);
+		if (!wanted) return;
+		const left = new AbortController();
+		void askForLatencies(left.signal);
+		return () => left.abort();
+	}, [wanted]);
 	return sums;
 }
