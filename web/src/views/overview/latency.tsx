@@ -158,6 +158,7 @@ interface ClassesProps {
 
 function Classes({ classes, coming, chosen, choose }: ClassesProps) {
 	const theme = useTheme();
+	const percentile = coming ? "number not-loaded" : "number";
 	const part = (ns: number | null, sign: string) => (coming ? "" : ns === null ? "–" : `${sign} ${duration(ns)}`);
 	const total = classes.reduce((all, c) => all + c.time, 0);
 	return (
@@ -200,10 +201,10 @@ function Classes({ classes, coming, chosen, choose }: ClassesProps) {
 						<td className="number" title={duration(c.time)}>
 							{total > 0 ? percent(c.time / total) : "–"}
 						</td>
-						<td className="number">{part(c.p50, "≈")}</td>
-						<td className="number">{part(c.p99, "≈")}</td>
+						<td className={percentile}>{part(c.p50, "≈")}</td>
+						<td className={percentile}>{part(c.p99, "≈")}</td>
 						<td className="number">{duration(c.max)}</td>
-						<td className="number">{part(c.halfTime, ">")}</td>
+						<td className={percentile}>{part(c.halfTime, ">")}</td>
 					</tr>
 				))}
 			</tbody>

@@ -70,10 +70,11 @@ export function Summary({ totals, errors }: Props) {
 			<Figure
 				name={shown ? `p99 of ${shown.purpose}` : "p99"}
 				title={`One ${shown?.purpose ?? ""} call in a hundred took more; p99 to within a factor of 2. Click: their latencies over time`}
-				run={shown ? () => toLatency(shown.purpose) : undefined}
-				more={coming ? "\u00a0" : shown?.halfTime ? `half of their time in calls > ${duration(shown.halfTime)}` : ""}
+				coming={coming}
+				run={shown && !coming ? () => toLatency(shown.purpose) : undefined}
+				more={shown?.halfTime ? `half of their time in calls > ${duration(shown.halfTime)}` : ""}
 			>
-				{coming ? "\u00a0" : shown?.p99 ? `≈ ${duration(shown.p99)}` : "–"}
+				{shown?.p99 ? `≈ ${duration(shown.p99)}` : "–"}
 			</Figure>
 			<Figure
 				name="Failed calls"
@@ -159,17 +160,21 @@ interface FigureProps {
 	title: string;
 	more?: string;
 	danger?: boolean;
+	/** It is still to come. */
+	coming?: boolean;
 	/** Where a click leads. */
 	run?: (() => void) | undefined;
 	children: ReactNode;
 }
 
-function Figure({ name, title, more, danger, run, children }: FigureProps) {
+function Figure({ name, title, more, danger, coming, run, children }: FigureProps) {
 	return (
 		<div title={title} className={run ? "leads" : undefined}>
 			<dt>{name}</dt>
-			<dd className={danger ? "danger" : undefined}>
-				{run ? (
+			<dd className={coming ? "not-loaded" : danger ? "danger" : undefined}>
+				{coming ? (
+					"\u00a0"
+				) : run ? (
 					<button type="button" onClick={run}>
 						{children}
 					</button>
@@ -177,7 +182,7 @@ function Figure({ name, title, more, danger, run, children }: FigureProps) {
 					children
 				)}
 			</dd>
-			<dd className="more">{more}</dd>
+			<dd className="more">{coming ? "\u00a0" : more}</dd>
 		</div>
 	);
 }
