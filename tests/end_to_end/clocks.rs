@@ -105,7 +105,12 @@ fn known_clocks_are_found_within_the_bound() {
         (-37 * SECOND / 10, -500e-6, 500e-6),
         (12 * SECOND, 0.0, 0.05),
     ];
-    for (number, (offset_ns, rate, then)) in truths.into_iter().enumerate() {
+    // Those that bend, and one that does not with FATHOM_ROUNDS=5.
+    let truths = truths
+        .into_iter()
+        .rev()
+        .take(fathom_tests::rounds(2) as usize);
+    for (number, (offset_ns, rate, then)) in truths.enumerate() {
         let truth = Truth {
             at_ns: start,
             offset_ns,
