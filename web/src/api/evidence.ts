@@ -22,6 +22,7 @@ export const PHRASES: Readonly<Record<string, string>> = {
 	bytes_of_pages_touched: "the pages that it touched have {}",
 	bytes_overwritten: "{} of it overwritten",
 	bytes_read: "{} read",
+	calls_per_page: "{} calls per page on average",
 	"fault-storm/bytes_read": "the device read {}",
 	bytes_read_by_earlier_processes: "earlier processes had read {} of it",
 	bytes_read_twice: "the device read {} twice",
@@ -30,6 +31,7 @@ export const PHRASES: Readonly<Record<string, string>> = {
 	bytes_written: "{} written",
 	bytes_written_to_new_file: "{} written to the new file",
 	calls: "{} calls",
+	pages: "in {} pages",
 	"short-io/calls": "{} short calls without another one for the rest",
 	"thread-interference/calls": "{} calls took longer because others were in progress",
 	calls_per_second: "{} per second on average",
@@ -176,6 +178,7 @@ export const PHRASES: Readonly<Record<string, string>> = {
 	system_writes: "{} system calls to write",
 	threads: "{} threads",
 	threads_that_lose: "{} threads lost time like that",
+	tiny_calls: "{} calls of less than 1 KiB",
 	unsynced_bytes: "{} not synced",
 	usual_ns: "a usual one took {} on average",
 	usual_call_ns: "usual ones were in calls on the CPU for {}",
@@ -205,6 +208,7 @@ export const PHRASES: Readonly<Record<string, string>> = {
 /** The rules that have them: a user's rule may mean another thing by a name. */
 export const RULES: ReadonlySet<string> = new Set([
 	"small-sequential",
+	"tiny-access",
 	"lseek-before-io",
 	"repeated-open",
 	"redundant-stat",

@@ -1,5 +1,6 @@
 // Looks at what links lead to, so that a saved page has the answers that it needs when they are followed.
 
+import { turns } from "../state/quiet";
 import { archive } from "../state/server";
 import { store } from "../state/store";
 import { formatState, type PageState, parseState } from "../state/url";
@@ -59,6 +60,7 @@ async function settled(): Promise<void> {
 	const until = performance.now() + LONGEST_MS;
 	for (let quiet = 0; quiet < QUIET && performance.now() < until; ) {
 		await new Promise((done) => setTimeout(done, LOOK_MS));
-		quiet = document.querySelector('[aria-busy="true"], .progress.on') === null ? quiet + 1 : 0;
+		const busy = turns.unanswered > 0 || document.querySelector('[aria-busy="true"], .progress.on') !== null;
+		quiet = busy ? 0 : quiet + 1;
 	}
 }

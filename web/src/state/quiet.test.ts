@@ -70,12 +70,14 @@ describe("a question of a list", () => {
 		void turns.take("plots", ask("plot", plot.answer), signal);
 		await vi.advanceTimersByTimeAsync(500);
 		expect(asked).toEqual(["plot"]);
+		expect(turns.unanswered).toBe(3);
 		plot.done();
 		await vi.advanceTimersByTimeAsync(500);
 		expect(asked).toEqual(["plot", "list"]);
 		list.done();
 		await vi.advanceTimersByTimeAsync(100);
 		expect(asked).toEqual(["plot", "list", "later"]);
+		expect(turns.unanswered).toBe(0);
 	});
 	it("is asked after a second although a plot takes longer", async () => {
 		const turns = new Turns();

@@ -62,9 +62,24 @@ export class Turns {
 	private readonly plots = new Quiet(LONGEST_FOR_PLOTS_MS);
 	/** Plots and lists together. */
 	readonly shown = new Quiet();
+	private open = 0;
+
+	/** Questions without an answer, also those that are still to be asked. */
+	get unanswered(): number {
+		return this.open;
+	}
 
 	/** Asks when it is the question's turn. */
 	async take<T>(turn: Turn, ask: () => Promise<T>, signal: AbortSignal): Promise<T> {
+		this.open += 1;
+		try {
+			return await this.inTurn(turn, ask, signal);
+		} finally {
+			this.open -= 1;
+		}
+	}
+
+	private async inTurn<T>(turn: Turn, ask: () => Promise<T>, signal: AbortSignal): Promise<T> {
 		switch (turn) {
 			case "plots":
 				return this.shown.during(this.plots.during(ask()));
