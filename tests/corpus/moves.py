@@ -1,6 +1,7 @@
 """Programs that move bytes in ways that cost more, or less."""
 
 import io
+import mmap
 import os
 
 from corpus import cold, create, program, scattered, setup
@@ -54,6 +55,36 @@ def backs_up_the_data():
         end = os.lseek(fd, at, os.SEEK_HOLE)
         while at < end:
             at += len(os.pread(fd, min(1 << 20, end - at), at))
+
+
+COUNTERS = 4096
+
+
+@setup("tiny-access/bad", "tiny-access/good")
+def a_file_of_counters():
+    os.close(create("counters", COUNTERS * 16))
+
+
+def places():
+    """Each counter a few times, as events of that kind come."""
+    return ((i * 2654435761 >> 7) % COUNTERS * 16 for i in range(40000))
+
+
+@program("tiny-access/bad")
+def counts_in_the_file():
+    fd = os.open("counters", os.O_RDWR)
+    for at in places():
+        value = int.from_bytes(os.pread(fd, 16, at), "little")
+        os.pwrite(fd, (value + 1).to_bytes(16, "little"), at)
+
+
+@program("tiny-access/good")
+def counts_in_a_mapping():
+    fd = os.open("counters", os.O_RDWR)
+    with mmap.mmap(fd, COUNTERS * 16) as counters:
+        for at in places():
+            value = int.from_bytes(counters[at : at + 16], "little")
+            counters[at : at + 16] = (value + 1).to_bytes(16, "little")
 
 
 RECORDS = 20000

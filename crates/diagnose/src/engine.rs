@@ -14,12 +14,12 @@ use crate::depth::{self, Depth};
 use crate::finding::{Finding, Group, NotObservable, Subject};
 use crate::kind::Kind;
 use crate::layers::{self, Below, Layer, Layers, Row};
-use crate::ledger::{Ledger, Times};
+use crate::ledger::{Ledger, Spent, Times};
 use crate::merge_findings;
 use crate::names::file_name;
 use crate::rule::{Found, Input, MIN_SHARE, Rule, Run};
 use crate::rules;
-use crate::run::MINOR_SHARE;
+use crate::run::{FAINT_SHARE, MINOR_SHARE};
 use crate::state::{Context, Process, State};
 use crate::summary::{self, Clock, Recorded, Summary};
 
@@ -84,7 +84,7 @@ pub struct Engine {
     ledger: Option<(Ledger, Clock)>,
     /// How long was recorded what ran before and goes on; `None`: a command.
     recorded_ns: Option<i64>,
-    /// Whether patterns are wanted that cost little.
+    /// Whether losses are looked for that are too small for a finding each.
     minor: bool,
     /// Time below which a loss is one of those.
     min_cost_ns: i64,
@@ -165,9 +165,10 @@ impl Engine {
         of_layer.retain(|(_, i)| !needs(*i));
     }
 
-    /// Only findings are wanted.
-    pub(crate) fn without_minor(&mut self) {
-        self.minor = false;
+    /// Whether losses are wanted that are too small for a finding each: as notes, and as the
+    /// findings that many of them are together.
+    pub(crate) fn set_minor(&mut self, wanted: bool) {
+        self.minor = wanted;
     }
 
     /// Losses are findings however short they are.
@@ -326,8 +327,9 @@ impl Engine {
                     .path_key()
                     .and_then(|path| self.state.files.at_key(path));
             }
-            ledger.call(&of_file, &below);
-            clock.call(call, context.file(call), &self.state);
+            let spent = Spent::of(call, &below);
+            ledger.call(&of_file, spent);
+            clock.call(call, context.file(call), spent, &self.state);
         }
         for i in self.of_kind.get(call.kind as usize).into_iter().flatten() {
             if let Some(rule) = self.rules.get_mut(*i) {
@@ -365,15 +367,18 @@ impl Engine {
             rule.findings(&run, &mut found);
             let kinds = rule.info().kinds;
             let told: HashSet<(String, Subject)> = found.iter().map(key_of_found).collect();
-            let finish = |found: Vec<Found>| {
-                let own = found.into_iter().map(|f| f.finish(info, kinds, &run));
+            // What has been said of all files of a process is not said again of single ones.
+            let whole = found.iter().filter(|f| f.subject.file_id.is_none());
+            let whole: HashSet<_> = whole.map(whole_of_found).collect();
+            let finish = |found: Vec<Found>, run: &Run| {
+                let own = found.into_iter().map(|f| f.finish(info, kinds, run));
                 let mut own: Vec<_> = own.collect();
                 own.sort_by(rank);
-                let mut own = merge_findings::together(own, &run);
+                let mut own = merge_findings::together(own, run);
                 own.sort_by(rank);
                 own
             };
-            let mut own = finish(found);
+            let mut own = finish(found, &run);
             if info.group == Group::Performance {
                 let least = self.min_cost_ns;
                 let short = |f: &Finding| f.cost_ns.is_some_and(|cost| cost < least);
@@ -384,19 +389,24 @@ impl Engine {
                 }
             }
             if self.minor && info.group == Group::Performance {
-                let run = Run {
-                    min_share: MINOR_SHARE,
+                let faint = Run {
+                    min_share: FAINT_SHARE,
                     ..run
                 };
                 let mut found = Vec::new();
-                rule.findings(&run, &mut found);
+                rule.findings(&faint, &mut found);
                 found.retain(|found| {
-                    found.cost_ns.is_some() && !told.contains(&key_of_found(found))
+                    let known = told.contains(&key_of_found(found))
+                        || whole.contains(&whole_of_found(found));
+                    found.cost_ns.is_some() && !known
                 });
                 let enough = (run.span_ns as f64 * TOGETHER_SHARE) as i64;
                 let enough = enough.max(self.min_cost_ns);
                 let large = |f: &Finding| f.cost_ns.is_some_and(|cost| cost >= enough);
-                let (large, notes): (Vec<_>, Vec<_>) = finish(found).into_iter().partition(large);
+                let found = finish(found, &faint).into_iter();
+                let (large, mut notes): (Vec<_>, Vec<_>) = found.partition(large);
+                let noted = (run.span_ns as f64 * MINOR_SHARE) as i64;
+                notes.retain(|f| f.cost_ns.is_some_and(|cost| cost >= noted));
                 minor.extend(notes.into_iter().take(MAX_PER_RULE));
                 own.extend(large);
                 own.sort_by(rank);
@@ -483,6 +493,12 @@ impl EngineResult {
 /// A key that identifies a finding within its rule.
 fn key_of_found(found: &Found) -> (String, Subject) {
     (found.title.clone(), found.subject.clone())
+}
+
+/// The process of a finding, and what it counts.
+fn whole_of_found(found: &Found) -> (Option<i32>, Option<String>) {
+    let counts = found.evidence.first();
+    (found.subject.pid, counts.map(|of| of.name.to_string()))
 }
 
 /// The worst first. Of equal severity those about correctness: they have no time to compare.

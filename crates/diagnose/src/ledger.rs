@@ -45,16 +45,46 @@ struct Sum {
 
 /// The time of a thread itself: without asynchronous operations.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spent {
-    ns: i64,
-    waited_ns: i64,
+pub(crate) struct Spent {
+    pub(crate) ns: i64,
+    /// Of which it waited for I/O, and in syncs for the file system too.
+    pub(crate) waited_ns: i64,
+    /// Of which it could have run, but other threads had the CPU.
     queued_ns: i64,
-    calls: i64,
-    bytes: i64,
+    pub(crate) calls: i64,
+    pub(crate) bytes: i64,
 }
 
 impl Spent {
-    fn add(&mut self, other: Spent) {
+    /// Of a call with what was seen below it.
+    pub(crate) fn of(call: &Call, below: &Below) -> Self {
+        if call.asynchronous {
+            return Self::default();
+        }
+        Self {
+            ns: call.dur_ns.max(0),
+            // A sync waits for the journal as for a lock.
+            waited_ns: match call.kind {
+                Kind::Sync | Kind::SyncAll | Kind::SyncRange | Kind::Msync => {
+                    below.io_wait_ns.saturating_add(below.lock_wait_ns)
+                }
+                _ => below.io_wait_ns,
+            },
+            queued_ns: below.run_queue_ns.clamp(0, call.dur_ns.max(0)),
+            calls: 1,
+            bytes: call.moved(),
+        }
+    }
+
+    pub(crate) fn of_fault(fault: &Fault) -> Self {
+        Self {
+            ns: fault.dur_ns.max(0),
+            calls: 1,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: Spent) {
         self.ns = self.ns.saturating_add(other.ns);
         self.waited_ns = self.waited_ns.saturating_add(other.waited_ns);
         self.queued_ns = self.queued_ns.saturating_add(other.queued_ns);
@@ -94,28 +124,12 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// Adds a call with what was seen below it.
-    pub(crate) fn call(&mut self, call: &Call, below: &Below) {
+    /// Adds a call.
+    pub(crate) fn call(&mut self, call: &Call, spent: Spent) {
         let key = Key {
             tid: call.tid,
             file: call.file,
             kind: call.kind as usize,
-        };
-        let spent = match call.asynchronous {
-            true => Spent::default(),
-            false => Spent {
-                ns: call.dur_ns.max(0),
-                // A sync waits for the journal as for a lock.
-                waited_ns: match call.kind {
-                    Kind::Sync | Kind::SyncAll | Kind::SyncRange | Kind::Msync => {
-                        below.io_wait_ns.saturating_add(below.lock_wait_ns)
-                    }
-                    _ => below.io_wait_ns,
-                },
-                queued_ns: below.run_queue_ns.clamp(0, call.dur_ns.max(0)),
-                calls: 1,
-                bytes: call.moved(),
-            },
         };
         self.add(key, call.pid, (call.ts_ns, call.dur_ns), spent);
     }
@@ -127,11 +141,7 @@ impl Ledger {
             file: fault.file,
             kind: FAULTS,
         };
-        let spent = Spent {
-            ns: fault.dur_ns.max(0),
-            calls: 1,
-            ..Spent::default()
-        };
+        let spent = Spent::of_fault(fault);
         self.add(key, fault.pid, (fault.ts_ns, fault.dur_ns), spent);
     }
 

@@ -48,7 +48,6 @@ impl Live {
         let mut engine = Engine::default();
         prepare(&mut engine, meta);
         engine.lacks(Input::Slices, "looked at when the recording has ended");
-        engine.without_minor();
         Self {
             engine,
             seen: HashMap::new(),
@@ -77,6 +76,8 @@ impl Live {
     /// The findings so far, and the ones to report for the first time. At the `end` of the
     /// recording all findings are reported.
     pub fn look(&mut self, end: bool) -> (Diagnosis, Vec<Finding>) {
+        // What many small losses come to is asked once, as it takes long.
+        self.engine.set_minor(end);
         let diagnosis = self.engine.diagnosis();
         let mut seen = HashMap::new();
         let mut new = Vec::new();

@@ -6,7 +6,7 @@ use fathom_model::units;
 
 use crate::finding::{EXAMPLES, Finding, Group, Severity};
 use crate::kind::Kinds;
-use crate::names::{directory, role};
+use crate::names::{common_directory, directory, role};
 use crate::rule::{Run, number};
 
 /// Number of files in one directory from which on they are counted instead of named.
@@ -78,7 +78,12 @@ pub(crate) fn together(found: Vec<Finding>, run: &Run) -> Vec<Finding> {
             None => groups.push(vec![finding]),
         }
     }
-    by_directory(groups)
+    let mut groups = by_place(groups, |path| Some(directory(path)));
+    if run.is_faint() {
+        // Of a tree of directories, too, as each for itself says nothing.
+        groups = by_place(groups, |_| None);
+    }
+    groups
         .into_iter()
         .filter_map(|group| merge(group, run))
         .collect()
@@ -91,8 +96,8 @@ fn worker(finding: &Finding, run: &Run) -> Option<(i32, u64)> {
     Some((process.ppid?, process.command?))
 }
 
-/// Groups about files of one directory, with whatever names, as one where the files are many.
-fn by_directory(groups: Vec<Vec<Finding>>) -> Vec<Vec<Finding>> {
+/// Groups about files of one place, with whatever names, as one where the files are many.
+fn by_place(groups: Vec<Vec<Finding>>, place: impl Fn(&str) -> Option<&str>) -> Vec<Vec<Finding>> {
     let key = |group: &Vec<Finding>| {
         let finding = group.first()?;
         let subject = &finding.subject;
@@ -106,13 +111,8 @@ fn by_directory(groups: Vec<Vec<Finding>>) -> Vec<Vec<Finding>> {
             .map_or(Kinds::NONE, |scope| scope.kinds);
         let evidence = finding.evidence.first().map(|e| e.name.clone());
         let comm = subject.comm.as_deref().map(|comm| role(comm).to_owned());
-        Some((
-            subject.pid,
-            comm,
-            directory(path).to_owned(),
-            evidence,
-            kinds,
-        ))
+        let place = place(path).map(str::to_owned);
+        Some((subject.pid, comm, place, evidence, kinds))
     };
     let mut files: BTreeMap<_, usize> = BTreeMap::new();
     for group in &groups {
@@ -147,12 +147,19 @@ fn merge(group: Vec<Finding>, run: &Run) -> Option<Finding> {
     if count == 1 {
         return Some(first);
     }
-    let in_one = first.subject.path.as_deref().map(directory);
-    let paths = others.as_slice().iter().map(|f| f.subject.path.as_deref());
-    let in_one = in_one.filter(|own| paths.flatten().all(|path| directory(path) == *own));
-    let in_one = in_one
-        .filter(|_| files.len() >= MANY_FILES)
-        .map(str::to_owned);
+    let own = first.subject.path.as_deref().map(directory);
+    let paths = others.as_slice().iter();
+    let paths = paths.filter_map(|f| f.subject.path.as_deref());
+    let in_one = own.filter(|own| paths.clone().all(|path| directory(path) == *own));
+    // Only faint ones are together from several directories.
+    let below = own.filter(|_| run.is_faint());
+    let below = below.map(|own| paths.fold(own, |a, b| common_directory(a, directory(b))));
+    let in_one = match (in_one, below) {
+        (Some(place), _) => Some(("in", place)),
+        (None, below) => below.map(|place| ("below", place)),
+    };
+    let in_one = in_one.filter(|_| files.len() >= MANY_FILES);
+    let in_one = in_one.map(|(relation, place)| (relation, place.to_owned()));
     for other in others {
         first.examples.extend(other.examples);
         first.scopes.extend(other.scopes);
@@ -182,8 +189,8 @@ fn merge(group: Vec<Finding>, run: &Run) -> Option<Finding> {
         threads.len()
     };
     let of_files = match &in_one {
-        Some(path) => Some(format!(
-            "{} files in {path}",
+        Some((relation, path)) => Some(format!(
+            "{} files {relation} {path}",
             units::count(files.len() as i64)
         )),
         None => more(files.len(), "file", "files"),
@@ -197,10 +204,11 @@ fn merge(group: Vec<Finding>, run: &Run) -> Option<Finding> {
     .flatten()
     .collect();
     if !more.is_empty() {
-        let like = if in_one.is_some() {
-            "one of"
-        } else {
-            "the same of"
+        let like = match (&in_one, first.group) {
+            // Which one the numbers are about.
+            (Some(_), Group::Performance) => "the costliest of",
+            (Some(_), Group::Correctness) => "one of",
+            (None, _) => "the same of",
         };
         let it = if in_one.is_some() { "" } else { " like it" };
         first.title = format!("{}; {like} {}{it}", first.title, more.join(" and "));
@@ -221,7 +229,7 @@ fn merge(group: Vec<Finding>, run: &Run) -> Option<Finding> {
             .evidence
             .push(number("alike_processes", processes.len() as i64));
     }
-    if let Some(path) = in_one {
+    if let Some((_, path)) = in_one {
         first.subject.file_id = None;
         first.subject.path = Some(path);
     }
@@ -340,6 +348,32 @@ mod tests {
         assert_eq!(found.len(), 3, "{found:#?}");
     }
 
+    /// Each below a thousandth of the time, in directories of their own.
+    #[test]
+    fn losses_too_small_to_note_are_a_finding_together() {
+        let mut s = Scenario::new();
+        for i in 0..4000 {
+            let path = format!("/metrics/host{}/load.wsp", i % 200);
+            let fd = s.open_existing(&path, "O_RDWR", 1 << 20);
+            for at in 0..12 {
+                s.pread(fd, 2000, (at * 7 % 12) * 4096);
+            }
+            s.close(fd);
+            s.wait_us(100);
+        }
+        let found = fires("redundant-read", s);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(
+            found[0]
+                .title
+                .ends_with("; the costliest of 200 files below /metrics"),
+            "{}",
+            found[0].title
+        );
+        let path = found[0].subject.path.as_deref();
+        assert_eq!(path, Some("/metrics"));
+    }
+
     #[test]
     fn a_row_of_numbered_files_is_one_finding() {
         let mut s = Scenario::new();
@@ -351,7 +385,7 @@ mod tests {
         assert_eq!(found.len(), 2, "{found:#?}");
         let row = &found[0];
         assert!(
-            row.title.ends_with("; one of 30 files in /data"),
+            row.title.ends_with("; the costliest of 30 files in /data"),
             "{}",
             row.title
         );

@@ -7,6 +7,18 @@ pub(crate) fn directory(path: &str) -> &str {
     }
 }
 
+/// The deepest directory that has both directories in it, or is one of them.
+pub(crate) fn common_directory<'a>(a: &'a str, b: &str) -> &'a str {
+    let mut common = a;
+    loop {
+        let rest = b.strip_prefix(common);
+        if common == "/" || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+            return common;
+        }
+        common = directory(common);
+    }
+}
+
 /// The last part of a path.
 pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
@@ -64,6 +76,16 @@ mod tests {
         assert_eq!(directory("/a/b"), "/a");
         assert_eq!(directory("/a"), "/");
         assert_eq!(directory("a"), "/");
+    }
+
+    #[test]
+    fn common_directories() {
+        assert_eq!(common_directory("/a/b/c", "/a/b/d"), "/a/b");
+        assert_eq!(common_directory("/a/b", "/a/bc"), "/a");
+        assert_eq!(common_directory("/a", "/a/b"), "/a");
+        assert_eq!(common_directory("/a", "/b"), "/");
+        assert_eq!(common_directory("/", "/c"), "/");
+        assert_eq!(common_directory("/a", "c"), "/");
     }
 
     #[test]

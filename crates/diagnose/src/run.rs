@@ -18,6 +18,8 @@ pub struct Run<'a> {
 pub const MIN_SHARE: f64 = 0.01;
 /// Below this share it is not even a minor note.
 pub(crate) const MINOR_SHARE: f64 = 0.001;
+/// From this share on it is asked what many losses come to together.
+pub(crate) const FAINT_SHARE: f64 = 0.000_01;
 
 impl Run<'_> {
     /// Whether a loss is worth a word: 1 % of the recorded time.
@@ -29,6 +31,11 @@ impl Run<'_> {
     pub fn matters_from(&self, cost_ns: i64, share: f64) -> bool {
         let share = share * self.min_share / MIN_SHARE;
         cost_ns > 0 && cost_ns as f64 >= self.span_ns as f64 * share
+    }
+
+    /// Whether losses are asked for that are no findings each.
+    pub(crate) fn is_faint(&self) -> bool {
+        self.min_share < MIN_SHARE
     }
 
     /// How long a process ran within the recording, nanoseconds.

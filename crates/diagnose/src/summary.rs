@@ -11,7 +11,7 @@ use crate::call::{Call, FileId};
 use crate::covered::Covered;
 use crate::kind::Kind;
 use crate::layers::Fault;
-use crate::ledger::{Claimable, FAULTS, Times};
+use crate::ledger::{Claimable, FAULTS, Spent, Times};
 use crate::state::State;
 use crate::state::files::FileState;
 
@@ -160,7 +160,7 @@ pub(crate) struct Clock {
     all: Covered,
     asynchronous: Covered,
     /// By program, with its name: by activity.
-    programs: Vec<(String, [Covered; Activity::COUNT])>,
+    programs: Vec<(String, [Doing; Activity::COUNT])>,
     /// Indexes of the programs by process; the latest one again.
     processes: HashMap<i32, Option<usize>>,
     latest: Option<(i32, Option<usize>)>,
@@ -171,8 +171,21 @@ pub(crate) struct Clock {
     ahead: VecDeque<(i64, i64)>,
 }
 
+/// What a program's calls of an activity come to, exactly: files may be too many to tell apart.
+#[derive(Debug, Default)]
+struct Doing {
+    covered: Covered,
+    spent: Spent,
+}
+
 impl Clock {
-    pub(crate) fn call(&mut self, call: &Call, file: Option<&FileState>, state: &State) {
+    pub(crate) fn call(
+        &mut self,
+        call: &Call,
+        file: Option<&FileState>,
+        spent: Spent,
+        state: &State,
+    ) {
         if !is_storage(call.kind, file) {
             if call.file.is_none() && call.kind.is_data() {
                 self.unknown_ns = self.unknown_ns.saturating_add(call.dur_ns.max(0));
@@ -185,13 +198,11 @@ impl Clock {
             return;
         }
         self.waited(from, to);
-        self.add(
-            call.pid,
-            call.comm,
-            Activity::of(call.kind),
-            (from, to),
-            state,
-        );
+        let doing = self.doing((call.pid, call.comm), Activity::of(call.kind), state);
+        if let Some(doing) = doing {
+            doing.covered.add(from, to);
+            doing.spent.add(spent);
+        }
     }
 
     /// Counts the interval of a call, after the page faults that ended before.
@@ -205,17 +216,27 @@ impl Clock {
 
     /// Adds a page fault.
     pub(crate) fn fault(&mut self, fault: &Fault, state: &State) {
-        let span = (fault.ts_ns, fault.ts_ns.saturating_add(fault.dur_ns));
+        let (from, to) = (fault.ts_ns, fault.ts_ns.saturating_add(fault.dur_ns));
         if self.ahead.len() >= MAX_AHEAD
-            && let Some((from, to)) = self.ahead.pop_front()
+            && let Some((begin, end)) = self.ahead.pop_front()
         {
-            self.all.add(from, to);
+            self.all.add(begin, end);
         }
-        self.ahead.push_back(span);
-        self.add(fault.pid, fault.comm, Activity::Fault, span, state);
+        self.ahead.push_back((from, to));
+        let doing = self.doing((fault.pid, fault.comm), Activity::Fault, state);
+        if let Some(doing) = doing {
+            doing.covered.add(from, to);
+            doing.spent.add(Spent::of_fault(fault));
+        }
     }
 
-    fn add(&mut self, pid: i32, comm: &str, activity: Activity, span: (i64, i64), state: &State) {
+    /// The sums of a process's program; `None` if there are too many programs.
+    fn doing(
+        &mut self,
+        (pid, comm): (i32, &str),
+        activity: Activity,
+        state: &State,
+    ) -> Option<&mut Doing> {
         let program = match self.latest.filter(|(latest, _)| *latest == pid) {
             Some((_, program)) => program,
             None => {
@@ -224,10 +245,8 @@ impl Clock {
                 program
             }
         };
-        let program = program.and_then(|at| self.programs.get_mut(at));
-        if let Some(covered) = program.and_then(|(_, of)| of.get_mut(activity as usize)) {
-            covered.add(span.0, span.1);
-        }
+        let (_, of) = self.programs.get_mut(program?)?;
+        of.get_mut(activity as usize)
     }
 
     fn program(&mut self, pid: i32, comm: &str, state: &State) -> Option<usize> {
@@ -270,10 +289,12 @@ impl Clock {
         all.ns()
     }
 
-    fn wall_ns(&self, comm: &str, activity: Activity) -> i64 {
-        let program = self.at(comm).and_then(|at| self.programs.get(at));
-        let covered = program.and_then(|(_, of)| of.get(activity as usize));
-        covered.map_or(0, Covered::ns)
+    /// What each program did.
+    fn done(&self) -> impl Iterator<Item = (&str, Activity, &Doing)> {
+        self.programs.iter().flat_map(|(comm, of)| {
+            let done = Activity::ALL.into_iter().zip(of);
+            done.map(move |(activity, doing)| (comm.as_str(), activity, doing))
+        })
     }
 }
 
@@ -317,7 +338,7 @@ impl<'a> Files<'a> {
 }
 
 pub(crate) fn summary(times: &Times, clock: &Clock, state: &State, recorded: Recorded) -> Summary {
-    let mut parts: BTreeMap<(&str, Activity), (Part, Files)> = BTreeMap::new();
+    let mut files: BTreeMap<(&str, Activity), Files> = BTreeMap::new();
     for sum in &times.sums {
         let file = sum.key.file.and_then(|id| state.files.get(id));
         let index = sum.key.index();
@@ -328,10 +349,7 @@ pub(crate) fn summary(times: &Times, clock: &Clock, state: &State, recorded: Rec
         let Some(comm) = clock.comm(sum.pid).filter(|_| storage && sum.calls > 0) else {
             continue;
         };
-        let activity = Activity::of_index(index);
-        let (part, files) = parts.entry((comm, activity)).or_default();
-        files.others |= times.coarse;
-        add(part, sum);
+        let files = files.entry((comm, Activity::of_index(index))).or_default();
         match sum.key.file {
             Some(id) => {
                 let name = file.map_or("(unnamed file)", FileState::name);
@@ -341,23 +359,28 @@ pub(crate) fn summary(times: &Times, clock: &Clock, state: &State, recorded: Rec
             None => files.others = true,
         }
     }
-    let thread_ns = parts.values().map(|(part, _)| part.thread_ns).sum();
-    let mut parts: Vec<(Part, Files)> = parts
-        .into_iter()
-        .map(|((comm, activity), (part, files))| {
-            let path = files.top().map(|(name, ..)| name);
+    let mut parts: Vec<(Part, Files)> = clock
+        .done()
+        .filter(|(_, _, doing)| doing.spent.calls > 0)
+        .map(|(comm, activity, doing)| {
+            let mut files = files.remove(&(comm, activity)).unwrap_or_default();
+            files.others |= times.coarse;
+            let path = files.top().map(|(name, ..)| name.to_owned());
             let part = Part {
                 comm: comm.to_owned(),
                 activity,
-                wall_ns: clock.wall_ns(comm, activity),
-                waited_ns: part.waited_ns.filter(|_| recorded.waits),
+                wall_ns: doing.covered.ns(),
+                thread_ns: doing.spent.ns,
+                waited_ns: Some(doing.spent.waited_ns).filter(|_| recorded.waits),
+                calls: doing.spent.calls,
+                bytes: doing.spent.bytes,
                 files: files.sums.len() as i64,
-                path: path.map(str::to_owned),
-                ..part
+                path,
             };
             (part, files)
         })
         .collect();
+    let thread_ns = parts.iter().map(|(part, _)| part.thread_ns).sum();
     parts.sort_by_key(|(part, _)| std::cmp::Reverse((part.wall_ns, part.thread_ns)));
     let mut summary = Summary {
         sentences: Vec::new(),

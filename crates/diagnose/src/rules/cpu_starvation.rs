@@ -24,7 +24,7 @@ static INFO: RuleInfo = RuleInfo {
            ten.",
     when: "8 or more calls of a process waited for a processor for 0.1 ms or longer, and these waits \
            are 30 % or more of the time in all of its calls on files, directories and block devices, and \
-           more than these calls wait for I/O. \
+           more than these calls, and page faults that read, wait for I/O. \
            Operations of io_uring and AIO do not count, as no thread is in them.",
     cost: "the time in which the threads could run in these calls and did not",
     advice: "The CPU is the bottleneck, not the storage. Give the program processor time: stop or move what else \
@@ -60,6 +60,18 @@ rule! {
 }
 
 impl Rule for CpuStarvation {
+    fn layers(&self) -> &'static [Layer] {
+        &[Layer::Fault]
+    }
+
+    fn row(&mut self, row: &Row, _: &State) {
+        let Row::Fault(fault) = row else { return };
+        if fault.major {
+            let process = self.processes.entry(fault.pid);
+            process.io_wait_ns = process.io_wait_ns.saturating_add(fault.dur_ns.max(0));
+        }
+    }
+
     fn call(&mut self, call: &Call, context: &Context) {
         if call.operation || call.asynchronous || !is_storage(call.kind, context.file(call)) {
             return;
@@ -126,6 +138,19 @@ impl Rule for CpuStarvation {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn silent_where_page_faults_wait_longer_for_the_device() {
+        let with_faults = |ns| {
+            let mut s = syncs(200, 700_000);
+            for i in 0..100 {
+                s.fault("/data/index", i * 4096, ns, true, "read");
+            }
+            s
+        };
+        fires("cpu-starvation", with_faults(1_000_000));
+        silent("cpu-starvation", with_faults(2_000_000));
+    }
 
     /// Syncs of a log of which each is in the queue of a processor for so long.
     fn syncs(times: i64, queued_ns: i64) -> Scenario {

@@ -15,6 +15,7 @@ macro_rules! rules {
 
 rules! {
     small_sequential::SmallSequential,
+    tiny_access::TinyAccess,
     lseek_before_io::LseekBeforeIo,
     repeated_open::RepeatedOpen,
     redundant_stat::RedundantStat,

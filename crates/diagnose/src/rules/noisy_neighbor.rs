@@ -44,7 +44,8 @@ static INFO: RuleInfo = RuleInfo {
            be another program or not recorded, and their median time in the queue and in the device is compared \
            with their median time in the device alone.",
     cost: "total time of the delayed requests, minus what the same number would take at the median \
-           latency of undelayed requests; without those, the time in which any of them was in the queue",
+           latency of undelayed requests, where requests that are in progress at once count once; without \
+           undelayed ones, the time in which any of them was in the queue",
     advice: "Give the other process a lower weight (ionice -c 3, io.weight or io.max of its cgroup; \
            systemd-run -p IOWeight=), let it write with O_DIRECT or sync_file_range in small \
            steps so that it does not fill the queue at once, run it at another time, or use \
@@ -83,7 +84,8 @@ struct Behind {
     all: Durations,
     /// Of the same, where it is known: time in the device.
     served: Durations,
-    /// Time in which any of them was in the queue. Reads are counted when their calls end, others before.
+    /// Time in which any of them was in progress, and in the queue. Reads are counted when their calls end, others before.
+    in_progress: Covered,
     in_queue: Covered,
     examples: Examples,
 }
@@ -157,6 +159,7 @@ impl NoisyNeighbor {
                     *behind.pids.entry(pid).or_default() += 1;
                 }
                 behind.all.add(dur);
+                behind.in_progress.add(queued, waited.completed_at_ns);
                 if let Some(issued) = waited.issued_at_ns {
                     let served = waited.completed_at_ns.saturating_sub(issued);
                     behind.served.add(served);
@@ -296,7 +299,9 @@ impl Rule for NoisyNeighbor {
                 true => delayed_by.in_queue.ns(),
                 false => {
                     let usual = count.saturating_mul(undelayed);
-                    delayed_by.all.sum_ns.saturating_sub(usual)
+                    let all = delayed_by.all.sum_ns;
+                    let on_clock = delayed_by.in_progress.ns() as f64 / all.max(1) as f64;
+                    (all.saturating_sub(usual) as f64 * on_clock.min(1.0)) as i64
                 }
             };
             let ratio = behind as f64 / undelayed.max(1) as f64;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::names::{directory, is_rebuilt};
+use crate::names::{directory, is_pid_or_lock, is_rebuilt};
 use crate::prelude::*;
 
 static INFO: RuleInfo = RuleInfo {
@@ -10,7 +10,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Renamed before it was durable",
     group: Group::Correctness,
     needs: &[Input::Calls],
-    kinds: kinds![Open, Stat, Access, Rename, Unlink, Sync, SyncAll, Msync],
+    kinds: kinds![Open, Stat, Access, Rename, Link, Unlink, Sync, SyncAll, Msync],
     about_calls: false,
     what: "A process writes a new version of a file under another name and renames it onto the old \
            one, without fsync in between. After a crash the name can refer to an empty or \
@@ -18,7 +18,8 @@ static INFO: RuleInfo = RuleInfo {
            before the data.",
     when: "A rename onto a name that was in use (opened, looked up, or renamed onto before in the \
            recording), of a file with bytes that a recorded process wrote and that no fsync, \
-           fdatasync, sync, syncfs, O_SYNC, or msync made durable. Silent on file systems in \
+           fdatasync, sync, syncfs, O_SYNC, or msync made durable. A link to a name that the same \
+           process removed before is such a rename in two steps. Silent on file systems in \
            memory, and for files that can be made again: names with `cache` or `thumbnail`, files \
            below `target` or `incremental`, dep-graph.bin, pg_internal.init. The risk depends on \
            the file system: ext4 (auto_da_alloc) and btrfs write the data of a file early if a \
@@ -43,6 +44,8 @@ struct Target {
     comm: Text,
     path: String,
     renames: u64,
+    /// Of which the process removed the name and linked the file to it.
+    links: u64,
     dirty: i64,
     fs_type: Text,
     /// Renames from another directory.
@@ -60,6 +63,8 @@ rule! {
         targets: Bounded<u64, Target> = Bounded::new(|target| target.renames),
         /// Paths that were in use, and since when.
         live: Bounded<u64, i64>,
+        /// Paths in use that a process removed, and which.
+        removed: Bounded<u64, i32>,
         /// Processes that made something durable.
         syncing: Bounded<i32, bool>,
         /// The same by the names of their threads.
@@ -88,9 +93,12 @@ impl Rule for RenameWithoutFsync {
         }
         let Some(path) = call.path else { return };
         match call.kind {
-            Kind::Rename => {}
+            Kind::Rename | Kind::Link => {}
             Kind::Unlink => {
-                self.live.remove(&key_of(path));
+                let key = key_of(path);
+                if self.live.remove(&key).is_some() {
+                    *self.removed.entry(key) = call.pid;
+                }
                 return;
             }
             _ => {
@@ -101,10 +109,18 @@ impl Rule for RenameWithoutFsync {
         let Some(to) = call.path2.filter(|_| !call.has_flag("RENAME_NOREPLACE")) else { return };
         let key = key_of(to);
         // A process that waits for a new name can find it before the rename returns.
-        let was_live = self.live.get(&key).is_some_and(|since| *since <= call.ts_ns);
+        let was_live = match call.kind {
+            // A lock is linked whenever it is taken.
+            Kind::Link => self.removed.get(&key) == Some(&call.pid) && !is_pid_or_lock(to),
+            _ => self.live.get(&key).is_some_and(|since| *since <= call.ts_ns),
+        };
+        self.removed.remove(&key);
         self.lives(key, call);
-        self.live.remove(&key_of(path));
-        let id = context.state.files.at(path);
+        if call.kind == Kind::Rename {
+            self.live.remove(&key_of(path));
+        }
+        // A file that has no name yet is linked by its descriptor.
+        let id = context.state.files.at(path).or(call.file);
         let Some(file) = id.and_then(|id| context.state.files.get(id)) else { return };
         if !was_live || !file.is_regular() || file.is_volatile() || file.dirty.is_empty() || is_rebuilt(to) {
             return;
@@ -117,6 +133,7 @@ impl Rule for RenameWithoutFsync {
             target.fs_type = file.fs_type.clone();
         }
         target.renames += 1;
+        target.links += u64::from(call.kind == Kind::Link);
         target.moved += u64::from(directory(path) != directory(to));
         target.dirty = target.dirty.max(file.dirty.len());
         target.examples.add_first(call);
@@ -138,6 +155,9 @@ impl Rule for RenameWithoutFsync {
                 || targets.iter().any(|t| self.syncing.get(&t.pid).is_some());
             let renames: u64 = targets.iter().map(|t| t.renames).sum();
             let moved: u64 = targets.iter().map(|t| t.moved).sum();
+            let links: u64 = targets.iter().map(|t| t.links).sum();
+            // Only a rename onto a name has its data written early.
+            let shielded = shielded && links == 0;
             if !syncs && renames == moved && moved < MIN_MOVED {
                 continue;
             }
@@ -154,7 +174,8 @@ impl Rule for RenameWithoutFsync {
                     (true, false) => Severity::High,
                 }),
                 title: format!(
-                    "{comm} renames {} onto {}{others}: at that time up to {} of the data {} not durable",
+                    "{comm} {} {} onto {}{others}: at that time up to {} of the data {} not durable",
+                    if links == renames { "unlinks and links" } else { "renames" },
                     match renames as i64 {
                         1 => "a file".to_owned(),
                         n => format!("files {}", times(n)),
@@ -205,6 +226,44 @@ mod tests {
             found[0].title,
             "program renames a file onto /data/state: at that time up to 2.93 KiB of the data were not durable"
         );
+    }
+
+    #[test]
+    fn a_name_that_is_removed_and_linked_again_is_replaced() {
+        let save = |s: &mut Scenario, sync: bool| {
+            let fd = s.open("/data/new", "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 3000);
+            if sync {
+                s.fsync(fd);
+            }
+            s.close(fd);
+            s.unlink("/data/state");
+            s.link("/data/new", "/data/state");
+            s.unlink("/data/new");
+        };
+        let run = |sync| {
+            let mut s = Scenario::new();
+            let fd = s.open_existing("/data/state", "O_RDONLY", 3000);
+            s.close(fd);
+            save(&mut s, sync);
+            save(&mut s, sync);
+            s
+        };
+        let found = fires("rename-without-fsync", run(false));
+        assert!(found[0].title.contains("unlinks and links files 2 times onto /data/state"), "{}", found[0].title);
+        silent("rename-without-fsync", run(true));
+        // What another process removed was not replaced by this one.
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/state", "O_RDONLY", 3000);
+        s.close(fd);
+        let fd = s.open("/data/new", "O_WRONLY|O_CREAT|O_TRUNC");
+        s.write(fd, 3000);
+        s.close(fd);
+        s.process(200);
+        s.unlink("/data/state");
+        s.process(100);
+        s.link("/data/new", "/data/state");
+        silent("rename-without-fsync", s);
     }
 
     #[test]

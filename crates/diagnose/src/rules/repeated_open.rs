@@ -1,7 +1,6 @@
 //! `repeated-open`: one process opens the same file again and again.
 
 use crate::prelude::*;
-use crate::rule::MIN_SHARE;
 
 /// Opens a second, in the busiest second.
 const MIN_RATE: u32 = 10;
@@ -122,9 +121,7 @@ impl Rule for RepeatedOpen {
             let cost = openings.open.sum_ns - openings.first_at_ns + openings.close_ns + openings.asked_ns;
             let uses = openings.uses as f64 / openings.opens.max(1) as f64;
             let often = openings.opens >= MIN_OPENS && openings.most >= MIN_RATE;
-            // Of minor notes many are a finding together.
-            let minor = run.min_share < MIN_SHARE && run.matters(cost);
-            if !often || uses > MAX_USES || !minor && !run.matters_from(cost, MIN_COST) {
+            if !often || uses > MAX_USES || !run.matters_from(cost, MIN_COST) {
                 continue;
             }
             let path = run.state.files.get(*file).map_or("", |f| f.name());
