@@ -7,6 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use fathom_model::units;
+
 use crate::call::FileId;
 use crate::finding::{Also, Finding, Group, Severity};
 use crate::ledger::Times;
@@ -30,9 +32,12 @@ fn factor(rule: &str) -> i64 {
     cause.map_or(1, |(_, factor)| *factor)
 }
 
-/// The rule whose time is measured, not estimated: what requests waited for a processor is of no
-/// other finding, which keeps the rest of them.
-const MEASURED: &str = "cpu-starvation";
+/// The rule whose time is a part of that of other findings: a thread that sleeps in fewer calls waits
+/// less often for a processor when it wakes. So it has what the others leave.
+const QUEUES: &str = "cpu-starvation";
+
+/// A finding says how long its requests waited for a processor if that is this share of its time.
+const QUEUED: f64 = 0.3;
 
 /// A finding of whose requests' time such a cause has claimed this share says the same as it: what
 /// the cause has left of them is what the slowest took beyond the rest.
@@ -57,8 +62,6 @@ struct Book {
     /// Of each sum, and of each thread.
     of_sums: Vec<Vec<ClaimedPart>>,
     of_threads: Vec<Vec<ClaimedPart>>,
-    /// Of each sum, what a finding of the rule [`MEASURED`] has.
-    measured_ns: Vec<i64>,
     /// Indexes of the sums of a file, and of a process.
     by_file: BTreeMap<FileId, Vec<usize>>,
     by_pid: BTreeMap<i32, Vec<usize>>,
@@ -67,8 +70,6 @@ struct Book {
 /// The time that a finding can claim.
 #[derive(Default)]
 struct Claim {
-    /// Cost of the finding without the measured time of its requests, nanoseconds.
-    cost: i64,
     /// Of sums with their threads, and of threads beyond that, nanoseconds.
     sums: Vec<(usize, usize, i64)>,
     threads: Vec<(usize, i64)>,
@@ -98,7 +99,6 @@ impl Book {
         Self {
             of_sums: vec![Vec::new(); times.sums.len()],
             of_threads: vec![Vec::new(); times.threads.len()],
-            measured_ns: vec![0; times.sums.len()],
             by_file,
             by_pid,
             times,
@@ -138,13 +138,10 @@ impl Book {
         // By thread: sums of it, and how much of them is left.
         let mut of_thread: BTreeMap<usize, Vec<(usize, i64)>> = BTreeMap::new();
         let (mut taken, mut has): (i64, BTreeMap<usize, i64>) = (0, BTreeMap::new());
-        let (mut measured, mut unmeasured) = (0i64, 0i64);
         for i in sums {
             let Some(sum) = self.times.sums.get(i) else {
                 continue;
             };
-            measured += self.measured_ns.get(i).copied().unwrap_or(0);
-            unmeasured = unmeasured.saturating_add(sum.left_ns);
             for part in self.of_sums.get(i).into_iter().flatten() {
                 taken = taken.saturating_add(part.ns);
                 *has.entry(part.by).or_default() += part.ns;
@@ -153,13 +150,6 @@ impl Book {
                 of_thread.entry(thread).or_default().push((i, sum.left_ns));
             }
         }
-        let unmeasured = unmeasured.saturating_add(taken);
-        let mut share = Share::new(cost, unmeasured.saturating_add(measured));
-        let cost = if measured > 0 {
-            share.next(unmeasured)
-        } else {
-            cost
-        };
         let left = |thread: usize| self.times.threads.get(thread).map_or(0, |t| t.left_ns);
         let free = of_thread.into_iter().map(|(thread, sums)| {
             let all: i64 = sums.iter().map(|(_, ns)| ns).sum();
@@ -169,7 +159,6 @@ impl Book {
         let all_free: i64 = free.iter().map(|(_, ns, _)| ns).sum();
         let wanted = cost.min(all_free);
         let mut claim = Claim {
-            cost,
             taken: taken as f64 / taken.saturating_add(all_free).max(1) as f64,
             ..Claim::default()
         };
@@ -215,30 +204,49 @@ impl Book {
         any.then_some(claim)
     }
 
-    /// Takes the time out that these requests waited for a processor; returns how much that is.
-    fn take_measured(&mut self, scopes: &[Scope], cost: i64) -> i64 {
+    /// Takes the time that these requests waited for a processor, as far as no finding has it; with the finding
+    /// that has most of the same requests.
+    fn take_queued(&mut self, by: usize, scopes: &[Scope], cost: i64) -> (i64, Option<usize>) {
         let sums = self.sums_of(scopes);
-        let sum = |i: &usize| self.times.sums.get(*i).map_or(0, |sum| sum.queued_ns);
-        let all: i64 = sums.iter().map(sum).sum();
+        let queued = |i: &usize| self.times.sums.get(*i).map_or(0, |sum| sum.queued_ns);
+        let all: i64 = sums.iter().map(queued).sum();
         let mut share = Share::new(cost.min(all), all);
-        let mut own = 0;
+        let (mut own, mut has): (i64, BTreeMap<usize, i64>) = (0, BTreeMap::new());
         for i in sums {
-            let Some(sum) = self.times.sums.get_mut(i) else {
+            let Some(sum) = self.times.sums.get(i) else {
                 continue;
             };
-            let ns = share.next(sum.queued_ns).min(sum.left_ns);
-            sum.left_ns -= ns;
+            for part in self.of_sums.get(i).into_iter().flatten() {
+                *has.entry(part.by).or_default() += part.ns;
+            }
+            // What others have of these requests they have of each part of their time.
+            let left = sum.left_ns as f64 / sum.ns.max(1) as f64;
+            let ns = (share.next(sum.queued_ns) as f64 * left.clamp(0.0, 1.0)) as i64;
+            let Some(thread) = self.thread(sum.key.tid) else {
+                continue;
+            };
+            let of_thread = self.times.threads.get(thread);
+            let ns = ns.min(of_thread.map_or(0, |thread| thread.left_ns.max(0)));
+            let claim = Claim {
+                sums: vec![(i, thread, ns)],
+                ..Claim::default()
+            };
+            self.take(by, &claim);
             own += ns;
-            let tid = sum.key.tid;
-            if let Some(measured) = self.measured_ns.get_mut(i) {
-                *measured += ns;
-            }
-            let thread = self.thread(tid);
-            if let Some(thread) = thread.and_then(|at| self.times.threads.get_mut(at)) {
-                thread.left_ns -= ns;
-            }
         }
-        own
+        let most = has.into_iter().max_by_key(|(by, ns)| (*ns, Reverse(*by)));
+        (own, most.map(|(by, _)| by))
+    }
+
+    /// The time of a claim in which its requests waited for a processor.
+    fn queued_of(&self, claim: &Claim) -> i64 {
+        let part = |(i, _, ns): &(usize, usize, i64)| {
+            let sum = self.times.sums.get(*i);
+            sum.map_or(0.0, |sum| {
+                *ns as f64 * sum.queued_ns as f64 / sum.ns.max(1) as f64
+            })
+        };
+        claim.sums.iter().map(part).sum::<f64>() as i64
     }
 
     fn take(&mut self, by: usize, claim: &Claim) {
@@ -313,7 +321,7 @@ pub(crate) fn settle(
     order.sort_by_key(|(i, cost)| {
         let rule = findings.get(*i).map_or("", |finding| finding.rule);
         let weight = cost.saturating_mul(factor(rule));
-        (rule != MEASURED, Reverse(weight))
+        (rule == QUEUES, Reverse(weight))
     });
     let mut book = Book::new(times);
     let mut under: BTreeMap<usize, usize> = BTreeMap::new();
@@ -321,18 +329,29 @@ pub(crate) fn settle(
         .iter()
         .map(|finding| factor(finding.rule) > 1)
         .collect();
+    let starved = findings.iter().any(|finding| finding.rule == QUEUES);
     for (i, cost) in order {
         let Some(finding) = findings.get_mut(i) else {
             continue;
         };
-        if finding.rule == MEASURED {
-            finding.cost_ns = Some(book.take_measured(&finding.scopes, cost));
+        if finding.rule == QUEUES {
+            let (own, owner) = book.take_queued(i, &finding.scopes, cost);
+            match owner.filter(|_| (cost - own) as f64 >= cost as f64 * MOST) {
+                Some(owner) => {
+                    under.insert(i, owner);
+                }
+                None => {
+                    finding.cost_ns = Some(own);
+                    let severity = Severity::by_share(own, span_ns);
+                    finding.severity = finding.severity.min(severity);
+                }
+            }
             continue;
         }
         let Some(claim) = book.look(&finding.scopes, cost) else {
             continue;
         };
-        let (own, whole, cost) = (claim.ns(), cost, claim.cost);
+        let own = claim.ns();
         let of_files = finding
             .scopes
             .iter()
@@ -350,7 +369,18 @@ pub(crate) fn settle(
         }
         book.take(i, &claim);
         finding.cost_ns = Some(own);
-        if own < whole && finding.group == Group::Performance {
+        let queued = book.queued_of(&claim);
+        if starved && queued as f64 >= own as f64 * QUEUED && finding.group == Group::Performance {
+            finding.caveats.push(format!(
+                "{} of this time the calls waited for a processor that other threads had ({QUEUES}): fewer calls \
+                 wait less often, and with more processor time each of them takes less",
+                units::duration(queued)
+            ));
+        }
+        if own < cost && finding.group == Group::Performance {
+            finding
+                .cost_how
+                .push_str(", without what other findings have of it");
             finding.severity = finding.severity.min(Severity::by_share(own, span_ns));
         }
     }
@@ -358,7 +388,7 @@ pub(crate) fn settle(
         let Some(claim) = book.look(&note.scopes, cost(note)) else {
             return true;
         };
-        let (own, cost) = (claim.ns(), claim.cost);
+        let (own, cost) = (claim.ns(), cost(note));
         let tells = (cost - own) as f64 <= cost as f64 * MOST;
         if tells {
             book.take(usize::MAX, &claim);
@@ -431,6 +461,31 @@ mod tests {
                 .iter()
                 .all(|a| a.subject.path.as_deref() == Some("/data/aof"))
         );
+    }
+
+    /// The waits are of both: a processor that others have, and syncs after each of which one is needed again.
+    #[test]
+    fn syncs_that_wait_for_a_processor_say_so() {
+        let syncs = |queued_ns| {
+            let mut s = Scenario::new();
+            let fd = s.open("/data/aof", "O_WRONLY|O_CREAT");
+            for _ in 0..300 {
+                s.write(fd, 100);
+                s.wants_cpu(queued_ns);
+                s.fsync(fd);
+            }
+            s.diagnose()
+        };
+        let caveats = |diagnosis: &Diagnosis| {
+            let syncs = of(diagnosis, "sync-storm");
+            syncs[0].caveats.join(" ")
+        };
+        let starved = caveats(&syncs(900_000));
+        assert!(
+            starved.contains("waited for a processor (cpu-starvation)"),
+            "{starved}"
+        );
+        assert_eq!(caveats(&syncs(50_000)), "");
     }
 
     #[test]

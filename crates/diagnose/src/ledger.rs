@@ -202,6 +202,7 @@ impl Ledger {
             .map(|(key, sum)| Claimable {
                 key: *key,
                 pid: sum.pid,
+                ns: sum.ns,
                 left_ns: sum.ns,
                 own_ns: sum.spent.ns,
                 waited_ns: sum.spent.waited_ns,
@@ -238,7 +239,9 @@ impl Ledger {
 pub(crate) struct Claimable {
     pub(crate) key: Key,
     pub(crate) pid: i32,
-    /// Their time that no finding has claimed, nanoseconds.
+    /// Their time, nanoseconds.
+    pub(crate) ns: i64,
+    /// Of which no finding has claimed.
     pub(crate) left_ns: i64,
     /// The time that the thread spent in them: without asynchronous ones, nanoseconds.
     pub(crate) own_ns: i64,

@@ -10,6 +10,9 @@ use crate::sentence::{Link, Sentence};
 /// A finding with this share of the time explains it.
 const EXPLAINS: f64 = 0.1;
 
+/// Name of the program that records.
+const RECORDER: &str = "fathom";
+
 /// A cause with this share of the time is the one that it is about.
 const MOST: f64 = 0.5;
 
@@ -73,9 +76,8 @@ pub(crate) fn advice(
     total_ns: i64,
 ) -> Option<Sentence> {
     let mut sentence = Sentence::default();
-    // A program that waits for a CPU, or for another's requests, gains little by other I/O.
-    let held_up = cause == Some(&Cause::Cpu) || other.is_some();
-    let finding = finding_for(findings, group, total_ns).filter(|_| !held_up);
+    // A program that waits for another's requests gains little by other I/O.
+    let finding = finding_for(findings, group, total_ns).filter(|_| other.is_none());
     if let Some(finding) = finding {
         sentence.push(first_sentence(&finding.advice)).push(" (");
         let rule = finding.rule.to_owned();
@@ -97,6 +99,13 @@ pub(crate) fn advice(
                  bursts: make the bursts smaller (vm.dirty_background_bytes, vm.dirty_bytes), or write \
                  less."
             ));
+        }
+        Cause::Queue { .. } | Cause::Device { .. }
+            if other.is_some_and(|ahead| ahead.comm == RECORDER) =>
+        {
+            sentence.push(
+                "These were requests of the recorder, which was being loaded: record once more.",
+            );
         }
         Cause::Queue { device } | Cause::Device { device } if let Some(ahead) = other => {
             // The name alone would mean the program that waits, too.
@@ -138,10 +147,7 @@ pub(crate) fn advice(
             sentence.push(text);
         }
         Cause::Cpu => {
-            sentence.push(
-                "The storage is not the cause: give the program more CPU time, or run fewer busy \
-                 threads next to it.",
-            );
+            sentence.push("Give the program more CPU time, or run fewer busy threads next to it.");
         }
         Cause::Sleep {
             waker: Some(waker), ..

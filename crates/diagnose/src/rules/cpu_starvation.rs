@@ -8,6 +8,8 @@ use crate::summary::is_storage;
 const MIN_PART: f64 = 0.3;
 /// Calls that waited for a processor, from which on that is no accident.
 const MIN_CALLS: u64 = 8;
+/// With this many times less wait for I/O it is not the storage that holds the calls up.
+const NOT_FOR_IO: i64 = 10;
 /// Shorter waits are the switch itself, nanoseconds.
 const MIN_WAIT_NS: i64 = 100_000;
 
@@ -27,9 +29,9 @@ static INFO: RuleInfo = RuleInfo {
            more than these calls, and page faults that read, wait for I/O. \
            Operations of io_uring and AIO do not count, as no thread is in them.",
     cost: "the time in which the threads could run in these calls and did not",
-    advice: "The CPU is the bottleneck, not the storage. Give the program processor time: stop or move what else \
-             runs there, raise its weight (CPUWeight= of its unit, nice), or give it more \
-             processors. If the processors had idle time meanwhile (column idle_ns of table machine), \
+    advice: "Give the program processor time: stop or move what else runs there, raise its weight \
+             (CPUWeight= of its unit; `nice` works only within its session while \
+             kernel.sched_autogroup_enabled is 1), or give it more processors. If the processors had idle time meanwhile (column idle_ns of table machine), \
              a quota or a set of processors holds the program back: look at cpu.max and cpu.stat of \
              its cgroup and at its affinity. If steal_ns is large, the hypervisor holds the whole \
              machine back. If the program's own threads wait for each other, it has more of them \
@@ -50,6 +52,8 @@ struct Process {
     slow_ns: i64,
     queued_ns: i64,
     io_wait_ns: i64,
+    /// Page faults that had to read, outside of calls.
+    fault_wait_ns: i64,
     examples: Examples,
 }
 
@@ -68,7 +72,7 @@ impl Rule for CpuStarvation {
         let Row::Fault(fault) = row else { return };
         if fault.major {
             let process = self.processes.entry(fault.pid);
-            process.io_wait_ns = process.io_wait_ns.saturating_add(fault.dur_ns.max(0));
+            process.fault_wait_ns = process.fault_wait_ns.saturating_add(fault.dur_ns.max(0));
         }
     }
 
@@ -100,7 +104,8 @@ impl Rule for CpuStarvation {
             let cost = process.queued_ns;
             let part = cost as f64 / process.in_calls_ns.max(1) as f64;
             // Where the storage takes longer, it is what to look at.
-            let more = cost > process.io_wait_ns;
+            let for_io = process.io_wait_ns.saturating_add(process.fault_wait_ns);
+            let more = cost > for_io;
             if process.waited.count < MIN_CALLS || part < MIN_PART || !more || !run.matters(cost) {
                 continue;
             }
@@ -109,9 +114,13 @@ impl Rule for CpuStarvation {
                 cost_ns: Some(cost),
                 costs: Costs::default().of_all_files(),
                 title: format!(
-                    "{} waits for a processor during {} of the time in its calls, not for the storage",
+                    "{} waits for a processor during {} of the time in its calls{}",
                     comm,
                     units::percent(part.min(1.0)),
+                    match cost / NOT_FOR_IO > for_io {
+                        true => ", not for the storage".to_owned(),
+                        false => format!(", and {} for the storage", units::duration(for_io)),
+                    },
                 ),
                 subject: Subject::process(*pid, &comm),
                 evidence: vec![
@@ -119,6 +128,7 @@ impl Rule for CpuStarvation {
                     number("in_calls_ns", process.in_calls_ns),
                     number("run_queue_ns", process.queued_ns),
                     number("io_wait_ns", process.io_wait_ns),
+                    number("fault_wait_ns", process.fault_wait_ns),
                     evidence("share_of_call_time", part.min(1.0)),
                     number("waiting_calls", waited),
                     number("median_wait_ns", process.waited.median_ns()),

@@ -25,7 +25,8 @@ static INFO: RuleInfo = RuleInfo {
     when: "A file was made durable with fsync or fdatasync and then renamed or linked, and no fsync \
            of the directory (and no sync or syncfs) followed until the end of the recording. On \
            ext4, xfs, btrfs, and overlay an fsync of the file after its rename also suffices, \
-           because it makes the file's current names durable. On other and unknown file systems the \
+           because it makes the file's current names durable, and so does an fdatasync if the file \
+           has grown since the rename. On other and unknown file systems the \
            name of a file that was created with O_EXCL and made durable counts as well, with low \
            severity. A rename onto a name that was in use counts from the second one of a process \
            on: before that, the old version serves as well after a crash, as for a file that each \
@@ -65,6 +66,8 @@ struct Name {
     replaces: bool,
     /// Whether its file system is known to keep names of files that are synced after they took them.
     known: bool,
+    /// Length of the file as it took the name.
+    size: Option<i64>,
     example: Option<Example>,
 }
 
@@ -100,6 +103,7 @@ impl MissingDirFsync {
         name.renames += u64::from(by == By::Rename);
         name.links += u64::from(by == By::Link);
         name.known = file.1.fsync_keeps_names();
+        name.size = file.1.size;
         name.example = Some(Example::of(call));
         *self.latest.entry(file.0) = key_of(path);
     }
@@ -130,9 +134,12 @@ impl MissingDirFsync {
             }
             return;
         }
-        // fdatasync leaves out what reading the bytes does not need.
+        // fdatasync leaves out what reading the bytes does not need: of a file that has grown since then it
+        // does need the inode, and with it the names go to the journal.
         let whole = call.syscall == "fsync" || call.syscall.ends_with("_FSYNC") && !call.has_flag("IORING_FSYNC_DATASYNC");
-        if whole
+        let named = self.latest.get(&id).and_then(|name| self.waiting.get(name));
+        let grown = named.is_some_and(|name| name.size.zip(file.size).is_some_and(|(then, now)| now > then));
+        if (whole || grown)
             && file.fsync_keeps_names()
             && let Some(name) = self.latest.remove(&id)
         {
@@ -290,6 +297,27 @@ mod tests {
             found[0].title,
             "program makes 1 renamed file in /data durable, but not the directory that names it"
         );
+    }
+
+    #[test]
+    fn silent_on_a_log_that_is_appended_to_and_synced_after_its_rename() {
+        let run = |grows: bool| {
+            let mut s = Scenario::new();
+            s.fs_type("ext4");
+            let fd = s.open("/data/log.new", "O_RDWR|O_CREAT|O_TRUNC");
+            s.write(fd, 3000);
+            s.fdatasync(fd);
+            s.rename("/data/log.new", "/data/log");
+            if grows {
+                s.write(fd, 200);
+            } else {
+                s.pwrite(fd, 200, 0);
+            }
+            s.fdatasync(fd);
+            s
+        };
+        silent("missing-dir-fsync", run(true));
+        fires("missing-dir-fsync", run(false));
     }
 
     /// A new file that is durable.

@@ -25,7 +25,8 @@ static INFO: RuleInfo = RuleInfo {
            check about that often. lstat (AT_SYMLINK_NOFOLLOW) before an open does not count: \
            programs that walk a tree use it to learn what they must not open. Nor do \
            /etc/nsswitch.conf and /etc/resolv.conf, which the C library checks at each lookup of a \
-           user or an address: there the lookups are the cost. 100 or more repetitions on one path \
+           user or an address: there the lookups are the cost. /etc/localtime, which the C library \
+           checks with each local time, is a separate finding. 100 or more repetitions on one path \
            with no other call of the thread in between are polling, and a separate finding.",
     cost: "the time of these calls",
     advice: "Keep the result; open first and use fstat (or statx with AT_EMPTY_PATH) on the \
@@ -79,6 +80,8 @@ struct Process {
     comm: Text,
     repeated: Repeats,
     before_open: Repeats,
+    /// Of [`LOCAL_TIME`].
+    local_time: Repeats,
     /// The path that it asks for in a row, and these repetitions.
     polled: Option<(u64, Text)>,
     polls: Repeats,
@@ -102,7 +105,7 @@ impl Process {
     /// Its path when it polls.
     fn polls(&self) -> Option<&Text> {
         let path = self.polled.as_ref().map(|(_, path)| path);
-        path.filter(|path| self.polls.calls >= MIN_CALLS && path.as_str() != LOCAL_TIME)
+        path.filter(|_| self.polls.calls >= MIN_CALLS)
     }
 }
 
@@ -118,7 +121,7 @@ struct Last {
 rule! {
     pub struct RedundantStat {
         processes: Bounded<i32, Process>
-            = Bounded::new(|process| process.repeated.calls + process.before_open.calls + process.polls.calls),
+            = Bounded::new(|process| process.repeated.calls + process.before_open.calls + process.polls.calls + process.local_time.calls),
         asked: Bounded<(i32, u64), Asked> = Bounded::new(|asked| asked.ended_at_ns.unsigned_abs()),
         /// Changes of a path: how many there have been.
         changed: Bounded<u64, u64> = Bounded::new(|changes| *changes),
@@ -175,7 +178,9 @@ impl Rule for RedundantStat {
         };
         if repeated {
             let process = self.processes.entry(call.pid);
-            if last.is_some_and(|last| last.path == key) {
+            if call.path == Some(LOCAL_TIME) {
+                process.local_time.add(call, call.dur_ns);
+            } else if last.is_some_and(|last| last.path == key) {
                 process.in_a_row(call, key);
             } else {
                 process.repeated.add(call, call.dur_ns);
@@ -197,6 +202,9 @@ impl Rule for RedundantStat {
             let polled = process.polls();
             if let Some(path) = polled.filter(|_| run.matters(process.polls.cost_ns)) {
                 out.push(polling(*pid, &comm, process, path));
+            }
+            if process.local_time.calls >= MIN_CALLS && run.matters(process.local_time.cost_ns) {
+                out.push(local_times(*pid, &comm, &process.local_time));
             }
             let (mut repeated, before_open) = (process.repeated.clone(), &process.before_open);
             if polled.is_none() {
@@ -259,9 +267,46 @@ fn polling(pid: i32, comm: &str, process: &Process, path: &str) -> Found {
     }
 }
 
+/// A process whose C library looks for another time zone with each local time.
+fn local_times(pid: i32, comm: &str, asked: &Repeats) -> Found {
+    Found {
+        cost_ns: Some(asked.cost_ns),
+        costs: Costs::of(&[Kind::Stat]),
+        title: format!(
+            "{comm} requests the attributes of {LOCAL_TIME} {}: the C library does so for each local time",
+            times(asked.calls as i64),
+        ),
+        subject: Subject::process(pid, comm).with_path(LOCAL_TIME),
+        evidence: vec![number("local_times", asked.calls as i64)],
+        examples: asked.examples.list(),
+        query: calls!("pid = {pid} AND syscall IN ('stat', 'lstat', 'newfstatat', 'statx') AND path = '{LOCAL_TIME}'"),
+        advice: Some(
+            "Set TZ in the environment of the program (TZ=:/etc/localtime, or the name of the zone): glibc then reads the file once. \
+             In the program, call localtime_r instead of localtime or mktime, and format a time once per second."
+                .to_owned(),
+        ),
+        rests_on_absence: true,
+        ..Found::default()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn local_times_are_told_with_the_remedy() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/out", "O_WRONLY|O_CREAT");
+        for _ in 0..500 {
+            s.stat("/etc/localtime");
+            s.write(fd, 60);
+        }
+        let found = fires("redundant-stat", s);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(found[0].title.contains("/etc/localtime 499 times"), "{}", found[0].title);
+        assert!(found[0].advice.contains("Set TZ"), "{}", found[0].advice);
+    }
 
     #[test]
     fn fires_on_stat_before_open() {

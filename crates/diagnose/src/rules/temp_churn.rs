@@ -30,7 +30,7 @@ static INFO: RuleInfo = RuleInfo {
            A file that is synced, and removed only after its process has synced, renamed or removed \
            other files that stay or were there before, says what to repeat after a crash: it is ignored.",
     cost: "all calls on these files: open, write, sync, close, unlink",
-    advice: "Keep the data in memory or in a pipe, or give the program more memory (sort -S); reuse \
+    advice: "Keep the data in memory or in a pipe, or give the program more memory (sort -S, samtools sort -m); reuse \
            one file (ftruncate); use memfd_create, or O_TMPFILE, which creates no directory \
            entry. At least put the files on tmpfs and omit fsync.",
     not_when: "Not when the data is larger than memory.",
