@@ -32,7 +32,7 @@ fn factor(rule: &str) -> i64 {
     cause.map_or(1, |(_, factor)| *factor)
 }
 
-/// The rule whose time is a part of that of other findings: a thread that sleeps in fewer calls waits
+/// The rule whose time other findings contain, too: a thread that sleeps in fewer calls waits
 /// less often for a processor when it wakes. So it has what the others leave.
 const QUEUES: &str = "cpu-starvation";
 
@@ -219,7 +219,7 @@ impl Book {
             for part in self.of_sums.get(i).into_iter().flatten() {
                 *has.entry(part.by).or_default() += part.ns;
             }
-            // What others have of these requests they have of each part of their time.
+            // The share that others have of these requests they have of each part of their time.
             let left = sum.left_ns as f64 / sum.ns.max(1) as f64;
             let ns = (share.next(sum.queued_ns) as f64 * left.clamp(0.0, 1.0)) as i64;
             let Some(thread) = self.thread(sum.key.tid) else {
@@ -482,7 +482,7 @@ mod tests {
         };
         let starved = caveats(&syncs(900_000));
         assert!(
-            starved.contains("waited for a processor (cpu-starvation)"),
+            starved.contains("waited for a processor that other threads had (cpu-starvation)"),
             "{starved}"
         );
         assert_eq!(caveats(&syncs(50_000)), "");

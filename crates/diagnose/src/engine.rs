@@ -367,7 +367,7 @@ impl Engine {
             rule.findings(&run, &mut found);
             let kinds = rule.info().kinds;
             let told: HashSet<(String, Subject)> = found.iter().map(key_of_found).collect();
-            // What has been said of all files of a process is not said again of single ones.
+            // A statement about all files of a process is not repeated for single ones.
             let whole = found.iter().filter(|f| f.subject.file_id.is_none());
             let whole: HashSet<_> = whole.map(whole_of_found).collect();
             let finish = |found: Vec<Found>, run: &Run| {

@@ -76,7 +76,7 @@ impl Live {
     /// The findings so far, and the ones to report for the first time. At the `end` of the
     /// recording all findings are reported.
     pub fn look(&mut self, end: bool) -> (Diagnosis, Vec<Finding>) {
-        // What many small losses come to is asked once, as it takes long.
+        // The sum of many small losses is asked for once, as it takes long.
         self.engine.set_minor(end);
         let diagnosis = self.engine.diagnosis();
         let mut seen = HashMap::new();

@@ -171,7 +171,7 @@ pub(crate) struct Clock {
     ahead: VecDeque<(i64, i64)>,
 }
 
-/// What a program's calls of an activity come to, exactly: files may be too many to tell apart.
+/// The sums of a program's calls of an activity, exact even with too many files to distinguish.
 #[derive(Debug, Default)]
 struct Doing {
     covered: Covered,
@@ -289,7 +289,7 @@ impl Clock {
         all.ns()
     }
 
-    /// What each program did.
+    /// The sums of each program.
     fn done(&self) -> impl Iterator<Item = (&str, Activity, &Doing)> {
         self.programs.iter().flat_map(|(comm, of)| {
             let done = Activity::ALL.into_iter().zip(of);

@@ -153,7 +153,7 @@ impl Process {
         }
     }
 
-    /// Its waits on the clock: those that threads had at once count once.
+    /// Its waits on the clock: waits of several threads at once count once.
     fn waited_clock_ns(&self, waits_known: bool) -> i64 {
         if !waits_known {
             return self.reading.ns();
@@ -392,7 +392,7 @@ mod tests {
         assert_eq!(found[0].evidence[0].value, 300.0);
     }
 
-    /// A thread that waits for a few files does not make those of another one cheaper.
+    /// A thread that waits for a few files does not make the waits of another thread cheaper.
     #[test]
     fn waits_of_one_thread_among_several_are_its_own() {
         let mut s = Scenario::new();

@@ -361,19 +361,16 @@ mod tests {
             s.stat("/etc/app.conf");
             s.write(log, 100);
         }
-        for _ in 0..300 {
-            s.stat("/etc/localtime");
-        }
         let found = fires("redundant-stat", s);
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].title, "program asks 598 times for attributes that it already has");
+        assert_eq!(found[0].title, "program asks 299 times for attributes that it already has");
     }
 
     #[test]
     fn fires_on_repetition() {
         let mut s = Scenario::new();
         for _ in 0..300 {
-            s.stat("/etc/localtime");
+            s.stat("/etc/group");
             s.stat("/etc/hosts");
         }
         fires("redundant-stat", s);

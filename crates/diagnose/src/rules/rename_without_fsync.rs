@@ -252,7 +252,7 @@ mod tests {
         let found = fires("rename-without-fsync", run(false));
         assert!(found[0].title.contains("unlinks and links files 2 times onto /data/state"), "{}", found[0].title);
         silent("rename-without-fsync", run(true));
-        // What another process removed was not replaced by this one.
+        // A name that another process removed was not replaced by this one.
         let mut s = Scenario::new();
         let fd = s.open_existing("/data/state", "O_RDONLY", 3000);
         s.close(fd);

@@ -41,7 +41,7 @@ static INFO: RuleInfo = RuleInfo {
            3 % of the recorded time.",
     cost: "calls beyond one per page, times their median duration",
     advice: "Map the file (mmap) and use it as memory, or read a block of 64 KiB or more, work on it, and \
-           write it back. If the file only stands in for memory that a limit denies (a cache on \
+           write it back. If the file only replaces memory that a limit denies (a cache on \
            disk), raise the limit.",
     not_when: "Not when other processes read or change the bytes between two calls, and file locks \
            say who may.",
@@ -223,7 +223,7 @@ impl Rule for TinyAccess {
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
 
-    /// Reads columns of a picture that lies in rows.
+    /// Reads columns of a picture that is stored in rows.
     fn columns(s: &mut Scenario, fd: i32, rows: i64, bytes: i64) {
         for x in 0..20 {
             for y in 0..rows {
