@@ -17,7 +17,7 @@ use fathom_tests::environment::fathom;
 use fathom_tests::fake_store::{BUCKET, FakeStore};
 use fathom_tests::session::query;
 use fathom_tests::tools::{import, project};
-use fathom_tests::{Scratch, rounds};
+use fathom_tests::{Record, Scratch, need_root, rounds};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::Value;
 
@@ -345,6 +345,87 @@ fn bad_input_is_refused_and_named() {
     fs::write(&part, bytes).unwrap();
     let text = refused(&mut ship(&session, to, &["--force"]));
     assert!(text.contains("fathom repair"), "{text}");
+}
+
+/// A session of a program that syncs after each small write: rules fire.
+fn synced(scratch: &Scratch) -> PathBuf {
+    let script =
+        "i=0; while [ $i -lt 200 ]; do echo x >> planted; sync planted; i=$((i + 1)); done";
+    let command = format!("cd '{}' && {script}", scratch.work().display());
+    let recording = Record::new(scratch)
+        .command(["sh", "-c", &command])
+        .run()
+        .must_exit(0);
+    recording.session.clone()
+}
+
+/// The rows of table `findings` of a lake, as JSON.
+fn findings_of(lake: &Path) -> Vec<Value> {
+    let mut found = Vec::new();
+    for (name, bytes) in files(lake) {
+        if name.starts_with("findings/") {
+            let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes));
+            for batch in reader.unwrap().build().unwrap() {
+                let mut writer = arrow::json::WriterBuilder::new()
+                    .with_explicit_nulls(true)
+                    .build::<_, arrow::json::writer::LineDelimited>(Vec::new());
+                writer.write(&batch.unwrap()).unwrap();
+                writer.finish().unwrap();
+                let lines = String::from_utf8(writer.into_inner()).unwrap();
+                found.extend(
+                    lines
+                        .lines()
+                        .map(|line| serde_json::from_str(line).unwrap()),
+                );
+            }
+        }
+    }
+    found.sort_by_key(|row: &Value| row["rank"].as_i64());
+    found
+}
+
+#[test]
+fn findings_are_the_rows_of_the_table_and_are_redacted() {
+    need_root!();
+    let scratch = Scratch::new();
+    let session = synced(&scratch);
+    let lake = scratch.root().join("lake");
+    shipped(ship(&session, lake.to_str().unwrap(), &[]));
+    let mut found = findings_of(&lake);
+    let asked = Command::new(fathom())
+        .args(["query", "--format", "json"])
+        .arg(&session)
+        .arg("SELECT * FROM findings")
+        .output()
+        .unwrap();
+    let expected: Vec<Value> = serde_json::from_slice(&asked.stdout).unwrap();
+    assert!(!expected.is_empty());
+    for (place, row) in found.iter_mut().enumerate() {
+        let rank = row.as_object_mut().unwrap().remove("rank").unwrap();
+        assert_eq!(rank, place + 1);
+    }
+    assert_eq!(found, expected);
+    let paths = |rows: &[Value]| rows.iter().any(|row| row.to_string().contains("planted"));
+    assert!(paths(&found));
+
+    let key = scratch.root().join("key");
+    fs::write(&key, [7; 32]).unwrap();
+    let other = scratch.root().join("redacted");
+    let key = key.to_str().unwrap();
+    let options = ["--redact", "--key", key];
+    shipped(ship(&session, other.to_str().unwrap(), &options));
+    let redacted = findings_of(&other);
+    let rules =
+        |rows: &[Value]| -> Vec<Value> { rows.iter().map(|row| row["rule"].clone()).collect() };
+    assert_eq!(rules(&redacted), rules(&found));
+    assert!(!paths(&redacted), "{redacted:?}");
+
+    let none = scratch.root().join("none");
+    shipped(ship(&session, none.to_str().unwrap(), &["--no-findings"]));
+    assert!(findings_of(&none).is_empty());
+    let said = shipped(ship(&session, none.to_str().unwrap(), &[]));
+    assert!(said.contains("4 uploaded"), "{said}");
+    assert_eq!(findings_of(&none).len(), found.len());
 }
 
 /// The page names each column that engines find in another form.

@@ -110,9 +110,21 @@ def truth(sessions):
     texts = {0, 1, 2}
     rows = [[[v if i in texts and not str(v).isdigit() else plain(v) for i, v in enumerate(row)] for row in answer]
             for answer in answers[1:]]
-    return [[totals], *map(ordered, rows)]
+    return [[totals], *map(ordered, rows), fired(sessions)]
+
+
+def fired(sessions):
+    """Hosts and rules of the findings: sessions, findings, and the cost."""
+    sums = {}
+    for session in sessions:
+        host = query(session, "SELECT host FROM session")[0]["host"]
+        for row in query(session, "SELECT rule, count(*) AS findings, coalesce(sum(cost_ns), 0)::BIGINT AS cost FROM findings GROUP BY rule"):
+            total = sums.setdefault((host, row["rule"]), [0, 0, 0])
+            for place, value in enumerate([1, row["findings"], row["cost"]]):
+                total[place] += int(value)
+    return ordered([*key, *total] for key, total in sums.items())
 
 
 def compare(engine, run, expected):
-    for sql, rows, name in zip(statements("Queries"), expected, ["identity", "by_syscall", "by_file", "by_device"]):
+    for sql, rows, name in zip(statements("Queries"), expected, ["identity", "by_syscall", "by_file", "by_device", "findings"]):
         check(f"{engine}, {name}", ordered(run(sql)), rows)

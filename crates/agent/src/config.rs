@@ -141,6 +141,8 @@ pub struct Ship {
     pub rules: Option<PathBuf>,
     /// With `redact`: file with the key of hashes.
     pub key: Option<PathBuf>,
+    /// Whether the rules run over each session, for table `findings`; by default they do.
+    pub findings: Option<bool>,
 }
 
 impl Otlp {
@@ -219,6 +221,9 @@ impl Ship {
         if let Some(redaction) = self.redaction() {
             arguments.extend(redaction.arguments());
             arguments.push("--redact".into());
+        }
+        if self.findings == Some(false) {
+            arguments.push("--no-findings".into());
         }
         arguments
     }
@@ -422,6 +427,9 @@ mod tests {
         assert_eq!(config.sessions.pause, Duration::from_secs(90));
         assert_eq!(config.otlp.unwrap().interval, Duration::from_secs(5));
         let arguments = ["ship", "--quiet", "--to=s3://b/p", "--key=/k", "--redact"];
+        assert_eq!(config.ship.unwrap().arguments(), arguments);
+        let config = Config::parse("[ship]\nto = '/x'\nfindings = false\n").unwrap();
+        let arguments = ["ship", "--quiet", "--to=/x", "--no-findings"];
         assert_eq!(config.ship.unwrap().arguments(), arguments);
     }
 

@@ -64,7 +64,7 @@ pub fn query(args: &QueryArgs) -> Result<u8, Failure> {
         true => {
             let rows = |session| {
                 let found = findings(session, &extensions)?;
-                Ok(fathom_report::finding_rows(&found))
+                Ok(fathom_diagnose::finding_rows(&found))
             };
             Some(
                 sessions

@@ -28,7 +28,7 @@ pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
     let findings = match args.format.has_findings() {
         true => {
             let found = analysis::findings(&mut session, &args.extensions.load()?)?;
-            Some(fathom_report::finding_rows(&found))
+            Some(fathom_diagnose::finding_rows(&found))
         }
         false => None,
     };

@@ -22,6 +22,7 @@ pub fn run(args: &ShipArgs) -> Result<u8, Failure> {
             session,
             redaction: redaction.as_ref(),
             keep_secrets: args.keep_secrets,
+            findings: !args.no_findings,
             force: args.force,
         };
         let result = {

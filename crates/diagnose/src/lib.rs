@@ -23,6 +23,7 @@ mod depth;
 mod engine;
 mod evidence_words;
 mod finding;
+mod finding_rows;
 mod known;
 mod layers;
 mod ledger;
@@ -66,6 +67,7 @@ pub use fathom_model::kind::{Kind, Kinds};
 pub use finding::{
     Also, Confidence, Evidence, Example, Finding, Group, NotObservable, Severity, Subject,
 };
+pub use finding_rows::finding_rows;
 pub use layers::{
     Below, Bio, Fault, Interrupt, Layer, LibraryCall, Origin, Request, Row, Slice, Span,
 };

@@ -15,6 +15,7 @@ pub mod container;
 pub mod errno;
 pub mod escape;
 pub mod failure;
+pub mod findings;
 pub mod ids;
 pub mod kind;
 pub mod layers;

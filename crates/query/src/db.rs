@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use duckdb::{Connection, InterruptHandle};
+use fathom_model::findings::FindingRow;
 use fathom_model::meta::SessionMeta;
 use fathom_model::set::{ClockMap, MemberClock};
 use fathom_model::tables::{SYSCALLS, TABLES};
 use fathom_session::{Session, SessionSet, on_latest};
 
 use crate::error::message;
-use crate::findings::FindingRow;
 use crate::limits::Limits;
 use crate::moved::Moved;
 use crate::on_demand::OnDemand;

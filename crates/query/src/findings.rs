@@ -1,34 +1,10 @@
 //! Table `findings`: filled by who has diagnosed the session, when a query asks for it.
 
 use duckdb::{Connection, params};
-use serde::{Deserialize, Serialize};
+use fathom_model::findings::FindingRow;
 
 /// The statement that creates the table; its comments document it.
 pub(crate) const SQL: &str = include_str!("../sql/tables/findings.sql");
-
-/// A row of the table.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[allow(missing_docs)] // The columns, which sql/tables/findings.sql documents.
-pub struct FindingRow {
-    pub rule: String,
-    pub severity: String,
-    pub correctness: bool,
-    pub confidence: String,
-    pub cost_ns: Option<i64>,
-    pub title: String,
-    pub subject: String,
-    pub pid: Option<i32>,
-    pub tid: Option<i32>,
-    pub comm: Option<String>,
-    pub file_id: Option<i64>,
-    pub path: Option<String>,
-    pub evidence: String,
-    pub examples: Vec<i64>,
-    pub advice: String,
-    pub query: String,
-    pub page: String,
-    pub caveats: Option<String>,
-}
 
 /// Whether a query may read table `findings`: then it is to be filled first
 /// ([`crate::Db::set_findings`]). A word in a comment or a text is enough.

@@ -41,7 +41,7 @@ pub mod zoom;
 pub use arrow;
 pub use db::{Db, FindPath, Interrupter, RowGate};
 pub use error::QueryError;
-pub use findings::{FindingRow, names_findings};
+pub use findings::names_findings;
 pub use limits::Limits;
 pub use members::{host_of, joined_rid, joined_tid, own_rid, own_tid};
 pub use names::is_taken;

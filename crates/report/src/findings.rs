@@ -1,11 +1,8 @@
-//! Findings of the diagnosis in a report, and as rows of table `findings`.
+//! Findings of the diagnosis in a report.
 
-use fathom_diagnose::{
-    CachedDiagnosis, Confidence, DiagnoseError, Diagnosis, Finding, Group, Summary, cached,
-};
+use fathom_diagnose::{CachedDiagnosis, DiagnoseError, Diagnosis, Finding, Group, Summary, cached};
 use fathom_extensions::{ExtensionError, Extensions};
 use fathom_model::units::count;
-use fathom_query::FindingRow;
 use fathom_session::Session;
 use serde::Serialize;
 
@@ -97,40 +94,4 @@ fn own_in_passing(session: &Session) -> Result<Result<Diagnosis, String>, Diagno
     Ok(Err(format!(
         "not diagnosed, as {calls} calls take a while: run `fathom diagnose`{notice}"
     )))
-}
-
-/// The rows of table `findings`.
-pub fn finding_rows(diagnosis: &Diagnosis) -> Vec<FindingRow> {
-    diagnosis.findings.iter().map(row).collect()
-}
-
-fn row(finding: &Finding) -> FindingRow {
-    let evidence = finding.evidence.iter();
-    let evidence: serde_json::Map<_, _> = evidence
-        .map(|e| (e.name.to_string(), e.value.into()))
-        .collect();
-    FindingRow {
-        rule: finding.rule.to_owned(),
-        severity: finding.severity.name().to_owned(),
-        correctness: finding.group == Group::Correctness,
-        confidence: match finding.confidence {
-            Confidence::High => "high",
-            Confidence::Low => "low",
-        }
-        .to_owned(),
-        cost_ns: finding.cost_ns,
-        title: finding.title.clone(),
-        subject: finding.subject.text(),
-        pid: finding.subject.pid,
-        tid: finding.subject.tid,
-        comm: finding.subject.comm.clone(),
-        file_id: finding.subject.file_id,
-        path: finding.subject.path.clone(),
-        evidence: serde_json::Value::Object(evidence).to_string(),
-        examples: finding.examples.iter().map(|e| e.rid).collect(),
-        advice: finding.advice.clone(),
-        query: finding.query.clone(),
-        page: finding.page.clone(),
-        caveats: (!finding.caveats.is_empty()).then(|| finding.caveats.join("\n")),
-    }
 }

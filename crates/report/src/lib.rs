@@ -23,7 +23,7 @@ mod thread_states;
 
 pub use counters::CallCounters;
 pub use error::ReportError;
-pub use findings::{Findings, diagnosis_in_passing, finding_rows};
+pub use findings::{Findings, diagnosis_in_passing};
 pub use fleet::{Fleet, FleetGroup, FleetKey, FleetShares};
 pub use gather::ReportInput;
 pub use html::to_html;

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
+use fathom_diagnose::DiagnoseError;
 use fathom_model::escape::text;
 use fathom_redact::RedactError;
 use fathom_session::SessionError;
@@ -75,6 +76,9 @@ pub enum ShipError {
     /// The session cannot be read.
     #[error(transparent)]
     Session(#[from] SessionError),
+    /// The rules cannot read the session.
+    #[error(transparent)]
+    Diagnose(#[from] DiagnoseError),
     /// The session cannot be redacted.
     #[error(transparent)]
     Redact(#[from] RedactError),

@@ -9,6 +9,8 @@ use object_store::path::Path;
 pub const SESSIONS: &str = "sessions";
 /// Table with a row per object of a session.
 pub const OBJECTS: &str = "objects";
+/// Table with a row per finding of the diagnosis.
+pub const FINDINGS: &str = "findings";
 /// Directory of the commit markers. Engines skip names with this beginning.
 pub const MARKERS: &str = "_sessions";
 /// Name of a commit marker.
@@ -157,7 +159,7 @@ mod tests {
     #[test]
     fn partitions_are_no_columns_and_made_tables_are_no_tables() {
         for table in TABLES {
-            assert!(![SESSIONS, OBJECTS, MARKERS].contains(&table.name));
+            assert!(![SESSIONS, OBJECTS, FINDINGS, MARKERS].contains(&table.name));
             for column in table.columns {
                 let name = column.stored_name();
                 assert!(

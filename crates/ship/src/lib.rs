@@ -3,6 +3,7 @@
 //! ```text
 //! PREFIX/syscalls/date=2026-01-31/host=db1/session=ID/part-00000000-00000064.HASH.parquet
 //! PREFIX/files/...                      a directory per table, partitions as Hive has them
+//! PREFIX/findings/.../part-00000000.HASH.parquet   a row per finding of the diagnosis
 //! PREFIX/objects/.../part-00000000.HASH.parquet    a row per object of the session
 //! PREFIX/sessions/.../part-00000000.HASH.parquet   a row: host, clock, counts
 //! PREFIX/_sessions/.../session.json     the commit marker, which is written last
@@ -21,6 +22,7 @@
 mod contents;
 mod destination;
 mod error;
+mod findings;
 mod layout;
 mod made;
 mod marker;

@@ -1,13 +1,14 @@
-//! The tables that shipping makes: a row per session, and a row per object.
+//! The tables that shipping makes: a row per session, per object, and per finding.
 
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BooleanArray, Int32Array, Int64Array, MapBuilder, RecordBatch, StringArray,
-    StringBuilder,
+    ArrayRef, BooleanArray, Int32Array, Int64Array, Int64Builder, ListBuilder, MapBuilder,
+    RecordBatch, StringArray, StringBuilder,
 };
 use arrow::datatypes::{DataType, Field, Schema};
 use fathom_model::escape::shell_words;
+use fathom_model::findings::FindingRow;
 use fathom_model::meta::SessionMeta;
 use parquet::errors::ParquetError;
 
@@ -49,8 +50,8 @@ fn word(name: &'static str, value: &str) -> Column {
 }
 
 /// Table `sessions`: the row of a session, as view `session` has it, and what ties its times to the
-/// wall clock.
-pub fn sessions(meta: &SessionMeta) -> Result<Contents, ParquetError> {
+/// wall clock. `findings` is their number, if the session was diagnosed.
+pub fn sessions(meta: &SessionMeta, findings: Option<usize>) -> Result<Contents, ParquetError> {
     let SessionMeta {
         host,
         clock,
@@ -100,6 +101,10 @@ pub fn sessions(meta: &SessionMeta) -> Result<Contents, ParquetError> {
         number("expired", totals.expired),
         number("counted", totals.counted),
         number("missing", totals.missing),
+        some_number(
+            "findings",
+            findings.map(|n| i64::try_from(n).unwrap_or(i64::MAX)),
+        ),
         word("detail", &options.detail),
         word("saved_because", &meta.history.saved_because),
         word("recording", meta.recording()),
@@ -137,6 +142,65 @@ pub fn objects(objects: &[Object]) -> Result<Contents, ParquetError> {
         column("sha256", words(|object| &object.sha256)),
     ];
     encoded(columns, objects.len() as u64)
+}
+
+/// Table `findings`: the rows of the table of that name in `fathom query`. Engines know no order of rows, so
+/// column `rank` has it.
+pub fn findings(findings: &[FindingRow]) -> Result<Contents, ParquetError> {
+    let column = |name, nullable, values| Column {
+        name,
+        nullable,
+        values,
+    };
+    let words = |name, of: fn(&FindingRow) -> &str| {
+        let values = findings.iter().map(of);
+        column(name, false, Arc::new(StringArray::from_iter_values(values)))
+    };
+    let some_words = |name, of: fn(&FindingRow) -> Option<&str>| {
+        let values: StringArray = findings.iter().map(of).collect();
+        column(name, true, Arc::new(values))
+    };
+    let ids = |name, of: fn(&FindingRow) -> Option<i32>| {
+        let values: Int32Array = findings.iter().map(of).collect();
+        column(name, true, Arc::new(values))
+    };
+    let numbers = |name, of: fn(&FindingRow) -> Option<i64>| {
+        let values: Int64Array = findings.iter().map(of).collect();
+        column(name, true, Arc::new(values))
+    };
+    let ranks = Int64Array::from_iter_values((1..).take(findings.len()));
+    let correctness: Vec<bool> = findings.iter().map(|row| row.correctness).collect();
+    let mut examples = ListBuilder::new(Int64Builder::new());
+    for row in findings {
+        examples.values().append_slice(&row.examples);
+        examples.append(!row.examples.is_empty());
+    }
+    let columns = vec![
+        column("rank", false, Arc::new(ranks)),
+        words("rule", |row| &row.rule),
+        words("severity", |row| &row.severity),
+        column(
+            "correctness",
+            false,
+            Arc::new(BooleanArray::from(correctness)),
+        ),
+        words("confidence", |row| &row.confidence),
+        numbers("cost_ns", |row| row.cost_ns),
+        words("title", |row| &row.title),
+        words("subject", |row| &row.subject),
+        ids("pid", |row| row.pid),
+        ids("tid", |row| row.tid),
+        some_words("comm", |row| row.comm.as_deref()),
+        numbers("file_id", |row| row.file_id),
+        some_words("path", |row| row.path.as_deref()),
+        words("evidence", |row| &row.evidence),
+        column("examples", true, Arc::new(examples.finish())),
+        words("advice", |row| &row.advice),
+        words("query", |row| &row.query),
+        words("page", |row| &row.page),
+        some_words("caveats", |row| row.caveats.as_deref()),
+    ];
+    encoded(columns, findings.len() as u64)
 }
 
 fn encoded(columns: Vec<Column>, rows: u64) -> Result<Contents, ParquetError> {

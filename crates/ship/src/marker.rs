@@ -44,6 +44,11 @@ struct Written<'a> {
 }
 
 impl Marker {
+    /// Whether the session has objects of this table.
+    pub fn has(&self, table: &str) -> bool {
+        self.objects.iter().any(|object| object.table == table)
+    }
+
     /// The contents of the object.
     pub fn to_json(&self, metadata: &SessionMeta) -> Result<Vec<u8>, serde_json::Error> {
         let marker = self;

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::Path as FilePath;
 
+use fathom_model::findings::FindingRow;
 use fathom_model::meta::{SessionMeta, State};
 use fathom_model::tables::{FAULTS, SYSCALLS, TABLES, WRITEBACK};
 use fathom_redact::{Key, Rules, Scratch, redacted_host, without_secrets};
@@ -16,7 +17,8 @@ use sha2::{Digest, Sha256};
 use crate::contents::{self, Blocks, Contents, Source, hex};
 use crate::destination::Destination;
 use crate::error::ShipError;
-use crate::layout::{self, MARKER, MARKERS, OBJECTS, Partition, SESSIONS};
+use crate::findings;
+use crate::layout::{self, FINDINGS, MARKER, MARKERS, OBJECTS, Partition, SESSIONS};
 use crate::made;
 use crate::marker::{LAYOUT_VERSION, Marker, Object};
 
@@ -51,6 +53,8 @@ pub struct Shipment<'a> {
     pub redaction: Option<&'a Redaction>,
     /// Without redaction: passwords, tokens, and keys in command lines are shipped, too.
     pub keep_secrets: bool,
+    /// Run the rules, for table `findings`.
+    pub findings: bool,
     /// Replace another state of the session that was shipped before.
     pub force: bool,
 }
@@ -81,8 +85,8 @@ impl Shipment<'_> {
     ///
     /// # Errors
     /// [`ShipError::Unfit`] for a session that is being recorded, was not closed, or is damaged;
-    /// [`ShipError::Changed`] without force; [`ShipError::Store`]; the errors of [`Session::open`] and
-    /// [`Scratch::make`].
+    /// [`ShipError::Changed`] without force; [`ShipError::Store`]; the errors of [`Session::open`],
+    /// [`Scratch::make`], and [`fathom_diagnose::diagnose_once`].
     pub fn ship(
         &self,
         destination: &Destination,
@@ -113,6 +117,12 @@ impl Shipment<'_> {
         let marker_path = destination.path(&marker_path)?;
         match read_marker(destination, &marker_path).await? {
             Found::Nothing => {}
+            // An earlier fathom, or a shipment without findings, has left them out.
+            Found::Marker(marker, _)
+                if marker.source == source && self.findings && !marker.has(FINDINGS) =>
+            {
+                delete(destination, &marker_path).await?;
+            }
             Found::Marker(marker, bytes) if marker.source == source => {
                 let sizes = marker.objects.iter().map(|object| object.bytes);
                 return Ok(Shipped {
@@ -146,6 +156,10 @@ impl Shipment<'_> {
             None => original,
             Some(copy) => Session::open(copy.session())?,
         };
+        let findings = match self.findings {
+            true => Some(findings::of(&session)?),
+            false => None,
+        };
         let mut meta = session.meta().clone();
         if !self.keep_secrets {
             meta.command = without_secrets(&meta.command);
@@ -154,6 +168,7 @@ impl Shipment<'_> {
             destination,
             session: &session,
             meta,
+            findings,
             keep_secrets: self.keep_secrets,
             partition,
             marker_path,
@@ -271,6 +286,7 @@ struct Shipping<'a> {
     /// As it is shipped.
     session: &'a Session,
     meta: SessionMeta,
+    findings: Option<Vec<FindingRow>>,
     keep_secrets: bool,
     partition: Partition,
     marker_path: Path,
@@ -287,9 +303,14 @@ impl Shipping<'_> {
                 self.plan(table.name, contents, &mut planned, &mut named)?;
             }
         }
+        if let Some(findings) = &self.findings {
+            let rows = made::findings(findings).map_err(failed())?;
+            self.plan(FINDINGS, rows, &mut planned, &mut named)?;
+        }
         let rows = made::objects(&named).map_err(failed())?;
         self.plan(OBJECTS, rows, &mut planned, &mut named)?;
-        let row = made::sessions(&self.meta).map_err(failed())?;
+        let row =
+            made::sessions(&self.meta, self.findings.as_ref().map(Vec::len)).map_err(failed())?;
         let mut last = Vec::new();
         self.plan(SESSIONS, row, &mut last, &mut named)?;
 
@@ -375,19 +396,21 @@ impl Shipping<'_> {
     /// The objects of the session that are there, with their sizes.
     async fn there(&self) -> Result<HashMap<Path, u64>, ShipError> {
         let tables = TABLES.iter().map(|table| table.name);
-        let dirs = tables.chain([OBJECTS, SESSIONS]).map(|table| async move {
-            let dir = self.partition.dir(table);
-            self.destination.clear_begun(&dir)?;
-            let dir = self.destination.path(&dir)?;
-            let list = self.destination.store().list(Some(&dir));
-            let list = list.try_filter(|object| {
-                let name = object.location.filename();
-                std::future::ready(name.is_some_and(layout::is_part_name))
+        let dirs = tables
+            .chain([FINDINGS, OBJECTS, SESSIONS])
+            .map(|table| async move {
+                let dir = self.partition.dir(table);
+                self.destination.clear_begun(&dir)?;
+                let dir = self.destination.path(&dir)?;
+                let list = self.destination.store().list(Some(&dir));
+                let list = list.try_filter(|object| {
+                    let name = object.location.filename();
+                    std::future::ready(name.is_some_and(layout::is_part_name))
+                });
+                let list = list.map_ok(|object| (object.location, object.size));
+                let list = list.try_collect::<Vec<_>>().await;
+                list.map_err(self.destination.failed("list", &dir))
             });
-            let list = list.map_ok(|object| (object.location, object.size));
-            let list = list.try_collect::<Vec<_>>().await;
-            list.map_err(self.destination.failed("list", &dir))
-        });
         let lists = stream::iter(dirs).buffer_unordered(AT_ONCE);
         let lists: Vec<Vec<(Path, u64)>> = lists.try_collect().await?;
         self.destination.clear_begun(&self.partition.dir(MARKERS))?;

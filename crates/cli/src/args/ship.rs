@@ -31,6 +31,9 @@ pub struct ShipArgs {
     /// Ship command lines with the passwords, tokens, and keys in them, which are left out otherwise
     #[arg(long, conflicts_with = "redact")]
     pub keep_secrets: bool,
+    /// Ship without table findings, for which the rules read each session once
+    #[arg(long)]
+    pub no_findings: bool,
     /// Replace a session that was shipped in another state
     #[arg(long)]
     pub force: bool,

@@ -441,7 +441,7 @@ fn query(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error> {
     let findings = match server.extensions().names_findings(&sql) {
         true => {
             let mut session = Session::open(&dir)?;
-            Some(fathom_report::finding_rows(&diagnosis(
+            Some(fathom_diagnose::finding_rows(&diagnosis(
                 server,
                 &mut session,
             )?))

@@ -19,10 +19,11 @@ mod parent;
 
 use std::time::Duration;
 
+use fathom_model::findings::FindingRow;
 use serde::{Deserialize, Serialize};
 
 use crate::output::Format;
-use crate::{FindingRow, Limits, QueryError, UserView};
+use crate::{Limits, QueryError, UserView};
 pub use child::serve;
 pub use parent::{Killer, Program, Worker};
 

@@ -84,7 +84,7 @@ pub(crate) async fn sql(
     let statement = Statement {
         sql: request.sql,
         form: Form::Page { max_rows: most },
-        findings: told.map(|told| vec![fathom_report::finding_rows(&told.diagnosis)]),
+        findings: told.map(|told| vec![fathom_diagnose::finding_rows(&told.diagnosis)]),
         refresh: false,
     };
     let state = app.clone();

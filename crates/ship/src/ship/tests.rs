@@ -45,6 +45,7 @@ fn whole(path: &FilePath, force: bool) -> Shipment<'_> {
         session: path,
         redaction: None,
         keep_secrets: false,
+        findings: true,
         force,
     }
 }
@@ -267,6 +268,45 @@ fn another_state_of_a_session_replaces_it_with_force_only() {
 }
 
 #[test]
+fn findings_are_left_out_if_asked_for_and_added_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = session(dir.path(), "h 1", &[&[(1, "/a")]]);
+    let without = Shipment {
+        findings: false,
+        ..whole(&path, false)
+    };
+    let lake = Lake::new(PIECE);
+    lake.ship(&without).unwrap();
+    let number = |lake: &Lake| {
+        let objects = lake.objects();
+        let mut rows_of_sessions = objects
+            .iter()
+            .filter(|(name, _)| name.starts_with("a/lake/sessions/"));
+        let (_, object) = rows_of_sessions.next().unwrap();
+        assert!(rows_of_sessions.next().is_none());
+        let row = &rows(object)[0];
+        let numbers = row.column_by_name("findings").unwrap();
+        let numbers = numbers.as_primitive::<Int64Type>();
+        numbers.iter().next().unwrap()
+    };
+    let has = |lake: &Lake| {
+        let mut names = lake.objects().into_keys();
+        names.any(|name| name.starts_with("a/lake/findings/"))
+    };
+    assert_eq!((number(&lake), has(&lake)), (None, false));
+    assert_eq!(lake.ship(&without).unwrap().uploaded_objects, 0);
+    // The findings, table `objects`, the row of the session, and the marker.
+    let added = lake.ship(&whole(&path, false)).unwrap();
+    assert_eq!((added.uploaded_objects, added.removed_objects), (4, 2));
+    assert_eq!((number(&lake), has(&lake)), (Some(0), true));
+    let only = Lake::new(PIECE);
+    only.ship(&whole(&path, false)).unwrap();
+    assert_eq!(lake.objects(), only.objects());
+    // They are there, so another shipment leaves them alone.
+    assert_eq!(lake.ship(&without).unwrap().uploaded_objects, 0);
+}
+
+#[test]
 fn large_objects_are_the_same_in_pieces() {
     let dir = tempfile::tempdir().unwrap();
     let versions: Vec<(i64, String)> = (0..5000).map(|i| (i, format!("/{}", i * 7919))).collect();
@@ -294,6 +334,7 @@ fn redaction_leaves_nothing_and_is_recognized() {
         session: &path,
         redaction: Some(&redaction),
         keep_secrets: false,
+        findings: true,
         force: false,
     };
     let lake = Lake::new(PIECE);
