@@ -405,7 +405,8 @@ static __always_inline void take_in_call(struct task_struct *task, struct task_s
 	clear_flags(state, TASK_LEFT);
 }
 
-/* Takes in tasks that are running already. */
+/* Takes in tasks that are running already, and judges those that were taken in before by rules that are
+ * new. */
 SEC("iter/task")
 int adopt(struct bpf_iter__task *ctx)
 {
@@ -415,9 +416,12 @@ int adopt(struct bpf_iter__task *ctx)
 	__u32 tgid = task->tgid;
 	if (tgid == config.self_pid)
 		return 0;
-	if (!config.all_tasks && !bpf_map_lookup_elem(&targets, &tgid))
+	if (task_state_of(task)) {
+		if (filters(CGROUP_RULES))
+			reconsider(task);
 		return 0;
-	if (task_state_of(task))
+	}
+	if (!config.all_tasks && !bpf_map_lookup_elem(&targets, &tgid))
 		return 0;
 	struct task_state *state = filters_whole_machine() ? NULL : take_in(task);
 	if (filters(TASK_RULES))

@@ -12,6 +12,7 @@ use fathom_tests::page::Page;
 use fathom_tests::serve::serve;
 use fathom_tests::session::Row;
 use fathom_tests::{Record, Recording, Scratch, need_program, need_root, skip};
+use rustix::process::Signal;
 use serde_json::Value;
 
 const DATABASE: &str = "0d5d1f4c-8a1e-4a4d-9d65-1f64f6a0a7b1";
@@ -334,6 +335,10 @@ fn a_pod_is_recorded_alone() {
         ),
         // The shell was recorded until it moved into the pod.
         (&["--pod=!db-0"], &["db-0", "null", "shipper-x7"]),
+        (&["--namespace=shop"], &["db-0"]),
+        (&["--namespace=kube-*", "--pod=!db-0"], &["shipper-x7"]),
+        // The volume, where the container has mounted it.
+        (&["--pod=db-0", "--path=/tmp/data"], &["db-0"]),
     ]
     .into_iter()
     .enumerate()
@@ -356,6 +361,95 @@ fn a_pod_is_recorded_alone() {
         let included = pods.contains(&"db-0") && !options.contains(&"--pod=!db-0");
         let expected = if included { written + read } else { 0 };
         assert_eq!(recording.number(volume), expected, "{options:?}");
+        if options.contains(&"--path=/tmp/data") {
+            let others = "SELECT count(*) FROM syscalls WHERE path NOT LIKE '/tmp/data%'";
+            assert_eq!(recording.number(others), 0);
+        }
+    }
+}
+
+/// A node on which pods start while the recorder runs: one that the kubelet names before its container starts, and
+/// one whose container runs when its link appears.
+const STARTING: &str = r#"set -e
+work=$1 groups=$2 database=$3 shipper=$4 two=$5 session=$6
+shift 6
+mount -t tmpfs none /var/log
+mkdir -p /var/log/pods /var/log/containers
+(
+    until [ -e "$session/session.json" ]; do sleep 0.1; done
+    sleep 1
+    mkdir "/var/log/pods/shop_db-0_$database"
+    sleep 0.5
+    sh -c 'echo $$ > "$1/database/cgroup.procs"; exec dd if=/dev/zero of="$2/late" bs=1000 count=50 2> /dev/null' \
+        sh "$groups" "$work"
+    sh -c 'echo $$ > "$1/shipper/cgroup.procs"
+        n=0; while [ $n -lt 50 ]; do echo $n >> "$2/running"; n=$((n + 1)); sleep 0.05; done' sh "$groups" "$work" &
+    sleep 1
+    ln -s "/var/log/pods/kube-system_shipper-x7_$shipper/ship/3.log" "/var/log/containers/shipper-x7_kube-system_ship-$two.log"
+    wait
+    touch "$work/over"
+) &
+exec "$@"
+"#;
+
+#[test]
+fn pods_that_start_later_are_recorded() {
+    need_root!();
+    need_program!("unshare", "mount", "dd");
+    let scratch = Scratch::new();
+    let Some(_groups) = groups(&scratch) else {
+        return;
+    };
+    let root = scratch.root().display().to_string();
+    let work = scratch.work().display().to_string();
+    let over = scratch.root().join("over");
+    for (number, (option, is_late, is_running)) in [
+        ("--pod=db-*", true, false),
+        ("--namespace=shop", true, false),
+        ("--pod=shipper-x7", false, true),
+        ("--namespace=!shop", false, true),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("later-{number}");
+        let session = scratch.session(&name).display().to_string();
+        let mut running = Record::named(&scratch, &name)
+            .by([
+                "unshare", "-m", "sh", "-c", STARTING, "sh", &root, &work, DATABASE, SHIPPER, TWO,
+                &session,
+            ])
+            .options([option, "--path", &root])
+            .options(if option.contains('!') {
+                &["--all"][..]
+            } else {
+                &[]
+            })
+            .spawn();
+        running.until("the end of both pods", || over.exists());
+        running.signal(Signal::INT);
+        let warned = running
+            .errors()
+            .contains("no pod that --pod and --namespace ask for");
+        assert_eq!(warned, !option.contains('!'), "{}", running.errors());
+        let recording = running.wait();
+        fs::remove_file(&over).unwrap();
+        let writes = |file: &str| {
+            recording.number(&format!(
+                "SELECT count(*) FROM syscalls WHERE syscall = 'write' AND path = '{root}/{file}'"
+            ))
+        };
+        assert_eq!(writes("late"), if is_late { 50 } else { 0 }, "{option}");
+        let of_running = writes("running");
+        match (is_running, option.contains('!')) {
+            (false, _) => assert_eq!(of_running, 0, "{option}"),
+            (true, true) => assert_eq!(of_running, 50, "{option}"),
+            // From the link on, also in the shell that ran already.
+            (true, false) => assert!((5..50).contains(&of_running), "{option}: {of_running}"),
+        }
+        for file in ["late", "running"] {
+            fs::remove_file(scratch.root().join(file)).unwrap();
+        }
     }
 }
 

@@ -5,8 +5,8 @@
 //! `/var/log/pods/NAMESPACE_POD_UID/CONTAINER/N.log`. All names are names of DNS, which
 //! contain no underscore. The links are read, and never followed.
 
-use std::collections::{BTreeSet, HashSet};
-use std::path::Path;
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use fathom_model::abi::{ContainerRecord, RECORD_CONTAINER};
@@ -77,35 +77,51 @@ impl Containers {
     }
 }
 
-/// The UIDs of pods with containers on this machine that `name` means: `NAMESPACE/NAME`, or a name. A `*` at the
-/// end stands for anything.
-pub(crate) fn pod_uids(name: &str) -> Vec<String> {
-    uids_in(Path::new(DIRECTORY), name)
+/// A pod of Kubernetes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pod {
+    pub namespace: String,
+    pub name: String,
 }
 
-fn uids_in(directory: &Path, name: &str) -> Vec<String> {
-    let (namespace, pod) = match name.split_once('/') {
-        Some((namespace, pod)) => (Some(namespace), pod),
-        None => (None, name),
-    };
-    let is = |given: &str, name: &str| match given.strip_suffix('*') {
-        Some(beginning) => name.starts_with(beginning),
-        None => name == given,
-    };
-    let mut uids = BTreeSet::new();
-    let entries = std::fs::read_dir(directory).into_iter().flatten();
-    for entry in entries.take(MAX_LINKS).flatten() {
-        let link = entry.file_name();
-        let Some(container) = link.to_str().and_then(Container::of_link) else {
-            continue;
-        };
-        if is(pod, container.pod) && namespace.is_none_or(|given| is(given, container.namespace)) {
-            let target = std::fs::read_link(entry.path()).unwrap_or_default();
-            let uid = target.to_str().and_then(|path| container.uid(path));
-            uids.extend(uid.map(str::to_owned));
+/// Where the kubelet names pods: the directories of their logs, which it makes before the first container of a
+/// pod starts, and the links, which it makes when a container has started.
+pub(crate) const NAMES_OF_PODS: [&str; 2] = ["/var/log/pods", DIRECTORY];
+
+/// The pods in these directories, by UID.
+pub(crate) fn pods_in(directories: &[PathBuf]) -> BTreeMap<String, Pod> {
+    let mut pods = BTreeMap::new();
+    for directory in directories {
+        let entries = std::fs::read_dir(directory).into_iter().flatten();
+        for entry in entries.take(MAX_LINKS).flatten() {
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else {
+                continue;
+            };
+            let found = match Container::of_link(name) {
+                None => of_directory(name),
+                Some(container) => {
+                    let target = std::fs::read_link(entry.path()).unwrap_or_default();
+                    let uid = target.to_str().and_then(|path| container.uid(path));
+                    uid.map(|uid| (uid.to_owned(), container.pod()))
+                }
+            };
+            pods.extend(found);
         }
     }
-    uids.into_iter().collect()
+    pods
+}
+
+/// The pod with a directory of logs, `NAMESPACE_NAME_UID`.
+fn of_directory(directory: &str) -> Option<(String, Pod)> {
+    let mut names = directory.split('_');
+    let (namespace, name, uid) = (names.next()?, names.next()?, names.next()?);
+    let are_names = [namespace, name, uid].into_iter().all(is_dns_name);
+    let pod = || Pod {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    };
+    (are_names && names.next().is_none()).then(|| (uid.to_owned(), pod()))
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -131,6 +147,13 @@ impl<'a> Container<'a> {
             pod,
             name,
         })
+    }
+
+    fn pod(&self) -> Pod {
+        Pod {
+            namespace: self.namespace.to_owned(),
+            name: self.pod.to_owned(),
+        }
     }
 
     /// The UID in a link's target, if it is of this pod.
@@ -203,6 +226,40 @@ mod tests {
         ] {
             assert_eq!(Container::of_link(&other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn pods_by_their_logs_and_by_their_links() {
+        let root = std::env::temp_dir().join(format!("fathom-pods-in-{}", std::process::id()));
+        let [logs, links] = ["pods", "containers"].map(|name| root.join(name));
+        let (first, second) = (
+            "0d5d1f4c-8a1e-4a4d-9d65-1f64f6a0a7b1",
+            "b4a88f7d2d4b1a3d5e6f708192a3b4c5",
+        );
+        for name in [
+            &format!("shop_db-0_{first}"),
+            "x",
+            "a_b",
+            "a_b_c_d",
+            "Shop_db_u",
+        ] {
+            std::fs::create_dir_all(logs.join(name)).unwrap();
+        }
+        std::fs::create_dir_all(&links).unwrap();
+        let link = links.join(format!("web_shop_nginx-{}.log", "3b1e5c0f".repeat(8)));
+        std::os::unix::fs::symlink(format!("/var/log/pods/shop_web_{second}/nginx/0.log"), link)
+            .unwrap();
+        let found = pods_in(&[logs, links, root.join("none")]);
+        std::fs::remove_dir_all(&root).unwrap();
+        let pod = |name: &str| Pod {
+            namespace: "shop".into(),
+            name: name.into(),
+        };
+        let expected = [
+            (first.to_owned(), pod("db-0")),
+            (second.to_owned(), pod("web")),
+        ];
+        assert_eq!(found, BTreeMap::from(expected));
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod modules;
 mod mounts;
 mod options;
 mod perf_counters;
+mod pod_rules;
 mod preload_error;
 mod privilege;
 mod probe;

@@ -19,6 +19,7 @@ use crate::hooks::{self, Feature, Hooks, fault_config, layer_config};
 use crate::maps::map;
 use crate::options::ProbeOptions;
 use crate::perf_counters::PerfCounters;
+use crate::pod_rules;
 use crate::rings::WideRings;
 use crate::variant::{self, Variant};
 use crate::{Content, descriptors, missing_privilege, mounts, refused};
@@ -148,7 +149,7 @@ fn configure(
                 1
             },
         ),
-        ("rules", options.filters.rules().len().max(1)),
+        ("rules", room_for_rules(&options.filters)),
         ("bios", block(65_536)),
         ("requests", block(32_768)),
         ("dirtiers", block(65_536)),
@@ -244,6 +245,14 @@ pub(crate) struct Loaded {
     pub(crate) hooks: Hooks,
     /// Counters that were asked for, and what became of them.
     pub(crate) perf_counters: Vec<PerfCounter>,
+}
+
+fn room_for_rules(filters: &Filters) -> usize {
+    let later = match filters.by_pod() {
+        Some(_) => pod_rules::ROOM,
+        None => 0,
+    };
+    (filters.rules().len() + later).max(1)
 }
 
 fn fill_rules(object: &Object, filters: &Filters) -> Result<(), ProbeError> {

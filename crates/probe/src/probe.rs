@@ -25,6 +25,7 @@ use crate::maps::map;
 use crate::mounts::Mounts;
 use crate::options::ProbeOptions;
 use crate::perf_counters::PerfCounters;
+use crate::pod_rules::PodRules;
 use crate::rings::{Crossed, LiveTasks, SlotRings, Stats, WideRings};
 use crate::stacks::Stacks;
 use crate::stats::{KernelStats, Losses};
@@ -52,6 +53,7 @@ pub struct Probe {
     spare: Vec<Vec<u8>>,
     mounts: Option<Mounts>,
     containers: Containers,
+    pods: Option<PodRules>,
     /// Names of functions of the kernel, until they are drained: they come before all visits.
     function_names: Option<RawChunk>,
     counted: CallCounters,
@@ -107,6 +109,10 @@ impl Probe {
         let usdt = StaticProbes::new(usdt, hooks.has("usdt_probe_multi"));
         // The libraries of a process that runs already are among its mappings.
         let of_system = options.filters.pids().is_empty() && !options.all_tasks;
+        let mut pods = PodRules::new(&options.filters);
+        if let Some(pods) = &mut pods {
+            pods.look(&map(&object, "rules")?);
+        }
         let live = LiveTasks::new(map(&object, ".data.live")?.as_fd())?;
         Ok(Self {
             links: Vec::new(),
@@ -124,6 +130,7 @@ impl Probe {
             // Without /proc files in other namespaces have no path here.
             mounts: Mounts::open().ok(),
             containers: Containers::default(),
+            pods,
             function_names: options.functions.names(crate::monotonic_ns()),
             counted: CallCounters::default(),
             stacks: options.stacks.then(Stacks::new),
@@ -347,8 +354,24 @@ impl Probe {
         self.live.get()
     }
 
+    /// Whether the filters ask for pods of which none is here yet.
+    pub fn waits_for_pods(&self) -> bool {
+        self.pods.as_ref().is_some_and(PodRules::wait)
+    }
+
+    /// Makes rules for pods that have started, and takes in their tasks that run already.
+    fn follow_pods(&mut self) {
+        let Some(pods) = self.pods.as_mut().filter(|_| !self.stopped) else {
+            return;
+        };
+        if map(&self.object, "rules").is_ok_and(|rules| pods.look(&rules)) {
+            self.iterate("adopt").ok();
+        }
+    }
+
     /// Takes what the programs have written so far.
     pub fn drain(&mut self, out: &mut Vec<RawChunk>) {
+        self.follow_pods();
         out.extend(self.mounts.as_mut().and_then(Mounts::changed));
         out.extend(self.containers.changed(self.stopped));
         out.extend(self.function_names.take());

@@ -77,7 +77,7 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             cost: "recorded calls cost more: programs read kernel objects through kernel \
                    helpers and look the state of a task up in a table; operations of io_uring and \
                    AIO, page faults on mapped files, write-back, and calls of 32-bit programs \
-                   are not recorded; --content, --spans, --path, --cgroup, --container, --unit, and --pod are refused",
+                   are not recorded; --content, --spans, --path, --cgroup, --container, --unit, --pod, and --namespace are refused",
         });
     }
     if variants.is_empty() {

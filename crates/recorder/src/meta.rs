@@ -126,6 +126,7 @@ pub fn filters_as_given(given: &FilterArgs) -> Vec<String> {
         ("container", &given.container),
         ("unit", &given.unit),
         ("pod", &given.pod),
+        ("namespace", &given.namespace),
         ("file-type", &given.file_type),
     ];
     for (option, values) in plain {
@@ -146,7 +147,7 @@ pub fn filters_as_given(given: &FilterArgs) -> Vec<String> {
 }
 
 /// Filters that choose tasks, by the names of their options.
-pub const TASK_FILTERS: [&str; 8] = [
+pub const TASK_FILTERS: [&str; 9] = [
     "pid",
     "tid",
     "comm",
@@ -155,6 +156,7 @@ pub const TASK_FILTERS: [&str; 8] = [
     "container",
     "unit",
     "pod",
+    "namespace",
 ];
 
 /// The members of `filters` that select tasks.

@@ -257,6 +257,11 @@ fn warnings(options: &Options, plan: &Plan, probe: &Probe) -> Vec<String> {
     if let (false, Some(hook)) = (options.library.is_empty(), probe.missing_libraries()) {
         warnings.push(format!("--library: {}", hook.note));
     }
+    if probe.waits_for_pods() {
+        warnings.push(
+            "no pod that --pod and --namespace ask for is on this node yet: it is recorded from its start".to_owned(),
+        );
+    }
     let missing = probe.missing_functions();
     warnings.extend(missing.map(|hook| format!("--function: {}: {}", hook.name, hook.note)));
     warnings.extend(refused_counters(probe.perf_counters()));

@@ -42,10 +42,13 @@ pub struct FilterOptions {
     /// 'user@1000.service'; also of units that start later
     #[arg(long, value_name = "NAME")]
     pub unit: Vec<String>,
-    /// Tasks of a pod of Kubernetes on this node, also of its containers that start later:
-    /// 'shop/web-7f9c', 'web-*'; as the kubelet names it in /var/log/containers
+    /// Tasks of a pod of Kubernetes on this node: 'shop/web-7f9c', 'web-*'; also of pods and containers
+    /// that start later
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
     pub pod: Vec<String>,
+    /// Tasks of all pods in a namespace of Kubernetes: 'shop', 'team-*'; also of pods that start later
+    #[arg(long, value_name = "NAME")]
+    pub namespace: Vec<String>,
     /// Calls on a file, or on anything below a directory: '/var/lib/mysql', '!/proc'; it need not
     /// exist yet; patterns are not supported: write '\*' for a literal '*'
     #[arg(long, value_name = "PATH")]
@@ -74,6 +77,7 @@ impl FilterOptions {
             container: self.container.clone(),
             unit: self.unit.clone(),
             pod: self.pod.clone(),
+            namespace: self.namespace.clone(),
             file_type: self.file_type.clone(),
             errors_only: self.errors_only,
             min_duration: self.min_duration,

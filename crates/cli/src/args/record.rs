@@ -172,7 +172,8 @@ pub struct RecordArgs {
     pub quiet: bool,
     /// Command to record, with its arguments
     #[arg(last = true, value_name = "CMD", conflicts_with = "pid", required_unless_present_any =
-          ["pid", "all", "tid", "comm", "uid", "cgroup", "container", "unit", "pod"])]
+          ["pid", "all", "tid", "comm", "uid", "cgroup", "container", "unit", "pod",
+           "namespace"])]
     pub command: Vec<OsString>,
     /// Rings, saves, durability.
     #[command(flatten)]

@@ -153,6 +153,7 @@ impl Recording {
             ("container", &filters.container),
             ("unit", &filters.unit),
             ("pod", &filters.pod),
+            ("namespace", &filters.namespace),
         ];
         if filters.comm.is_empty() && tasks.iter().all(|(_, values)| values.is_empty()) {
             words.push("--all".into());

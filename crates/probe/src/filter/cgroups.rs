@@ -14,7 +14,7 @@ use fathom_model::container;
 const ID_DIGITS: usize = 64;
 
 /// The hierarchy of cgroup v2: where it is mounted.
-pub(super) fn hierarchy() -> Option<PathBuf> {
+pub(crate) fn hierarchy() -> Option<PathBuf> {
     let text = fs::read("/proc/self/mountinfo").ok()?;
     text.split(|b| *b == b'\n').find_map(mount_point)
 }
@@ -70,31 +70,30 @@ pub(super) fn running(hierarchy: &Path) -> Vec<Running> {
     found
 }
 
-/// The names of the cgroups of pods: the ones that contain the UID of a pod, as Kubernetes or as systemd
-/// writes it.
-pub(super) fn names_of_pods(hierarchy: &Path, uids: &[String]) -> BTreeSet<String> {
-    let uids: Vec<[String; 2]> = uids
-        .iter()
-        .map(|uid| {
-            [
-                format!("pod{uid}"),
-                format!("pod{}.slice", uid.replace('-', "_")),
-            ]
-        })
-        .collect();
-    let mut found = BTreeSet::new();
-    each_below(hierarchy, |inside| {
-        let name = inside.file_name().and_then(OsStr::to_str);
-        let is_pod = |name: &&str| {
-            let ends = |uid: &String| {
-                let before = name.strip_suffix(uid.as_str());
+/// The names that the cgroup of the pod with this UID can have: as the kubelet writes it with its drivers
+/// `cgroupfs` and `systemd`, for each class of service. A kubelet with a cgroup root puts that in front of the
+/// name, which is only known once the cgroup exists.
+pub(crate) fn names_of_pod(hierarchy: Option<&Path>, uid: &str) -> BTreeSet<String> {
+    let [plain, slice] = [
+        format!("pod{uid}"),
+        format!("pod{}.slice", uid.replace('-', "_")),
+    ];
+    let mut names = BTreeSet::from([plain.clone()]);
+    for class in ["", "burstable-", "besteffort-"] {
+        names.insert(format!("kubepods-{class}{slice}"));
+    }
+    if let Some(hierarchy) = hierarchy {
+        each_below(hierarchy, |inside| {
+            let name = inside.file_name().and_then(OsStr::to_str);
+            let ends = |name: &&str, with: &str| {
+                let before = name.strip_suffix(with);
                 before.is_some_and(|before| before.is_empty() || before.ends_with('-'))
             };
-            uids.iter().flatten().any(ends)
-        };
-        found.extend(name.filter(is_pod).map(str::to_owned));
-    });
-    found
+            let name = name.filter(|name| ends(name, &plain) || ends(name, &slice));
+            names.extend(name.map(str::to_owned));
+        });
+    }
+    names
 }
 
 /// The name of a unit, which is a service if the name has no suffix.
@@ -241,6 +240,31 @@ mod tests {
         let line = b"32 23 0:27 / /sys/fs/cgroup/cpu rw shared:9 - cgroup cgroup rw,cpu";
         assert_eq!(mount_point(line), None);
         assert_eq!(mount_point(b""), None);
+    }
+
+    #[test]
+    fn cgroups_of_a_pod() {
+        let root = std::env::temp_dir().join(format!("fathom-pods-{}", std::process::id()));
+        let known = [
+            "kubepods-besteffort-podab_1.slice",
+            "kubepods-burstable-podab_1.slice",
+            "kubepods-podab_1.slice",
+            "podab-1",
+        ];
+        let names = |root| names_of_pod(root, "ab-1").into_iter().collect::<Vec<_>>();
+        assert_eq!(names(None), known);
+        // As `kind` has it.
+        for path in [
+            "kubelet.slice/kubelet-kubepods-podab_1.slice/x",
+            "xpodab-1",
+            "kubepods/podab-10",
+        ] {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        let found = names(Some(&root));
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(found[0], "kubelet-kubepods-podab_1.slice");
+        assert_eq!(found[1..], known);
     }
 
     #[test]

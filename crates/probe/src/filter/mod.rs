@@ -8,6 +8,7 @@ mod cgroups;
 mod hash;
 mod literal;
 mod paths;
+mod pods;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -21,8 +22,11 @@ use fathom_model::abi::{
 };
 
 use crate::User;
+use crate::containers::NAMES_OF_PODS;
+pub(crate) use cgroups::{hierarchy as cgroup_hierarchy, names_of_pod};
 use hash::Hasher;
 use literal::Literal;
+pub(crate) use pods::PodFilter;
 
 /// Most rules of all filters together.
 const MAX_RULES: usize = 65_536;
@@ -47,6 +51,8 @@ pub struct FilterArgs {
     pub unit: Vec<String>,
     /// Pods of Kubernetes: `NAMESPACE/NAME`, or a name.
     pub pod: Vec<String>,
+    /// Namespaces of Kubernetes, with all their pods.
+    pub namespace: Vec<String>,
     /// Types of files.
     pub file_type: Vec<String>,
     pub errors_only: bool,
@@ -86,6 +92,7 @@ pub enum FilterError {
 pub struct Filters {
     pub(crate) config: FilterConfig,
     rules: BTreeMap<(u32, u32, u64), u32>,
+    pods: PodFilter,
     hasher: Hasher,
     pids: Vec<u32>,
     tids: Vec<u32>,
@@ -129,6 +136,7 @@ impl Filters {
                 reserved: 0,
             },
             rules: BTreeMap::new(),
+            pods: PodFilter::default(),
             hasher: Hasher { seed: 0, factor: 1 },
             pids: Vec::new(),
             tids: Vec::new(),
@@ -162,9 +170,7 @@ impl Filters {
         for (value, sign) in split("unit", &args.unit)? {
             filters.unit(value, sign)?;
         }
-        for (value, sign) in split("pod", &args.pod)? {
-            filters.pod(value, sign)?;
-        }
+        filters.pods(args)?;
         filters.file_types(&args.file_type, all_file_types)?;
         if filters.rules.len() > MAX_RULES {
             return Err(FilterError::TooMany(filters.rules.len()));
@@ -223,6 +229,10 @@ impl Filters {
         ]
         .into_iter()
         .find_map(|(kind, option)| self.given(kind).then_some(option))
+        .map(|option| match self.pods.given() {
+            Some(("namespace", _)) if option == "--pod" => "--namespace",
+            _ => option,
+        })
     }
 
     fn given(&self, kind: u32) -> bool {
@@ -455,28 +465,49 @@ impl Filters {
         self.add((OPTION, RULE_UNIT), rule, sign, value)
     }
 
-    /// A pod has a cgroup whose name has its UID, which the kubelet's links tell.
-    fn pod(&mut self, value: &str, sign: u32) -> Result<(), FilterError> {
-        const OPTION: &str = "pod";
-        let hierarchy = hierarchy(OPTION, value)?;
-        let uids = crate::containers::pod_uids(value);
-        if uids.is_empty() {
+    /// Pods may start later: their rules are made while the recording runs ([`crate::pod_rules`]).
+    fn pods(&mut self, args: &FilterArgs) -> Result<(), FilterError> {
+        self.set_pods(args)?;
+        let Some((option, value)) = self.pods.given() else {
+            return Ok(());
+        };
+        hierarchy(option, value)?;
+        if !NAMES_OF_PODS.iter().any(|name| Path::new(name).is_dir()) {
             return Err(wrong(
-                OPTION,
+                option,
                 value,
-                "no pod of this name runs here; /var/log/containers has a link \
-                 POD_NAMESPACE_CONTAINER-ID.log for each container"
+                "no kubelet names pods here: there is neither /var/log/pods nor /var/log/containers; a recorder in a \
+                 container needs them of the node"
                     .into(),
             ));
         }
-        for name in cgroups::names_of_pods(&hierarchy, &uids) {
-            let rule = self.cgroup_name(&name);
-            self.add((OPTION, RULE_POD), rule, sign, value)?;
+        Ok(())
+    }
+
+    pub(crate) fn set_pods(&mut self, args: &FilterArgs) -> Result<(), FilterError> {
+        self.pods = PodFilter::parse(&args.pod, &args.namespace)?;
+        if self.pods.given().is_some() {
+            self.config.given |= 1 << RULE_POD;
         }
-        if !self.given(RULE_POD) {
-            return Err(wrong(OPTION, value, "the pod has no cgroup here".into()));
+        if self.pods.takes() {
+            self.config.takes |= 1 << RULE_POD;
         }
         Ok(())
+    }
+
+    /// The filter of pods, if there is one.
+    pub(crate) fn by_pod(&self) -> Option<&PodFilter> {
+        self.given(RULE_POD).then_some(&self.pods)
+    }
+
+    /// The rule for a cgroup of a pod.
+    pub(crate) fn pod_rule(&self, cgroup: &str) -> RuleKey {
+        let (form, hash) = self.cgroup_name(cgroup);
+        RuleKey {
+            kind: RULE_POD,
+            form,
+            hash,
+        }
     }
 
     fn cgroup_name(&self, name: &str) -> (u32, u64) {

@@ -189,7 +189,7 @@ pub(super) const ROWS: &[Row] = &[
     tracepoint!(
         Calls,
         "cgroup_attach_task",
-        "--cgroup, --container, --unit, and --pod use the cgroup in which a task started"
+        "--cgroup, --container, --unit, --pod, and --namespace use the cgroup in which a task started"
     ),
     call_or_task!(
         "sched_process_exit",
