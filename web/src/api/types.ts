@@ -144,6 +144,8 @@ export type SessionSummary = {
   exit_status: number | null,
   /** strace or dio, for a log that was imported; null when it was recorded. */
   source: string | null,
+  /** Labels of the recording (`--label KEY=VALUE`). */
+  labels: { [key in string]?: string },
   /** Why it cannot be opened; all else says nothing then. */
   error: Problem | null,
 };
@@ -249,6 +251,8 @@ export type SessionDescription = {
   exit_status: number | null,
   /** strace or dio, for a log that was imported; null when it was recorded. */
   source: string | null,
+  /** Labels of the recording (`--label KEY=VALUE`). */
+  labels: { [key in string]?: string },
   /** Why it cannot be opened; all else says nothing then. */
   error: Problem | null,
 };

@@ -1,5 +1,7 @@
 //! `GET /sessions` and `GET /sessions/ID`: what there is, and what it is.
 
+use std::collections::BTreeMap;
+
 use axum::extract::{Path, State};
 use fathom_model::meta::RecordedLayer;
 use fathom_model::meta::{SessionMeta, State as Recorded};
@@ -48,6 +50,8 @@ pub(crate) struct SessionSummary {
     pub exit_status: Option<i32>,
     /// strace or dio, for a log that was imported; null when it was recorded.
     pub source: Option<String>,
+    /// Labels of the recording (`--label KEY=VALUE`).
+    pub labels: BTreeMap<String, String>,
     /// Why it cannot be opened; all else says nothing then.
     pub error: Option<Problem>,
 }
@@ -242,6 +246,7 @@ pub(crate) fn summary(id: &str, session: &Session) -> SessionSummary {
         killed: session.was_killed(),
         exit_status: meta.exit_status,
         source: meta.source.as_ref().map(|s| s.format.clone()),
+        labels: meta.labels.clone(),
         error: None,
     }
 }
@@ -271,6 +276,7 @@ pub(crate) fn unreadable(id: &str, error: Problem) -> SessionSummary {
         killed: false,
         exit_status: None,
         source: None,
+        labels: BTreeMap::new(),
         error: Some(error),
     }
 }

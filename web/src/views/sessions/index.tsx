@@ -14,6 +14,7 @@ import { Sums } from "./fleet";
 import { Spark, SyncTime, useGlance, Worst } from "./glance";
 import { Hosts } from "./hosts";
 import { isKey, KEYS, TITLES } from "./keys";
+import { labelsOf, matching } from "./match";
 import { inOrder } from "./order";
 import "./style.css";
 
@@ -60,8 +61,8 @@ export default function Sessions() {
 					<input
 						className="field sessions-filter"
 						type="search"
-						placeholder="Name or command"
-						aria-label="Show sessions whose name or command contains this"
+						placeholder="Name, command, or job=17"
+						aria-label="Show sessions whose name, command, or label (KEY=VALUE) has these words"
 						value={wanted}
 						onChange={(event) => setWanted(event.target.value)}
 					/>
@@ -134,20 +135,6 @@ function By({ by, setBy }: { by: string; setBy: (by: string) => void }) {
 /** Whether the page was opened by an address that says nothing but the server. */
 function openedBare(): boolean {
 	return window.location.search === "";
-}
-
-/** The sessions of a command that is written in full, otherwise those whose name or command has all the words. */
-function matching(sessions: readonly SessionSummary[], wanted: string): SessionSummary[] {
-	const same = sessions.filter((session) => (session.command ?? session.target) === wanted);
-	return same.length > 0 ? same : sessions.filter((session) => matches(session, wanted));
-}
-
-function matches(session: SessionSummary, wanted: string): boolean {
-	const text = `${session.id} ${session.command ?? session.target}`.toLowerCase();
-	return wanted
-		.toLowerCase()
-		.split(/\s+/)
-		.every((word) => text.includes(word));
 }
 
 interface TableProps {
@@ -266,6 +253,12 @@ function Row({ session, chosen, choose }: RowProps) {
 				<span className="mono quiet session-command cut">
 					<Text of={session.command ?? session.target} className="cut" />
 					{session.host ? <span className="faint"> on {visible(session.host)}</span> : null}
+					{labelsOf(session).map((label) => (
+						<span key={label} className="faint">
+							{" "}
+							<Text of={label} className="cut" />
+						</span>
+					))}
 				</span>
 			</td>
 			<td className="of-spark">
