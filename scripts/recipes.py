@@ -232,7 +232,7 @@ DUMMIES = {
             after(
                 r"ALL: &\[Format\] = &\[\n",
                 'Format { name: "recipe", what: "a dummy", binary: false, '
-                "make: Make::Exporter(|_| Ok(Box::new(recipe::Recipe))) },\n",
+                "make: Make::Exporter(|_| Ok(Box::new(recipe::Recipe))), sets: Sets::InTurn },\n",
             ),
         ),
     },

@@ -82,6 +82,7 @@ mod request_trees;
 mod running;
 mod session_list;
 mod session_names;
+mod set_exports;
 mod sets;
 mod settings;
 mod ship;

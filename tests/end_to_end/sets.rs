@@ -245,6 +245,7 @@ fn messages_relate_the_clocks_of_two_hosts() {
     assert!(synced > REQUESTS / 20, "only {synced} paths lead to a sync");
 
     other_views(set, text(web), text(db));
+    crate::set_exports::check(&scratch, &path, [("web", web), ("db", db)]);
     let all =
         "SELECT rid FROM syscalls WHERE syscall = 'recvfrom' AND bytes = 11 ORDER BY dur_ns DESC";
     let longest = number(query(text(web), all));

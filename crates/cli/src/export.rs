@@ -6,21 +6,24 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use fathom_export::{Format, Outcome, Selection, Text, TraceFiles, export, export_ctf};
+use fathom_export::{Member, Outcome, Selection, Text, TraceFiles, export, export_ctf, export_set};
 use fathom_query::{Db, Limits};
 use fathom_redact::Scratch;
-use fathom_session::{NewDir, NewFile, Session, is_ours};
+use fathom_session::{NewDir, NewFile, Session, SessionSet, is_ours};
 
 use crate::analysis;
 use crate::args::ExportArgs;
 use crate::exit::Failure;
 use crate::progress::{Bar, Unit};
-use crate::redact;
+use crate::{redact, set};
 
 /// Runs `export` and returns the exit status.
 pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
     let redacted = redact::temporary(&args.session, &args.redact)?;
     let session = redacted.as_ref().map_or(&*args.session, Scratch::session);
+    if SessionSet::is_set(session) {
+        return of_set(args, session);
+    }
     if args.format.is_page() {
         return page(args, session);
     }
@@ -36,30 +39,97 @@ pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
     if let Some(findings) = findings {
         db.set_findings(&[findings]).map_err(Failure::input)?;
     }
+    let selection = selection(args, &session)?;
+    if args.format.is_directory() {
+        let path = args.output.as_deref().ok_or_else(|| {
+            Failure::input(anyhow!(
+                "--format {} is a directory of files: name the directory to make with -o",
+                args.format.name()
+            ))
+        })?;
+        note(&to_directory(&db, &session, &selection, path)?);
+        return Ok(0);
+    }
+    output(args, &|out, text, progress| {
+        export(
+            &db,
+            session.meta(),
+            args.format,
+            &selection,
+            text,
+            out,
+            progress,
+        )
+    })
+}
+
+/// Exports the sessions of a set.
+fn of_set(args: &ExportArgs, path: &Path) -> Result<u8, Failure> {
+    args.format.check_set().map_err(Failure::input)?;
+    let mut opened = set::open(path)?;
+    let findings = match args.format.has_findings() {
+        true => {
+            let extensions = args.extensions.load()?;
+            let rows = |(_, session): (_, &Session)| {
+                let found = analysis::findings(&mut session.clone(), &extensions)?;
+                Ok(fathom_diagnose::finding_rows(&found))
+            };
+            let rows = opened.members().map(rows);
+            Some(rows.collect::<Result<Vec<_>, Failure>>()?)
+        }
+        false => None,
+    };
+    let db = Db::open_set_latest(&mut opened, &Limits::default()).map_err(Failure::input)?;
+    if let Some(findings) = findings {
+        db.set_findings(&findings).map_err(Failure::input)?;
+    }
+    let members = opened.members().map(|(member, session)| Member {
+        host: &member.host,
+        meta: session.meta(),
+        clock: &member.clock.map,
+    });
+    let members: Vec<Member<'_>> = members.collect();
+    let (_, reference) = opened
+        .members()
+        .next()
+        .ok_or_else(|| Failure::input(anyhow!("{}: the set is empty", path.display())))?;
+    let selection = selection(args, reference)?;
+    output(args, &|out, text, progress| {
+        export_set(&db, &members, args.format, &selection, text, out, progress)
+    })
+}
+
+/// The selection by `--from`, `--until`, and `--where`, on the clock of `session`.
+fn selection(args: &ExportArgs, session: &Session) -> Result<Selection, Failure> {
     let clock = &session.meta().clock;
     let window = analysis::window(args.from.as_deref(), args.until.as_deref(), clock);
     let (from_ns, until_ns) = window.map_err(Failure::input)?;
-    let selection = Selection {
+    Ok(Selection {
         from_ns,
         until_ns,
         condition: args.condition.clone(),
-    };
+    })
+}
+
+fn note(outcome: &Outcome) {
+    for note in &outcome.notes {
+        errln!("fathom: {note}");
+    }
+}
+
+/// Writes an export to an output, and reports progress.
+type Writer<'a> = dyn Fn(&mut (dyn Write + Send), Text, &mut dyn FnMut(u64, u64)) -> fathom_export::Result<Outcome>
+    + 'a;
+
+/// Writes an export to the file that the options name, or to standard output.
+fn output(args: &ExportArgs, writer: &Writer<'_>) -> Result<u8, Failure> {
     let outcome = match &args.output {
-        path if args.format.is_directory() => {
-            let path = path.as_deref().ok_or_else(|| {
-                Failure::input(anyhow!(
-                    "--format {} is a directory of files: name the directory to make with -o",
-                    args.format.name()
-                ))
-            })?;
-            to_directory(&db, &session, &selection, path)?
-        }
         Some(path) => {
             let text = Text {
                 terminal: false,
                 exact: args.exact,
             };
-            to_file(&db, &session, args.format, &selection, text, path)?
+            to_file(writer, text, path)?
         }
         None => {
             let stdout = std::io::stdout();
@@ -74,12 +144,10 @@ pub fn run(args: &ExportArgs) -> Result<u8, Failure> {
                 terminal,
                 exact: args.exact,
             };
-            write(&db, &session, args.format, &selection, text, stdout).map_err(Failure::input)?
+            write(writer, text, stdout).map_err(Failure::input)?
         }
     };
-    for note in &outcome.notes {
-        errln!("fathom: {note}");
-    }
+    note(&outcome);
     Ok(0)
 }
 
@@ -120,10 +188,7 @@ fn page(args: &ExportArgs, session: &Path) -> Result<u8, Failure> {
 }
 
 fn write(
-    db: &Db,
-    session: &Session,
-    format: Format,
-    selection: &Selection,
+    writer: &Writer<'_>,
     text: Text,
     out: impl Write + Send,
 ) -> fathom_export::Result<Outcome> {
@@ -135,36 +200,21 @@ fn write(
         }
     };
     let mut out = BufWriter::with_capacity(1 << 18, out);
-    export(
-        db,
-        session.meta(),
-        format,
-        selection,
-        text,
-        &mut out,
-        &mut progress,
-    )
+    writer(&mut out, text, &mut progress)
 }
 
 /// Writes a temporary file next to the output and renames it once it is complete, so that a partial
 /// export never looks complete. A pipe or device is written directly.
-fn to_file(
-    db: &Db,
-    session: &Session,
-    format: Format,
-    selection: &Selection,
-    text: Text,
-    path: &Path,
-) -> Result<Outcome, Failure> {
+fn to_file(writer: &Writer<'_>, text: Text, path: &Path) -> Result<Outcome, Failure> {
     let failed = || format!("cannot write {}", path.display());
     let input = |error: io::Error| Failure::input(anyhow::Error::new(error).context(failed()));
     if fs::metadata(path).is_ok_and(|info| !info.is_file() && !info.is_dir()) {
         trust(path).with_context(failed).map_err(Failure::input)?;
         let file = File::options().write(true).open(path).map_err(input)?;
-        return write(db, session, format, selection, text, file).map_err(Failure::input);
+        return write(writer, text, file).map_err(Failure::input);
     }
     let (new, file) = NewFile::begin(path).map_err(input)?;
-    let outcome = write(db, session, format, selection, text, file).map_err(Failure::input)?;
+    let outcome = write(writer, text, file).map_err(Failure::input)?;
     new.finish().map_err(input)?;
     Ok(outcome)
 }

@@ -12,22 +12,24 @@ use crate::error::Result;
 use crate::json::Object;
 use crate::lanes::Lanes;
 use crate::row::{Layer, Row};
+use crate::set::{self, Host};
 use crate::source::Tables;
 
 /// Process under which requests to devices stand, as they have none.
 const NO_PID: i64 = 0;
 
-pub(crate) struct Chrome {
+pub(crate) struct Chrome<'a> {
     head: String,
     text: String,
     first: bool,
     threads: HashSet<(i64, i64)>,
     processes: HashSet<i64>,
     lanes: Lanes<(i64, i64)>,
+    host: Option<Host<'a>>,
 }
 
-impl Chrome {
-    pub fn new(meta: &SessionMeta) -> Self {
+impl<'a> Chrome<'a> {
+    pub fn new(meta: &SessionMeta, host: Option<Host<'a>>) -> Self {
         let mut head = String::from("{\"displayTimeUnit\":\"ns\",\"otherData\":");
         let mut o = Object::begin(&mut head);
         o.text("version", Some(&format!("fathom {}", meta.fathom_version)));
@@ -45,7 +47,13 @@ impl Chrome {
             threads: HashSet::new(),
             processes: HashSet::new(),
             lanes: Lanes::default(),
+            host,
         }
+    }
+
+    /// The number of a process or thread, which is unique among all hosts.
+    fn joined(&self, id: i64) -> i64 {
+        self.host.map_or(id, |host| host.joined(id))
     }
 
     fn separate(&mut self) {
@@ -82,7 +90,9 @@ impl Chrome {
             _ => {}
         }
         if asynchronous {
-            o.text("id", Some(&format!("{:#x}", row.rid.unwrap_or(0))));
+            let rid = row.rid.unwrap_or(0);
+            let rid = self.host.map_or(rid, |host| host.joined_rid(rid));
+            o.text("id", Some(&format!("{rid:#x}")));
         }
         if phase != "e" {
             let mut args = o.object("args");
@@ -134,13 +144,25 @@ pub(crate) fn numbers(row: &Row<'_>) -> [(&'static str, Option<i64>); 9] {
     ]
 }
 
-impl Exporter for Chrome {
+impl Exporter for Chrome<'_> {
     fn tables(&self) -> Tables {
         Tables::All
     }
 
     fn begin(&mut self, out: &mut dyn Write) -> Result<()> {
-        out.write_all(self.head.as_bytes())?;
+        // The head describes the reference, whose clock all times are on.
+        let is_first = self.host.is_none_or(|host| host.number == 0);
+        if is_first {
+            out.write_all(self.head.as_bytes())?;
+        }
+        if let Some(host) = self.host {
+            // So that each session of a set has an event, which a comma can precede.
+            self.first = is_first;
+            let devices = host.joined(NO_PID);
+            self.processes.insert(devices);
+            self.name("process_name", devices, devices, &host.named("devices"));
+            out.write_all(self.text.as_bytes())?;
+        }
         Ok(())
     }
 
@@ -150,17 +172,19 @@ impl Exporter for Chrome {
             return Ok(());
         }
         self.text.clear();
-        let tid = i64::from(row.tid.unwrap_or(0));
+        let tid = self.joined(i64::from(row.tid.unwrap_or(0)));
+        let devices = self.joined(NO_PID);
         // A thread whose process is unknown is a process of its own.
         let pid = match (row.layer(), row.pid) {
-            (Layer::Block, _) => NO_PID,
-            (_, Some(pid)) => i64::from(pid),
+            (Layer::Block, _) => devices,
+            (_, Some(pid)) => self.joined(i64::from(pid)),
             (_, None) => tid,
         };
         let comm = row.comm.unwrap_or("?");
         if self.processes.insert(pid) {
-            let name = if pid == NO_PID { "devices" } else { comm };
-            self.name("process_name", pid, tid, name);
+            let name = if pid == devices { "devices" } else { comm };
+            let name = set::named(self.host, name.to_owned());
+            self.name("process_name", pid, tid, &name);
         }
         if self.threads.insert((pid, tid)) {
             self.name("thread_name", pid, tid, comm);
@@ -187,7 +211,9 @@ impl Exporter for Chrome {
     }
 
     fn end(&mut self, out: &mut dyn Write) -> Result<()> {
-        out.write_all(b"\n]}\n")?;
+        if self.host.is_none_or(|host| host.last) {
+            out.write_all(b"\n]}\n")?;
+        }
         Ok(())
     }
 }

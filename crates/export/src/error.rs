@@ -32,6 +32,13 @@ pub enum ExportError {
          the session is damaged or was not written by fathom"
     )]
     Id,
+    /// The format cannot hold a set.
+    #[error("--format {format} takes one session, and this is a set of several: {instead}")]
+    Set {
+        format: &'static str,
+        /// The next step.
+        instead: &'static str,
+    },
     /// The format is the page, which its server makes.
     #[error("the page is made by its server")]
     Page,

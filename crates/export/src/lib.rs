@@ -25,6 +25,7 @@ mod perfetto;
 mod profile;
 mod removed;
 mod row;
+mod set;
 mod source;
 mod strace;
 mod table;
@@ -42,7 +43,10 @@ pub use error::{ExportError, Result};
 pub use source::Selection;
 pub use time::parse as parse_time;
 
+pub use set::{Member, export_set};
+
 use row::Row;
+use set::Host;
 use source::{SessionRows, Tables};
 
 /// A format: a row of [`Format::ALL`], from which `--format` and its help derive.
@@ -52,6 +56,18 @@ pub struct Format {
     what: &'static str,
     binary: bool,
     make: Make,
+    sets: Sets,
+}
+
+/// How a format holds a set of sessions.
+#[derive(Clone, Copy, Debug)]
+enum Sets {
+    /// The rows of all sessions in the order of time, with a column `host`.
+    Joined,
+    /// One session after the other, on the clock of the reference.
+    InTurn,
+    /// It cannot hold several hosts; what to do instead.
+    No(&'static str),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,12 +88,21 @@ enum Make {
 }
 
 /// Input of an exporter.
+#[derive(Clone, Copy)]
 struct Export<'a> {
     db: &'a Db,
     meta: &'a SessionMeta,
     selection: &'a Selection,
     text: Text,
+    /// If it is a session of a set.
+    host: Option<Host<'a>>,
 }
+
+/// Its text has no place for hosts, whose process ids overlap.
+const EACH: &str = "export each session of the set, or use --format csv, which has a column host";
+/// One machine replays a log.
+const REPLAY: &str =
+    "export each session of the set, and replay it on the machine that stands for its host";
 
 impl Format {
     pub const ALL: &[Format] = &[
@@ -89,102 +114,121 @@ impl Format {
                 let flows = !e.db.columns("block")?.is_empty();
                 Ok(Box::new(perfetto::Perfetto::new(e, flows)))
             }),
+            sets: Sets::InTurn,
         },
         Format {
             name: "chrome",
             what: "JSON trace events for chrome://tracing and similar viewers",
             binary: false,
-            make: Make::Exporter(|e| Ok(Box::new(chrome::Chrome::new(e.meta)))),
+            make: Make::Exporter(|e| Ok(Box::new(chrome::Chrome::new(e.meta, e.host)))),
+            sets: Sets::InTurn,
         },
         Format {
             name: "strace",
             what: "text in the format of strace -f -y -s 0, with nanoseconds",
             binary: false,
             make: Make::Exporter(|e| Ok(Box::new(strace::Strace::new(e.db, e.meta)?))),
+            sets: Sets::No(EACH),
         },
         Format {
             name: "dio",
             what: "DIO's JSON documents, one per line",
             binary: false,
             make: Make::Exporter(|e| Ok(Box::new(dio::Dio::new(e.db, e.meta, false)?))),
+            sets: Sets::InTurn,
         },
         Format {
             name: "dio-bulk",
             what: "the same as lines of the _bulk API, for Elasticsearch and OpenSearch",
             binary: false,
             make: Make::Exporter(|e| Ok(Box::new(dio::Dio::new(e.db, e.meta, true)?))),
+            sets: Sets::InTurn,
         },
         Format {
             name: "opensearch",
             what: "findings and the slowest requests as lines of OpenSearch's _bulk API",
             binary: false,
             make: Make::Findings,
+            sets: Sets::InTurn,
         },
         Format {
             name: "ctf",
             what: "a directory: a trace in CTF 1.8 with the events of LTTng's kernel tracer",
             binary: true,
             make: Make::Directory,
+            sets: Sets::No(
+                "export each session of the set to a directory of its own: viewers of CTF open several traces together",
+            ),
         },
         Format {
             name: "iolog",
             what: "fio's log of I/O, version 2, to replay",
             binary: false,
             make: Make::Exporter(|e| Ok(Box::new(iolog::Iolog::new(false, e.text.terminal)))),
+            sets: Sets::No(REPLAY),
         },
         Format {
             name: "iolog3",
             what: "the same, version 3: with times",
             binary: false,
             make: Make::Exporter(|e| Ok(Box::new(iolog::Iolog::new(true, e.text.terminal)))),
+            sets: Sets::No(REPLAY),
         },
         Format {
             name: "otlp",
             what: "spans with their calls and layers as child spans, OTLP as lines of JSON",
             binary: false,
             make: Make::Spans,
+            sets: Sets::InTurn,
         },
         Format {
             name: "folded",
             what: "I/O time by stack, one per line, for flame graphs",
             binary: false,
             make: Make::Profile(profile::Kind::Folded),
+            sets: Sets::InTurn,
         },
         Format {
             name: "pprof",
             what: "I/O time, bytes and requests by stack, for go tool pprof and similar viewers",
             binary: true,
             make: Make::Profile(profile::Kind::Pprof),
+            sets: Sets::InTurn,
         },
         Format {
             name: "speedscope",
             what: "the same for speedscope, as JSON",
             binary: false,
             make: Make::Profile(profile::Kind::Speedscope),
+            sets: Sets::InTurn,
         },
         Format {
             name: "csv",
             what: "table syscalls, comma-separated",
             binary: false,
             make: Make::Table(output::Format::Csv),
+            sets: Sets::Joined,
         },
         Format {
             name: "json",
             what: "table syscalls, one array of objects",
             binary: false,
             make: Make::Table(output::Format::Json),
+            sets: Sets::Joined,
         },
         Format {
             name: "ndjson",
             what: "table syscalls, one object per line",
             binary: false,
             make: Make::Table(output::Format::Ndjson),
+            sets: Sets::Joined,
         },
         Format {
             name: "page",
             what: "one HTML file: the page with what its views show, to open without a server",
             binary: true,
             make: Make::Page,
+            sets: Sets::No("share each session of the set, or open the set with `fathom ui`"),
         },
     ];
 
@@ -211,6 +255,20 @@ impl Format {
     /// Whether it has the findings of the session: fill table `findings` first ([`Db::set_findings`]).
     pub fn has_findings(self) -> bool {
         matches!(self.make, Make::Findings)
+    }
+
+    /// Refuses a set if the format cannot hold several hosts.
+    ///
+    /// # Errors
+    /// [`ExportError::Set`], which says what to do instead.
+    pub fn check_set(self) -> Result<()> {
+        match self.sets {
+            Sets::Joined | Sets::InTurn => Ok(()),
+            Sets::No(instead) => Err(ExportError::Set {
+                format: self.name,
+                instead,
+            }),
+        }
     }
 
     /// Whether the output is no text: nothing for a terminal.
@@ -287,17 +345,38 @@ pub fn export(
     out: &mut (dyn Write + Send),
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Outcome> {
+    let input = Export {
+        db,
+        meta,
+        selection,
+        text,
+        host: None,
+    };
+    one(&input, format, out, progress)
+}
+
+/// Writes the rows of a session.
+fn one(
+    input: &Export<'_>,
+    format: Format,
+    out: &mut (dyn Write + Send),
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Outcome> {
+    let Export {
+        db,
+        meta,
+        selection,
+        text,
+        ..
+    } = *input;
     let mut exporter = match format.make {
         Make::Table(format) => return table::write(db, format, selection, text, out, progress),
-        Make::Exporter(make) => make(&Export {
-            db,
-            meta,
-            selection,
-            text,
-        })?,
+        Make::Exporter(make) => make(input)?,
         Make::Spans => return otlp::write(db, meta, selection, out, progress),
         Make::Findings => return opensearch::write(db, meta, selection, out, progress),
-        Make::Profile(kind) => return profile::write(db, meta, kind, selection, out, progress),
+        Make::Profile(kind) => {
+            return profile::write(&[*input], meta, kind, selection, out, progress);
+        }
         Make::Page => return Err(ExportError::Page),
         Make::Directory => return Err(ExportError::Directory),
     };

@@ -57,6 +57,8 @@ pub struct Db {
     /// Names of the members of a set; empty for one session.
     hosts: Vec<String>,
     /// Asked before rows are read; none if all were compared with their checksums.
+    /// Schema of the statements, if they see one session of the set.
+    home: Option<String>,
     rows: Option<RowGate>,
     /// The clock on which sums of a window show rows, if it is another one.
     moved: Option<Arc<Moved>>,
@@ -303,6 +305,7 @@ impl Db {
             place,
             _members: places,
             hosts: hosts.iter().map(|host| (*host).to_string()).collect(),
+            home: None,
             rows: None,
             moved: None,
         })
@@ -468,7 +471,9 @@ impl Db {
         // Statements that name it do not show the tables that it reads.
         self.check_rows()?;
         let create = || self.connection.execute_batch(sql);
-        let created = self.views.with_views(&self.connection, sql, create);
+        let created = self
+            .views
+            .with_views(&self.connection, self.home.as_deref(), sql, create);
         created.map_err(|e| QueryError::Sql(message(&e)))
     }
 
@@ -491,7 +496,9 @@ impl Db {
         let watchdog = Watchdog::start(self.limits.time, self.connection.interrupt_handle())?;
         let statement = self
             .views
-            .with_views(&self.connection, sql, || self.connection.prepare(sql))
+            .with_views(&self.connection, self.home.as_deref(), sql, || {
+                self.connection.prepare(sql)
+            })
             .map_err(|e| QueryError::from_db(&e, &self.limits, watchdog.fired()))?;
         Rows::new(statement, &self.limits, watchdog, &self.busy)
     }
@@ -505,9 +512,15 @@ impl Db {
     ///
     /// When the database refuses.
     pub fn try_clone(&self) -> Result<Self, QueryError> {
-        let connection = self.connection.try_clone();
+        let db = |e: duckdb::Error| QueryError::Sql(message(&e));
+        let connection = self.connection.try_clone().map_err(db)?;
+        if let Some(home) = &self.home {
+            connection
+                .execute_batch(&format!("USE {home}"))
+                .map_err(db)?;
+        }
         Ok(Self {
-            connection: connection.map_err(|e| QueryError::Sql(message(&e)))?,
+            connection,
             views: Arc::clone(&self.views),
             limits: self.limits.clone(),
             busy: Cell::new(false),
@@ -515,9 +528,28 @@ impl Db {
             place: self.place.clone(),
             _members: self._members.clone(),
             hosts: self.hosts.clone(),
+            home: self.home.clone(),
             rows: self.rows.clone(),
             moved: self.moved.clone(),
         })
+    }
+
+    /// Another connection, whose statements see the session of a set with this number as a database of it
+    /// alone has it, but with times on the clock of the reference.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such session, and when the database refuses.
+    pub fn member(&self, member: usize) -> Result<Self, QueryError> {
+        if member >= self.hosts.len() {
+            return Err(QueryError::Sql(format!("the set has no session {member}")));
+        }
+        let home = members::schema(member);
+        let mut of_member = self.try_clone()?;
+        let used = of_member.connection.execute_batch(&format!("USE {home}"));
+        used.map_err(|e| QueryError::Sql(message(&e)))?;
+        of_member.home = Some(home);
+        Ok(of_member)
     }
 
     /// The same, with sums of windows on another clock.
@@ -589,7 +621,7 @@ impl Db {
         let prepare = || self.connection.prepare(columns);
         let mut statement = self
             .views
-            .with_views(&self.connection, table, prepare)
+            .with_views(&self.connection, self.home.as_deref(), table, prepare)
             .map_err(db)?;
         let rows = statement
             .query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))

@@ -49,15 +49,17 @@ impl OnDemand {
     }
 
     /// Runs `prepare` with the views that `sql` names. A statement can name one in ways that the text
-    /// does not show, and messages suggest names: if it fails, it is run again with all of them.
+    /// does not show, and messages suggest names: if it fails, it is run again with all of them. `home` is the
+    /// schema of the connection's statements, if it is another one.
     pub fn with_views<T>(
         &self,
         connection: &Connection,
+        home: Option<&str>,
         sql: &str,
         prepare: impl Fn() -> duckdb::Result<T>,
     ) -> duckdb::Result<T> {
-        self.create(connection, &named(sql))?;
-        prepare().or_else(|error| match self.create(connection, &every()) {
+        self.create(connection, home, &named(sql))?;
+        prepare().or_else(|error| match self.create(connection, home, &every()) {
             Ok(true) => prepare(),
             // Nothing was missing, or the statement was interrupted.
             Ok(false) | Err(_) => Err(error),
@@ -71,7 +73,12 @@ impl OnDemand {
     }
 
     /// Creates what is missing of `wanted`. Returns whether anything was.
-    fn create(&self, connection: &Connection, wanted: &BTreeSet<usize>) -> duckdb::Result<bool> {
+    fn create(
+        &self,
+        connection: &Connection,
+        home: Option<&str>,
+        wanted: &BTreeSet<usize>,
+    ) -> duckdb::Result<bool> {
         if wanted.is_empty() {
             return Ok(false);
         }
@@ -84,7 +91,9 @@ impl OnDemand {
             [] => views
                 .iter()
                 .try_for_each(|view| connection.execute_batch(&create_view(view)))?,
-            hosts => members::create_views(connection, &views, hosts, self.home)?,
+            hosts => {
+                members::create_views(connection, &views, hosts, home.unwrap_or(self.home))?;
+            }
         }
         missing.retain(|number| !wanted.contains(number));
         Ok(!wanted.is_empty())

@@ -408,7 +408,7 @@ pub struct ZoomArgs {
 #[derive(Debug, Args)]
 #[command(after_help = help::export_formats())]
 pub struct ExportArgs {
-    /// Directory of the session
+    /// Directory of the session, or file of the set
     pub session: PathBuf,
     /// The format
     #[arg(long, value_name = "FORMAT")]

@@ -26,6 +26,7 @@ use crate::chrome::{numbers, texts};
 use crate::error::Result;
 use crate::lanes::{Ends, Lanes};
 use crate::row::{Layer, Row};
+use crate::set::{self, Host};
 use crate::source::{Selection, Tables};
 use crate::{Export, Exporter};
 
@@ -61,6 +62,7 @@ pub(crate) struct Perfetto<'a> {
     astray: u64,
     counters: Counters,
     flows: bool,
+    host: Option<Host<'a>>,
 }
 
 impl<'a> Perfetto<'a> {
@@ -69,7 +71,7 @@ impl<'a> Perfetto<'a> {
         Perfetto {
             db: export.db,
             selection: export.selection,
-            packets: Packets::new(export.meta),
+            packets: Packets::new(export.meta, export.host.map_or(0, |host| host.number)),
             lanes: Lanes::default(),
             ends: Ends::default(),
             told: HashSet::new(),
@@ -77,7 +79,30 @@ impl<'a> Perfetto<'a> {
             astray: 0,
             counters: Counters::new(export.meta),
             flows,
+            host: export.host,
         }
+    }
+
+    /// The number of a track, which the tracks of other hosts do not have.
+    fn uuid(&self, parts: &[&[u8]]) -> u64 {
+        match &self.host {
+            None => uuid(parts),
+            Some(host) => {
+                let number = host.number.to_le_bytes();
+                let of_host: [&[u8]; 2] = [b"host", &number];
+                uuid(&[&of_host, parts].concat())
+            }
+        }
+    }
+
+    /// The number of a process or thread, which is unique among all hosts.
+    fn joined(&self, id: i32) -> i32 {
+        let joined = self.host.map(|host| host.joined(i64::from(id)));
+        joined.map_or(id, |id| i32::try_from(id).unwrap_or(i32::MAX))
+    }
+
+    fn named(&self, name: String) -> String {
+        set::named(self.host, name)
     }
 
     fn track(&mut self, uuid: u64, descriptor: impl FnOnce() -> TrackDescriptor) {
@@ -94,11 +119,12 @@ impl<'a> Perfetto<'a> {
     }
 
     fn process(&mut self, pid: i32, comm: &str) -> u64 {
-        let uuid = uuid(&[b"process", &pid.to_le_bytes()]);
+        let uuid = self.uuid(&[b"process", &pid.to_le_bytes()]);
+        let (pid, name) = (self.joined(pid), self.named(comm.to_string()));
         self.track(uuid, || TrackDescriptor {
             process: Some(ProcessDescriptor {
                 pid: Some(pid),
-                process_name: Some(comm.to_string()),
+                process_name: Some(name),
             }),
             ..TrackDescriptor::default()
         });
@@ -132,8 +158,9 @@ impl<'a> Perfetto<'a> {
                 let device = row.extra.unwrap_or("?").to_string();
                 let group = Group::Device(device.clone());
                 let lane = self.lanes.place(group, start, end, false);
-                let uuid = uuid(&[b"device", device.as_bytes(), &lane.to_le_bytes()]);
-                self.track(uuid, || named(format!("device {device} slot {lane}"), None));
+                let uuid = self.uuid(&[b"device", device.as_bytes(), &lane.to_le_bytes()]);
+                let name = self.named(format!("device {device} slot {lane}"));
+                self.track(uuid, || named(name, None));
                 uuid
             }
             Layer::Operation => {
@@ -147,7 +174,7 @@ impl<'a> Perfetto<'a> {
                     api.as_bytes(),
                     &lane.to_le_bytes(),
                 ];
-                let uuid = uuid(&parts);
+                let uuid = self.uuid(&parts);
                 self.track(uuid, || named(format!("{api} slot {lane}"), Some(process)));
                 uuid
             }
@@ -157,12 +184,13 @@ impl<'a> Perfetto<'a> {
                     Layer::Writeback => 0,
                     _ => self.lanes.place(Group::Thread(pid, tid), start, end, true),
                 };
-                let thread = uuid(&[b"thread", &pid.to_le_bytes(), &tid.to_le_bytes()]);
+                let thread = self.uuid(&[b"thread", &pid.to_le_bytes(), &tid.to_le_bytes()]);
+                let (joined_pid, joined_tid) = (self.joined(pid), self.joined(tid));
                 self.track(thread, || TrackDescriptor {
                     parent_uuid: Some(process),
                     thread: Some(ThreadDescriptor {
-                        pid: Some(pid),
-                        tid: Some(tid),
+                        pid: Some(joined_pid),
+                        tid: Some(joined_tid),
                         thread_name: Some(comm.to_string()),
                     }),
                     ..TrackDescriptor::default()
@@ -170,7 +198,7 @@ impl<'a> Perfetto<'a> {
                 if lane == 0 {
                     return thread;
                 }
-                let uuid = uuid(&[
+                let uuid = self.uuid(&[
                     b"beside",
                     &pid.to_le_bytes(),
                     &tid.to_le_bytes(),
@@ -231,6 +259,7 @@ impl<'a> Perfetto<'a> {
                 Layer::Writeback | Layer::Slice => false,
             };
         if let Some(rid) = row.rid.filter(|_| joined) {
+            let rid = self.host.map_or(rid, |host| host.joined_rid(rid));
             event.flow_ids.push(rid as u64);
         }
         let packet = TracePacket {
@@ -281,15 +310,17 @@ impl<'a> Perfetto<'a> {
 
     /// A counter of the machine, in their group.
     fn machine(&mut self, sample: Sample, out: &mut dyn Write) -> Result<()> {
-        let group = uuid(&[b"machine"]);
-        self.track(group, || named("machine".into(), None));
+        let group = self.uuid(&[b"machine"]);
+        let machine = self.named("machine".into());
+        self.track(group, || named(machine, None));
         let name = (sample.name, sample.unit);
         self.value(name, Some(group), sample.at, sample.value);
         self.packets.write_full(out)
     }
 
     fn value(&mut self, (name, unit): (String, i32), group: Option<u64>, at: i64, value: f64) {
-        let track = uuid(&[b"counter", name.as_bytes()]);
+        let track = self.uuid(&[b"counter", name.as_bytes()]);
+        let name = self.named(name);
         self.track(track, || TrackDescriptor {
             name: Some(name),
             parent_uuid: group,

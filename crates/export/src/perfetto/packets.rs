@@ -14,6 +14,7 @@ use crate::error::Result;
 const BUNDLE_BYTES: usize = 512 << 10;
 /// Bytes of interned values beyond which all are forgotten.
 const MAX_INTERNED: usize = 8 << 20;
+/// Of the first session; each has its own.
 const SEQUENCE: u32 = 1;
 
 /// Strings that have a number.
@@ -80,17 +81,20 @@ pub(super) struct Packets {
     pub names: Names,
     bundle: Vec<u8>,
     cleared: bool,
+    sequence: u32,
     monotonic_ns: u64,
     realtime_ns: u64,
 }
 
 impl Packets {
-    pub fn new(meta: &SessionMeta) -> Self {
+    /// `number`: place of the session in its set.
+    pub fn new(meta: &SessionMeta, number: usize) -> Self {
         let ns = |ns: i64| u64::try_from(ns).unwrap_or(0);
         Packets {
             names: Names::default(),
             bundle: Vec::new(),
             cleared: true,
+            sequence: SEQUENCE.saturating_add(u32::try_from(number).unwrap_or(u32::MAX)),
             monotonic_ns: ns(meta.clock.start_monotonic_ns),
             realtime_ns: ns(meta.clock.start_realtime_ns),
         }
@@ -123,7 +127,7 @@ impl Packets {
     }
 
     pub fn push(&mut self, mut packet: TracePacket) {
-        packet.trusted_packet_sequence_id = Some(SEQUENCE);
+        packet.trusted_packet_sequence_id = Some(self.sequence);
         packet.sequence_flags = Some(NEEDS_STATE);
         if std::mem::take(&mut self.cleared) {
             packet.sequence_flags = Some(STATE_CLEARED);

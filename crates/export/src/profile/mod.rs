@@ -1,6 +1,6 @@
 //! Profiles: the time of requests by stack, for tools that draw flame graphs.
 //!
-//! A stack consists, from the root, of the thread's name, the functions of the program (sessions
+//! A stack consists, from the root, of the host in a set, the thread's name, the functions of the program (sessions
 //! with stacks), the call, its file, and the layers below it. Each layer has the time that was
 //! spent in it but not in deeper ones, so the values add up to the durations of the requests.
 //!
@@ -15,11 +15,11 @@ mod tree;
 
 use std::io::Write;
 
+use fathom_model::escape::text;
 use fathom_model::meta::SessionMeta;
-use fathom_query::Db;
 
 use crate::error::Result;
-use crate::{Outcome, Selection, counted};
+use crate::{Export, Outcome, Selection, counted};
 
 use source::Source;
 use tree::Tree;
@@ -33,7 +33,7 @@ pub(crate) enum Kind {
 }
 
 pub(crate) fn write(
-    db: &Db,
+    inputs: &[Export<'_>],
     meta: &SessionMeta,
     kind: Kind,
     selection: &Selection,
@@ -41,29 +41,44 @@ pub(crate) fn write(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Outcome> {
     let mut tree = Tree::default();
-    let source = Source::new(db, selection)?;
-    let rows = source.gather(&mut tree, progress)?;
+    let (mut rows, mut notes) = (0, Vec::new());
+    for input in inputs {
+        let host = input.host.map(|host| host.name);
+        let source = Source::new(input.db, selection, host)?;
+        let before = rows;
+        rows += source.gather(&mut tree, &mut |done, total| {
+            progress(before + done, before + total);
+        })?;
+        let missing = missing(input.meta).into_iter();
+        notes.extend(missing.map(|note| match host {
+            Some(host) => format!("{}: {note}", text(host)),
+            None => note,
+        }));
+    }
+    notes.extend(unknown(&tree));
     match kind {
         Kind::Folded => folded::write(&tree, out)?,
         Kind::Pprof => pprof::write(&tree, meta, selection, out)?,
         Kind::Speedscope => speedscope::write(&tree, meta, out)?,
     }
     out.flush()?;
-    Ok(Outcome {
-        rows,
-        notes: notes(&tree, meta),
+    Ok(Outcome { rows, notes })
+}
+
+/// The calls of a session that have no stack.
+fn missing(meta: &SessionMeta) -> Option<String> {
+    let missing = meta.totals.lost + meta.totals.counted;
+    (missing > 0).then(|| {
+        format!(
+            "left out {} without a row (lost or counted only): their stacks are unknown",
+            counted(missing, "call", "calls")
+        )
     })
 }
 
-fn notes(tree: &Tree, meta: &SessionMeta) -> Vec<String> {
+/// The requests whose time is not in the profile as it should be.
+fn unknown(tree: &Tree) -> Vec<String> {
     let mut notes = Vec::new();
-    let missing = meta.totals.lost + meta.totals.counted;
-    if missing > 0 {
-        notes.push(format!(
-            "left out {} without a row (lost or counted only): their stacks are unknown",
-            counted(missing, "call", "calls")
-        ));
-    }
     if tree.untimed > 0 {
         notes.push(format!(
             "{} of unknown duration counted with no time",
@@ -97,10 +112,10 @@ mod tests {
             },
             ..fathom_testkit::meta()
         };
-        let notes = notes(&tree, &meta);
-        assert_eq!(notes.len(), 3);
-        assert!(notes[0].contains("7 calls"), "{notes:?}");
-        assert!(notes[1].starts_with("1 request is"), "{notes:?}");
-        assert!(notes[2].contains("2 requests"), "{notes:?}");
+        assert!(missing(&meta).unwrap().contains("7 calls"));
+        let notes = unknown(&tree);
+        assert_eq!(notes.len(), 2);
+        assert!(notes[0].starts_with("1 request is"), "{notes:?}");
+        assert!(notes[1].contains("2 requests"), "{notes:?}");
     }
 }

@@ -21,10 +21,12 @@ pub(super) struct Source<'db> {
     requests: String,
     /// Functions by stack, the outermost first.
     stacks: HashMap<i64, Vec<Frame>>,
+    /// The first frame of all stacks, in a set.
+    host: Option<Frame>,
 }
 
 impl<'db> Source<'db> {
-    pub fn new(db: &'db Db, selection: &Selection) -> Result<Self> {
+    pub fn new(db: &'db Db, selection: &Selection, host: Option<&str>) -> Result<Self> {
         check_condition(db, selection)?;
         let mut requests = format!(
             "SELECT rid, ts_ns, dur_ns, bytes, file_id, syscall, comm, path FROM syscalls WHERE {}",
@@ -42,6 +44,7 @@ impl<'db> Source<'db> {
             db,
             requests,
             stacks: stacks(db)?,
+            host: host.map(Frame::named),
         })
     }
 
@@ -103,7 +106,10 @@ impl<'db> Source<'db> {
              ORDER BY rid, depth >= 0, ts_ns, depth",
             self.requests
         );
-        let mut open = Open::default();
+        let mut open = Open {
+            rescaled: self.host.is_some(),
+            ..Open::default()
+        };
         for batch in self.db.query(&sql)? {
             let batch = batch?;
             let columns = Columns::new(&batch)?;
@@ -128,7 +134,8 @@ impl<'db> Source<'db> {
             open.close(tree);
             open.rid = row.rid;
         }
-        let mut frames = vec![Frame::named(row.owner.unwrap_or("[unknown]"))];
+        let mut frames: Vec<Frame> = self.host.iter().cloned().collect();
+        frames.push(Frame::named(row.owner.unwrap_or("[unknown]")));
         if let Some(stack) = row.stack_id.and_then(|id| self.stacks.get(&id)) {
             frames.extend_from_slice(stack);
         }
@@ -163,18 +170,25 @@ struct Open {
     visits: Vec<(i64, usize, i64)>,
     /// Requests so far.
     requests: u64,
+    /// Durations are on the clock of another host: visits and their request may be rounded, and differ by the rates
+    /// of the clocks.
+    rescaled: bool,
 }
 
 impl Open {
     fn close(&mut self, tree: &mut Tree) {
         let spent: i64 = self.visits.iter().map(|visit| visit.2).sum();
         let divisible = match *self.ends.as_slice() {
-            [(_, ns)] => spent <= ns && self.visits.iter().all(|visit| visit.2 >= 0),
+            [(_, ns)] => {
+                let excess = if self.rescaled { ns / 100 + 1000 } else { 0 };
+                spent <= ns.saturating_add(excess) && self.visits.iter().all(|visit| visit.2 >= 0)
+            }
             _ => false,
         };
         if divisible || self.visits.is_empty() {
             for (node, ns) in &self.ends {
-                tree.add(*node, ns - spent, 0, 0);
+                let rest = ns - spent;
+                tree.add(*node, if self.rescaled { rest.max(0) } else { rest }, 0, 0);
             }
         } else {
             tree.undivided += self.ends.len() as u64;
@@ -360,6 +374,20 @@ mod tests {
         ];
         assert_eq!(lines, want.map(|(stack, ns)| (stack.to_string(), ns)));
         assert_eq!(tree.undivided, 0);
+    }
+
+    #[test]
+    fn rounding_by_another_clock_divides_no_request_less() {
+        let open = |rescaled| Open {
+            ends: vec![(0, 100)],
+            visits: vec![(0, 1, 60), (1, 2, 41)],
+            rescaled,
+            ..Open::default()
+        };
+        let (tree, lines) = tree_of(&mut open(true));
+        assert_eq!(tree.undivided, 0);
+        assert_eq!(lines[0].1, 0);
+        assert_eq!(tree_of(&mut open(false)).0.undivided, 1);
     }
 
     #[test]
