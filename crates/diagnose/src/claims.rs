@@ -7,11 +7,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use fathom_model::units;
-
 use crate::call::FileId;
 use crate::finding::{Also, Finding, Group, Severity};
 use crate::ledger::Times;
+use crate::rule::number;
 use crate::scope::{Files, Scope};
 
 /// Rules that name a cause of other findings. Their findings claim time before findings that cost
@@ -36,7 +35,7 @@ fn factor(rule: &str) -> i64 {
 /// less often for a processor when it wakes. So it has what the others leave.
 const QUEUES: &str = "cpu-starvation";
 
-/// A finding says how long its requests waited for a processor if that is this share of its time.
+/// A finding's evidence has how long its requests waited for a processor if that is this share of its time.
 const QUEUED: f64 = 0.3;
 
 /// A finding of whose requests' time such a cause has claimed this share says the same as it: what
@@ -370,12 +369,8 @@ pub(crate) fn settle(
         book.take(i, &claim);
         finding.cost_ns = Some(own);
         let queued = book.queued_of(&claim);
-        if starved && queued as f64 >= own as f64 * QUEUED && finding.group == Group::Performance {
-            finding.caveats.push(format!(
-                "{} of this time the calls waited for a processor that other threads had ({QUEUES}): fewer calls \
-                 wait less often, and with more processor time each of them takes less",
-                units::duration(queued)
-            ));
+        if starved && queued as f64 >= own as f64 * QUEUED {
+            finding.evidence.push(number("run_queue_ns", queued));
         }
         if own < cost && finding.group == Group::Performance {
             finding
@@ -476,16 +471,15 @@ mod tests {
             }
             s.diagnose()
         };
-        let caveats = |diagnosis: &Diagnosis| {
+        let queued = |diagnosis: &Diagnosis| {
             let syncs = of(diagnosis, "sync-storm");
-            syncs[0].caveats.join(" ")
+            let mut numbers = syncs[0].evidence.iter();
+            let queued = numbers.find(|number| number.name == "run_queue_ns");
+            queued.map(|number| number.value / syncs[0].cost_ns.unwrap() as f64)
         };
-        let starved = caveats(&syncs(900_000));
-        assert!(
-            starved.contains("waited for a processor that other threads had (cpu-starvation)"),
-            "{starved}"
-        );
-        assert_eq!(caveats(&syncs(50_000)), "");
+        let share = queued(&syncs(900_000)).unwrap();
+        assert!((0.8..1.0).contains(&share), "{share}");
+        assert_eq!(queued(&syncs(50_000)), None);
     }
 
     #[test]

@@ -535,7 +535,7 @@ fn waiting_for_a_cpu_is_no_slow_disk() {
         text.contains("88 % of that time passed while the thread was ready to run"),
         "{text}"
     );
-    assert!(text.contains("The storage is not the cause"), "{text}");
+    assert!(text.contains("Give the program more CPU time"), "{text}");
 }
 
 /// No thread is in an operation of io_uring: what was not seen of it is no work of a processor.
