@@ -49,7 +49,8 @@ onStage("reading", sessions, () => {
 	it("File opens with the program's own file with the most time", async () => {
 		const [own] = await sql(
 			`SELECT files.path AS path FROM syscalls JOIN files USING (file_id)
-			WHERE NOT regexp_matches(files.path, '^/(usr|lib|lib64|etc|proc|sys|dev)/|[.]pyc$')
+			WHERE files.file_type = 'regular'
+				AND NOT regexp_matches(files.path, '^/(usr|lib|lib64|etc|proc|sys|dev)/|/lib/python|[.]pyc$')
 			GROUP BY files.path HAVING sum(bytes) > 0 ORDER BY sum(dur_ns) DESC LIMIT 1`,
 		);
 		await open(tab, server, { ...session, view: "file" });
