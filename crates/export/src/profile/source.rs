@@ -380,7 +380,7 @@ mod tests {
     fn rounding_by_another_clock_divides_no_request_less() {
         let open = |rescaled| Open {
             ends: vec![(0, 100)],
-            visits: vec![(0, 2, 60), (1, 3, 41)],
+            visits: vec![(0, 1, 0), (1, 2, 60), (1, 3, 41)],
             rescaled,
             ..Open::default()
         };
