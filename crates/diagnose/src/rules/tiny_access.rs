@@ -10,8 +10,8 @@ use crate::state::descriptors::Description;
 const MIN_CALLS: i64 = 1000;
 /// A call below this is tiny, bytes.
 const TINY: i64 = 1024;
-/// Calls per page: with fewer, memory would have to be filled for each.
-const MIN_PER_PAGE: f64 = 4.0;
+/// Calls per page: with fewer, one pass over records with gaps would count, too.
+const MIN_PER_PAGE: f64 = 16.0;
 /// Calls in a row, each where the one before ended, from which on they are a run of small-sequential.
 const RUN: u64 = 64;
 /// Pages from which on a file is used like memory: a counter or a header is not.
@@ -34,7 +34,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process uses a file like memory: each call reads or writes a few bytes at another place, \
            and comes back to the same pages again and again. The pages are in the page cache, so \
            nearly all of the time is the system call itself.",
-    when: "A process makes 1,000 or more calls below 1 KiB on a file, in 16 or more pages of 4 KiB, with 4 \
+    when: "A process makes 1,000 or more calls below 1 KiB on a file, in 16 or more pages of 4 KiB, with 16 \
            or more per page on average; files of which none is significant are added up. Calls in runs of \
            64 or more, each where the one before ended, are the matter of small-sequential. Writes that \
            are made durable one by one do not count, nor do calls that waited for a device. Silent below \
