@@ -39,7 +39,7 @@ export function hideToken(): void {
 	window.history.replaceState(null, "", window.location.pathname + window.location.search);
 }
 
-/** Takes a token that another tab has got, as its server was started anew, or that comes with the address. */
+/** Takes a token that another tab has got, as its server was started again, or that comes with the address. */
 export function followToken(): void {
 	window.addEventListener("hashchange", () => {
 		takeToken();

@@ -56,8 +56,9 @@ static INFO: RuleInfo = RuleInfo {
 struct Accesses {
     comm: Text,
     head: Head,
-    /// Calls that go on where the one before ended.
+    /// Calls that go on where the one before ended; calls, writes, and bytes that were counted of them.
     run: u64,
+    run_counted: (u64, u64, i64),
     calls: u64,
     writes: u64,
     bytes: i64,
@@ -167,9 +168,16 @@ impl Rule for TinyAccess {
         let step = accesses.head.step(start, end);
         let durable = context.synced.is_some() || context.open().is_some_and(Description::is_synchronous);
         let waited = context.below.io_wait_ns > 0 || context.below.reads > 0;
-        accesses.run = if step == Step::Next { accesses.run + 1 } else { 0 };
+        if step == Step::Next {
+            accesses.run += 1;
+        } else {
+            (accesses.run, accesses.run_counted) = (0, (0, 0, 0));
+        }
         if accesses.run == RUN {
-            accesses.calls = accesses.calls.saturating_sub(RUN - 1);
+            let (calls, writes, bytes) = std::mem::take(&mut accesses.run_counted);
+            accesses.calls -= calls;
+            accesses.writes -= writes;
+            accesses.bytes -= bytes;
         }
         if !tiny || durable || waited || accesses.run >= RUN {
             return;
@@ -177,9 +185,14 @@ impl Rule for TinyAccess {
         if accesses.comm.is_empty() {
             accesses.comm = call.comm_text();
         }
+        let (write, bytes) = (u64::from(call.kind == Kind::Write), end - start);
         accesses.calls += 1;
-        accesses.writes += u64::from(call.kind == Kind::Write);
-        accesses.bytes += end - start;
+        accesses.writes += write;
+        accesses.bytes += bytes;
+        if step == Step::Next {
+            let counted = &mut accesses.run_counted;
+            *counted = (counted.0 + 1, counted.1 + write, counted.2 + bytes);
+        }
         accesses.pages.insert(start / PAGE * PAGE, (end - 1) / PAGE * PAGE + PAGE);
         accesses.durations.add(call.dur_ns);
         accesses.examples.add(call);
@@ -241,6 +254,22 @@ mod tests {
         assert_eq!(found[0].evidence[0].value, 4000.0);
         // 200 rows of 320 bytes.
         assert_eq!(found[0].evidence[2].value, 16.0);
+    }
+
+    #[test]
+    fn runs_are_counted_in_no_number() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/tmp/magick", "O_RDWR", 1 << 20);
+        columns(&mut s, fd, 200, 8);
+        for part in 0..20 {
+            for i in 0..100 {
+                s.pwrite(fd, 8, part * 2000 + i * 8);
+            }
+        }
+        let found = fires("tiny-access", s);
+        // Of each run the first call, which goes on nowhere.
+        let numbers: Vec<f64> = found[0].evidence[..2].iter().map(|e| e.value).collect();
+        assert_eq!(numbers, [4020.0, 20.0]);
     }
 
     #[test]
