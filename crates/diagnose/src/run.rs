@@ -18,7 +18,7 @@ pub struct Run<'a> {
 pub const MIN_SHARE: f64 = 0.01;
 /// Below this share it is not even a minor note.
 pub(crate) const MINOR_SHARE: f64 = 0.001;
-/// From this share on it is asked what many losses come to together.
+/// From this share on losses are added up: a thousandth of what a rule wants of one.
 pub(crate) const FAINT_SHARE: f64 = 0.000_01;
 
 impl Run<'_> {
