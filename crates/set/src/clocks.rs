@@ -343,6 +343,9 @@ impl Chain<'_> {
         let map = ClockMap {
             segments: segments.collect(),
         };
+        if !map.is_sound() {
+            return None;
+        }
         let path: Vec<Spot> = (knots.iter())
             .map(|(at, to)| {
                 let d = to.saturating_sub(*at).saturating_sub(self.plane.shift);
