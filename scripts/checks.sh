@@ -108,12 +108,18 @@ build_all() {
 	cargo build --release --locked --workspace --all-targets
 }
 
-# What ./do dist ships besides, built as it builds it, and put where a test runs it. Before the
-# program that the tests run, which has the same name.
+# What ./do dist ships besides, with the same features, and put where a test runs it. Before the
+# program that the tests run, which has the same name. Fathom's own crates are not optimized: the
+# test makes one recording, and with other features most of them are compiled for it alone.
 build_record_only() {
+	local crate unoptimized=()
 	build_page
+	for crate in crates/*/Cargo.toml; do
+		crate=$(sed -n 's/^name = "\(.*\)"$/\1/p' "$crate" | head -n 1)
+		unoptimized+=(--config "profile.release.package.$crate.opt-level=0")
+	done
 	note "building the program that only records"
-	cargo build --release --locked --workspace --bin fathom --no-default-features || return
+	cargo build --release --locked --workspace --bin fathom --no-default-features "${unoptimized[@]}" || return
 	mkdir -p target/record-only
 	cp -- target/release/fathom target/record-only/fathom
 }

@@ -287,6 +287,8 @@ fn files_over_http(port: u16) -> String {
         python3 -m http.server -d www -b 127.0.0.1 {port} 2>log &
         until_true curl -s -o /dev/null http://127.0.0.1:{port}/
         for i in 1 2 3 4 5; do curl -s http://127.0.0.1:{port}/file$i.txt >>out; done
+        # The server closes a file after it has answered.
+        until_true sh -c \"! ls -l /proc/$!/fd | grep -q /www/file\"
         kill $!
         wait || true"
     )

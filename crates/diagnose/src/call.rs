@@ -183,10 +183,7 @@ impl<'a> Call<'a> {
 
     /// The value of an argument of column args.
     pub fn arg(&self, name: &str) -> Option<&'a str> {
-        self.args.split(", ").find_map(|arg| {
-            let (key, value) = arg.split_once('=')?;
-            (key == name).then_some(value)
-        })
+        arg(self.args, name)
     }
 
     /// The descriptor that the call created: by open, dup, and their variants.
@@ -201,6 +198,24 @@ impl<'a> Call<'a> {
         let fd = self.ret.filter(|_| makes && self.succeeded())?;
         i32::try_from(fd).ok().filter(|fd| *fd >= 0)
     }
+}
+
+fn arg<'a>(args: &'a str, name: &str) -> Option<&'a str> {
+    args.split(", ").find_map(|arg| {
+        let (key, value) = arg.split_once('=')?;
+        (key == name).then_some(value)
+    })
+}
+
+/// The descriptor that a call works on although it takes the descriptor of a directory and a path, which is
+/// empty: fstat of the C library is one (fstatat(2), AT_EMPTY_PATH).
+fn stands_for(flags: &str, args: &str) -> Option<i32> {
+    if !has_flag(flags, "AT_EMPTY_PATH") {
+        return None;
+    }
+    let dirfd = arg(args, "dirfd")?;
+    let number = dirfd.split_once('<').map_or(dirfd, |(number, _)| number);
+    number.parse().ok()
 }
 
 /// Whether a flag is in a list joined by `|`. Asked of most calls many times, and most
@@ -411,6 +426,8 @@ impl<'a> Calls<'a> {
         };
         let operation = self.is_operation(row);
         let NameTraits { kind, positional } = self.named(ids.syscall);
+        let flags = self.columns.text_of(ids.flags);
+        let args = self.columns.text_of(id_at(self.args, row));
         Call {
             rid: i64_at(self.rid, row).unwrap_or(0),
             ts_ns: i64_at(self.ts_ns, row).unwrap_or(0),
@@ -425,17 +442,17 @@ impl<'a> Calls<'a> {
             asynchronous: operation && !self.alone.contains_key(&row),
             ret: i64_at(self.ret, row),
             errno: self.text(id_at(self.errno, row)),
-            fd: i32_at(self.fd, row),
+            fd: i32_at(self.fd, row).or_else(|| stands_for(flags, args)),
             file: i64_at(self.file, row).map(FileId),
             offset: i64_at(self.offset, row),
             size: i64_at(self.size, row),
             bytes: i64_at(self.bytes, row),
-            flags: self.columns.text_of(ids.flags),
+            flags,
             path_arg: self.text(id_at(self.path_arg, row)),
             path: self.text(ids.path),
             path2: self.text(ids.path2),
             hash: i64_at(self.hash, row),
-            args: self.columns.text_of(id_at(self.args, row)),
+            args,
             user_call: i64_at(self.user_call, row),
             texts: &self.texts,
             ids,

@@ -317,7 +317,7 @@ const PROGRAMS: &[Program] = &[
                  journal that is written, synced and removed each time (not on network file \
                  systems). Put many statements into one transaction (BEGIN ... COMMIT): they share \
                  the syncs. The journal undoes a transaction that a crash has cut off: it must stay \
-                 on the disk, and its syncs must stay.",
+                 on the disk, and so must its syncs, if it has any.",
             ),
             only(
                 COMMITS,

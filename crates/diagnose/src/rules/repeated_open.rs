@@ -207,6 +207,23 @@ mod tests {
         assert!(found[0].title.ends_with(" to append to it, for one read or write each"), "{}", found[0].title);
     }
 
+    /// The C library's fstat takes a descriptor and an empty path.
+    #[test]
+    fn what_is_asked_of_a_descriptor_before_its_first_use_counts() {
+        let cost = |by| fires("repeated-open", serve(by))[0].cost_ns.unwrap();
+        let asked = cost(|s, fd| {
+            s.fstat(fd);
+            s.read(fd, 100);
+            s.fstat(fd);
+        });
+        let unasked = cost(|s, fd| {
+            s.read(fd, 100);
+            s.fstat(fd);
+        });
+        let each = (asked - unasked) / 199;
+        assert!(each > 0 && (asked - unasked) % 199 == 0, "{asked} {unasked}");
+    }
+
     /// A page that is opened for each of 200 requests.
     fn serve(by: fn(&mut Scenario, i32)) -> Scenario {
         let mut s = Scenario::new();

@@ -533,6 +533,20 @@ impl Scenario {
         });
     }
 
+    /// fstat of the C library.
+    pub(crate) fn fstat(&mut self, fd: i32) {
+        let open = self.fds.get(&(self.pid, fd));
+        let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));
+        self.call(Row {
+            syscall: "newfstatat",
+            file,
+            path: Some(&path),
+            flags: Some("AT_EMPTY_PATH"),
+            args: Some(format!("dirfd={fd}<{path}>, stat={{st_size=4096, ...}}")),
+            ..Row::default()
+        });
+    }
+
     pub(crate) fn stat_missing(&mut self, path: &str) {
         self.call(Row {
             syscall: "newfstatat",

@@ -29,7 +29,7 @@ pub fn diagnosis_to_text(
         started_at_ns,
         span_ns: diagnosis.span_ns,
     };
-    page.head(diagnosis);
+    page.head(diagnosis, minor);
     for (i, finding) in diagnosis.findings.iter().enumerate() {
         page.finding(i + 1, finding);
     }
@@ -55,7 +55,7 @@ impl Page<'_> {
         self.out.push('\n');
     }
 
-    fn head(&mut self, diagnosis: &Diagnosis) {
+    fn head(&mut self, diagnosis: &Diagnosis, minor: bool) {
         let summary = diagnosis.summary.sentences.join(" ");
         for line in wrap(&escape::text(&summary), self.width) {
             self.line(&line);
@@ -65,8 +65,12 @@ impl Page<'_> {
             1 => self.style.bold("1 finding"),
             n => self.style.bold(&format!("{} findings", count(n as i64))),
         };
+        let more = match diagnosis.minor.len() {
+            n if n == 0 || minor => String::new(),
+            n => format!("; --all adds {}", counted(n as i64, "minor note")),
+        };
         let line = format!(
-            "{findings}: {} checked {}",
+            "{findings}: {} checked {}{more}",
             counted(diagnosis.rules as i64, "rule"),
             counted(diagnosis.calls as i64, "call"),
         );
