@@ -33,7 +33,7 @@ fn factor(rule: &str) -> i64 {
 
 /// The rule whose time other findings contain, too: a thread that sleeps in fewer calls waits
 /// less often for a processor when it wakes. So it has what the others leave.
-const QUEUES: &str = "cpu-starvation";
+pub(crate) const QUEUES: &str = "cpu-starvation";
 
 /// A finding's evidence has how long its requests waited for a processor if that is this share of its time.
 const QUEUED: f64 = 0.3;
@@ -373,9 +373,10 @@ pub(crate) fn settle(
             finding.evidence.push(number("run_queue_ns", queued));
         }
         if own < cost && finding.group == Group::Performance {
-            finding
-                .cost_how
-                .push_str(", without what other findings have of it");
+            if claim.taken > 0.0 {
+                let others = ", without what other findings have of it";
+                finding.cost_how.push_str(others);
+            }
             finding.severity = finding.severity.min(Severity::by_share(own, span_ns));
         }
     }

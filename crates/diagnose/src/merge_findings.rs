@@ -4,13 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fathom_model::units;
 
+use crate::claims::QUEUES;
 use crate::finding::{EXAMPLES, Finding, Group, Severity};
 use crate::kind::Kinds;
 use crate::names::{common_directory, directory, role};
 use crate::rule::{Run, number};
+use crate::text_key::key_of;
 
 /// Number of files in one directory from which on they are counted instead of named.
 const MANY_FILES: usize = 10;
+/// Programs that run others.
+const INTERPRETERS: [&str; 9] = [
+    "bash", "dash", "java", "node", "perl", "php", "python", "ruby", "sh",
+];
 /// Files and threads that a query names one by one.
 const MAX_NAMED: usize = 256;
 
@@ -90,10 +96,23 @@ pub(crate) fn together(found: Vec<Finding>, run: &Run) -> Vec<Finding> {
 }
 
 /// The parent and the command of the process that a finding is about. Processes that have both in
-/// common do the same work: the workers of a server, or the runs of a program.
+/// common do the same work: the workers of a server, or the runs of a program. Whatever its arguments are, a
+/// program waits for a processor alike; what an interpreter runs may be several programs.
 fn worker(finding: &Finding, run: &Run) -> Option<(i32, u64)> {
     let process = run.state.process(finding.subject.pid?)?;
-    Some((process.ppid?, process.command?))
+    let program = match finding.rule {
+        QUEUES if !is_interpreter(&process.comm) => key_of(&process.comm),
+        _ => process.command?,
+    };
+    Some((process.ppid?, program))
+}
+
+/// Whether a program runs others, which are named in its arguments.
+fn is_interpreter(comm: &str) -> bool {
+    INTERPRETERS.iter().any(|name| {
+        let version = comm.strip_prefix(name);
+        version.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
+    })
 }
 
 /// Groups about files of one place, with whatever names, as one where the files are many.
@@ -346,6 +365,9 @@ mod tests {
         assert!(one.query.contains(pids), "{}", one.query);
         let found = starved(["python3 a.py", "python3 b.py", "python3 c.py"]);
         assert_eq!(found.len(), 3, "{found:#?}");
+        // Runs of a program with other arguments each.
+        let found = starved(["reprepro a.deb", "reprepro b.deb", "reprepro c.deb"]);
+        assert_eq!(found.len(), 1, "{found:#?}");
     }
 
     /// Each below a thousandth of the time, in directories of their own.

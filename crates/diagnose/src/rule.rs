@@ -141,6 +141,8 @@ pub trait Rule: Described + Send {
 pub struct Costs {
     kinds: Kinds,
     files: CostFiles,
+    /// Processes, if they are others than the subject's.
+    pids: Vec<i32>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -172,7 +174,29 @@ impl Costs {
         self
     }
 
+    /// Of these processes, where the subject is one of several.
+    pub fn of_processes(mut self, pids: Vec<i32>) -> Self {
+        self.pids = pids;
+        self
+    }
+
     fn scopes(self, subject: &Subject, of_rule: Kinds) -> Vec<Scope> {
+        if !self.pids.is_empty() {
+            let one = |pid: &i32| {
+                let pids = Vec::new();
+                let subject = Subject {
+                    pid: Some(*pid),
+                    tid: None,
+                    ..subject.clone()
+                };
+                Self {
+                    pids,
+                    ..self.clone()
+                }
+                .scopes(&subject, of_rule)
+            };
+            return self.pids.iter().flat_map(one).collect();
+        }
         let kinds = [self.kinds, of_rule]
             .into_iter()
             .find(|kinds| *kinds != Kinds::NONE);

@@ -11,6 +11,8 @@ const MIN_PART: f64 = 0.2;
 const MAX_NAMES: usize = 8;
 /// Names that a title has.
 const SHOWN: usize = 3;
+/// The process that becomes the parent of those whose parents have ended.
+const INIT: i32 = 1;
 /// Subshells between a script and what it starts.
 const MAX_SHELLS: usize = 16;
 
@@ -164,6 +166,10 @@ impl Rule for ProcessPerItem {
                 continue;
             }
             let comm = run.comm(pid);
+            // It got them when their parents ended.
+            if pid == INIT {
+                continue;
+            }
             let count = i64::try_from(started.count).unwrap_or(i64::MAX);
             let mut names: Vec<(&str, usize)> = started.names.into_iter().collect();
             names.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
@@ -203,6 +209,11 @@ mod tests {
 
     /// A script that starts so many processes, each of which works so long.
     fn script(processes: i32, work_us: i64, between_us: i64) -> Scenario {
+        script_of(100, processes, work_us, between_us)
+    }
+
+    /// The same, but with this process as their parent.
+    fn script_of(parent: i32, processes: i32, work_us: i64, between_us: i64) -> Scenario {
         let mut s = Scenario::new();
         s.process(100);
         s.stat("/data/script");
@@ -216,7 +227,7 @@ mod tests {
             s.mmap(fd);
             s.close(fd);
             s.wait_us(work_us);
-            s.child_ends(began, 100, "cut");
+            s.child_ends(began, parent, "cut");
             s.wait_us(between_us);
         }
         s.process(100);
@@ -242,6 +253,12 @@ mod tests {
         for path in ["/home/u/work/main.py", "/usr/include/stdio.h", "/usr/share/doc/a.gz"] {
             assert!(!super::is_module(path), "{path}");
         }
+    }
+
+    /// A library that forks twice: who started them has ended.
+    #[test]
+    fn silent_on_processes_that_init_has_adopted() {
+        silent("process-per-item", script_of(1, 200, 100, 50));
     }
 
     #[test]

@@ -353,7 +353,7 @@ impl Rule for PublishUnsynced {
                 evidence: vec![
                     number("files", files.len() as i64),
                     number("directories", directories.len() as i64),
-                    number("unsynced_bytes", files.iter().map(|file| file.unsynced).max().unwrap_or(0)),
+                    number("unsynced_bytes", files.iter().fold(0, |all: i64, file| all.saturating_add(file.unsynced))),
                 ],
                 examples: files.iter().filter_map(|file| file.example.clone()).take(EXAMPLES).collect(),
                 query: calls!("comm = {} AND (syscall LIKE '%rename%' OR syscall IN ('link', 'linkat') OR syscall LIKE '%sync%')", sql::quote(comm)),

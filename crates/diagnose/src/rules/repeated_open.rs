@@ -134,7 +134,7 @@ impl Rule for RepeatedOpen {
                     "{} opens {path} {} times, up to {} times per second{}, {}",
                     openings.comm,
                     units::count(opens),
-                    openings.most,
+                    units::count(i64::from(openings.most)),
                     if log { " to append to it" } else { "" },
                     used(openings.uses as i64, uses),
                 ),

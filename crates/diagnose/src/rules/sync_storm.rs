@@ -33,6 +33,9 @@ const MAX_TOLD: usize = 256;
 /// Files that a sentence names.
 const NAMED: usize = 3;
 
+/// The time of which a title gives the share.
+const OF_TIME: &str = "of the time from the first to the last";
+
 /// The calls that have the time.
 const SYNCS: [Kind; 4] = [Kind::Sync, Kind::SyncRange, Kind::Msync, Kind::Write];
 
@@ -186,11 +189,6 @@ impl Syncs {
     /// The same file each time, with others in turn or by several processes.
     fn is_shared(&self) -> bool {
         self.dirty.count >= MIN_TURNS && !self.several && self.pids.len() > 1
-    }
-
-    /// Whose time it is.
-    fn whose(&self) -> &'static str {
-        if self.threads { "process" } else { "thread" }
     }
 }
 
@@ -350,12 +348,11 @@ impl Rule for SyncStorm {
                 out.push(Found {
                     cost_ns: Some(syncs.cost()),
                     title: format!(
-                        "{} {what} {} times, each time after about {}: {} of the {}'s time",
+                        "{} {what} {} times, each time after about {}: {} {OF_TIME}",
                         syncs.comm,
                         units::count(syncs.dirty.count as i64),
                         units::bytes(amount),
                         units::percent(syncs.busy_part()),
-                        syncs.whose(),
                     ),
                     subject: subject.clone(),
                     evidence: vec![
@@ -487,12 +484,11 @@ impl SyncStorm {
                 cost_ns: Some(each.cost()),
                 costs: Costs::of(&[Kind::Sync]).of_all_files(),
                 title: format!(
-                    "{} makes {} new files durable one by one, each after about {} and before it creates the next: {} of the {}'s time",
+                    "{} makes {} new files durable one by one, each after about {} and before it creates the next: {} {OF_TIME}",
                     each.comm,
                     units::count(each.dirty.count as i64),
                     units::bytes(each.amounts.median_ns()),
                     units::percent(each.busy_part()),
-                    each.whose(),
                 ),
                 subject: Subject::process(*pid, &each.comm),
                 evidence: vec![
@@ -534,7 +530,6 @@ fn turns(first: &Syncs, names: &[&Syncs], all: &Syncs) -> Found {
         true => format!("{} files durable in turn, {syncs} times together", units::count(names.len() as i64)),
         false => format!("{} durable, {syncs} times together", first.path),
     };
-    let whose = if processes > 1 { "processes'" } else if all.threads { "process's" } else { "thread's" };
     let of = match several {
         true => format!("; {}", list.join(", ")),
         false => String::new(),
@@ -542,13 +537,13 @@ fn turns(first: &Syncs, names: &[&Syncs], all: &Syncs) -> Found {
     let subject = Subject::process(first.pid, &first.comm);
     Found {
         cost_ns: Some(all.cost()),
-        title: format!("{who} {what}, each time after about {size}: {part} of the {whose} time{of}"),
+        title: format!("{who} {what}, each time after about {size}: {part} {OF_TIME}{of}"),
         subject: match first.file.filter(|_| !several) {
             Some(file) => Subject { pid: None, ..subject.with_file(file, &first.path) },
             None => subject.with_path(&first.path),
         },
         costs: match several {
-            true => Costs::of(&SYNCS).of_all_files(),
+            true => Costs::of(&SYNCS).of_all_files().of_processes(all.pids.clone()),
             false => Costs::of(&SYNCS),
         },
         evidence: vec![

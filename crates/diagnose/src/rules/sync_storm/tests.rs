@@ -114,7 +114,7 @@ fn fires_on_threads_that_take_turns() {
     }
     let found = fires("sync-storm", s);
     assert_eq!(found[0].evidence[0].value, 60.0);
-    assert!(found[0].title.contains("of the process's time"), "{}", found[0].title);
+    assert!(found[0].title.contains("of the time from the first to the last"), "{}", found[0].title);
     assert_eq!(found[0].subject.tid, None);
 }
 
@@ -214,6 +214,28 @@ fn silent_on_a_batch_of_new_files() {
         s.rename(&name(i), &format!("/data/{i}"));
     }
     silent("sync-storm", s);
+}
+
+/// All of them have the time, not only the first one.
+#[test]
+fn runs_that_sync_two_files_in_turn_have_the_time_of_all_of_them() {
+    let storm = |processes: i32| {
+        let mut s = Scenario::new();
+        for i in 0..60 {
+            s.process(201 + i % processes);
+            for path in ["/data/db", "/data/journal"] {
+                let fd = s.open_existing(path, "O_RDWR", 1 << 20);
+                s.pwrite(fd, 200, i64::from(i) * 200);
+                s.fdatasync(fd);
+                s.close(fd);
+            }
+        }
+        let found = fires("sync-storm", s);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(!found[0].cost_how.contains("other findings"), "{}", found[0].cost_how);
+        found[0].cost_ns
+    };
+    assert_eq!(storm(1), storm(6));
 }
 
 #[test]
