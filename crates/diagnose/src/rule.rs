@@ -181,39 +181,28 @@ impl Costs {
     }
 
     fn scopes(self, subject: &Subject, of_rule: Kinds) -> Vec<Scope> {
-        if !self.pids.is_empty() {
-            let one = |pid: &i32| {
-                let pids = Vec::new();
-                let subject = Subject {
-                    pid: Some(*pid),
-                    tid: None,
-                    ..subject.clone()
-                };
-                Self {
-                    pids,
-                    ..self.clone()
-                }
-                .scopes(&subject, of_rule)
-            };
-            return self.pids.iter().flat_map(one).collect();
-        }
         let kinds = [self.kinds, of_rule]
             .into_iter()
             .find(|kinds| *kinds != Kinds::NONE);
-        let scope = |files| Scope {
-            pid: subject.pid,
-            tid: subject.tid,
-            files,
-            kinds: kinds.unwrap_or(Kinds::ALL),
+        let files = match (self.files, subject.file_id, &subject.path) {
+            (CostFiles::These(files), ..) => files.into_iter().map(Files::One).collect(),
+            (CostFiles::Subject, Some(id), _) => vec![Files::One(FileId(id))],
+            (CostFiles::Subject, None, Some(path)) => vec![Files::In(key_of(path))],
+            _ => vec![Files::All],
         };
-        match (self.files, subject.file_id, &subject.path) {
-            (CostFiles::These(files), ..) => {
-                files.into_iter().map(|id| scope(Files::One(id))).collect()
-            }
-            (CostFiles::Subject, Some(id), _) => vec![scope(Files::One(FileId(id)))],
-            (CostFiles::Subject, None, Some(path)) => vec![scope(Files::In(key_of(path)))],
-            _ => vec![scope(Files::All)],
-        }
+        let whose = match self.pids.as_slice() {
+            [] => vec![(subject.pid, subject.tid)],
+            pids => pids.iter().map(|pid| (Some(*pid), None)).collect(),
+        };
+        let of = |(pid, tid)| {
+            files.iter().map(move |files| Scope {
+                pid,
+                tid,
+                files: *files,
+                kinds: kinds.unwrap_or(Kinds::ALL),
+            })
+        };
+        whose.into_iter().flat_map(of).collect()
     }
 }
 

@@ -224,7 +224,14 @@ impl ClockMap {
         };
         let mut segments: Vec<Segment> = starts.into_iter().map(segment).collect();
         // Times are rounded: two starts a nanosecond apart may be one moment on the other clock.
-        segments.dedup_by(|b, a| b.to_ns <= a.to_ns);
+        // From there on the later one holds.
+        segments.dedup_by(|later, earlier| {
+            let same = later.to_ns <= earlier.to_ns;
+            if same {
+                earlier.rate = later.rate;
+            }
+            same
+        });
         Self { segments }
     }
 
@@ -281,6 +288,26 @@ mod tests {
         let mut map = bent();
         map.segments.reverse();
         assert!(!map.is_sound());
+    }
+
+    /// A bend a nanosecond after the start, at which a slow clock shows the same moment as at the start.
+    #[test]
+    fn of_starts_that_are_one_moment_the_later_one_holds() {
+        let segment = |at_ns, rate| Segment {
+            from_ns: at_ns,
+            to_ns: at_ns,
+            rate,
+        };
+        let bend = ClockMap {
+            segments: vec![segment(0, 0.0), segment(1, 0.5)],
+        };
+        let slow = ClockMap::line(0, 0, -0.6);
+        let both = bend.then(&slow);
+        assert!(both.is_sound(), "{both:?}");
+        for at in [1, 1_000, 1_000_000] {
+            let (once, twice) = (both.apply(at), slow.apply(bend.apply(at)));
+            assert!((once - twice).abs() <= 2, "{at}: {once} {twice}");
+        }
     }
 
     #[test]
