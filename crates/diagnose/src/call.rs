@@ -181,6 +181,28 @@ impl<'a> Call<'a> {
         has_flag(self.flags, flag)
     }
 
+    /// Whether it asks the kernel for a lock on a file: flock, `F_SETLK` and their variants.
+    pub fn takes_lock(&self) -> bool {
+        match self.kind {
+            Kind::Flock => !self.has_flag("LOCK_UN"),
+            _ => self.sets_lock() && !self.args.contains("F_UNLCK"),
+        }
+    }
+
+    /// Whether it gives such a lock up, other than by closing the file.
+    pub fn gives_up_lock(&self) -> bool {
+        match self.kind {
+            Kind::Flock => self.has_flag("LOCK_UN"),
+            _ => self.sets_lock() && self.args.contains("F_UNLCK"),
+        }
+    }
+
+    fn sets_lock(&self) -> bool {
+        let cmd = || self.arg("cmd").unwrap_or("");
+        self.kind == Kind::Fcntl
+            && (cmd().starts_with("F_SETLK") || cmd().starts_with("F_OFD_SETLK"))
+    }
+
     /// The value of an argument of column args.
     pub fn arg(&self, name: &str) -> Option<&'a str> {
         arg(self.args, name)

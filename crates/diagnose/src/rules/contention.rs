@@ -111,7 +111,7 @@ impl Rule for Contention {
             return;
         }
         let waits = match call.kind {
-            Kind::Flock => !call.has_flag("LOCK_UN") && !call.has_flag("LOCK_NB"),
+            Kind::Flock => call.takes_lock() && !call.has_flag("LOCK_NB"),
             _ => call.arg("cmd").is_some_and(|cmd| matches!(cmd, "F_SETLKW" | "F_OFD_SETLKW")),
         };
         if !waits {

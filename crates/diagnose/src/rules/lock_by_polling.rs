@@ -189,15 +189,8 @@ enum Act {
 
 /// The effect of a call on the kernel's locks.
 fn on_file(call: &Call) -> Option<(Key, Act)> {
-    let (takes, gives_up) = match call.kind {
-        Kind::Close => (false, true),
-        Kind::Flock => (!call.has_flag("LOCK_UN"), call.has_flag("LOCK_UN")),
-        _ => {
-            let sets = call.arg("cmd").is_some_and(|cmd| cmd.starts_with("F_SETLK") || cmd.starts_with("F_OFD_SETLK"));
-            let gives_up = call.args.contains("F_UNLCK");
-            (sets && !gives_up, sets && gives_up)
-        }
-    };
+    let takes = call.takes_lock();
+    let gives_up = call.kind == Kind::Close || call.gives_up_lock();
     let key = Key::File(call.file?);
     match call.errno {
         Some("EAGAIN" | "EWOULDBLOCK" | "EACCES") if takes => Some((key, Act::Fails)),

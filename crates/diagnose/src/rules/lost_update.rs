@@ -233,8 +233,7 @@ impl Rule for LostUpdate {
             return;
         }
         let Some(id) = call.file else { return };
-        let locks = || call.arg("cmd").is_some_and(|cmd| cmd.starts_with("F_SETLK") || cmd.starts_with("F_OFD_SETLK"));
-        if call.kind == Kind::Flock || call.kind == Kind::Fcntl && locks() {
+        if call.takes_lock() || call.gives_up_lock() {
             self.files.entry(id).locked = true;
             return;
         }

@@ -127,10 +127,9 @@ impl Rule for NonAtomicRewrite {
                 return;
             }
             Kind::Flock | Kind::Fcntl | Kind::Close => {
-                let sets = || call.arg("cmd").is_some_and(|cmd| cmd.contains("_SETLK")) && !call.args.contains("F_UNLCK");
-                if call.kind == Kind::Flock && !call.has_flag("LOCK_UN") || call.kind == Kind::Fcntl && sets() {
+                if call.takes_lock() {
                     *self.locked.entry((call.pid, id)) = true;
-                } else if call.kind != Kind::Fcntl || call.args.contains("F_UNLCK") {
+                } else if call.kind == Kind::Close || call.gives_up_lock() {
                     self.locked.remove(&(call.pid, id));
                 }
                 return;
