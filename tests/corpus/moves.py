@@ -160,6 +160,36 @@ def index_once():
         os.pread(fd, 8192, 65536 + i * 8192)
 
 
+COUNTERS = 64
+
+
+@setup("redundant-read/bad-pages", "redundant-read/good-pages")
+def counters_in_pages():
+    os.close(create("counters", COUNTERS * 4096))
+
+
+def pages_of_words():
+    for i in range(20_000):
+        yield i * 31 % COUNTERS * 4096
+
+
+@program("redundant-read/bad-pages")
+def page_for_each_word():
+    fd = os.open("counters", os.O_RDWR)
+    for at in pages_of_words():
+        os.pwrite(fd, os.pread(fd, 4096, at), at)
+
+
+@program("redundant-read/good-pages")
+def pages_in_memory():
+    fd = os.open("counters", os.O_RDWR)
+    pages = {at * 4096: os.pread(fd, 4096, at * 4096) for at in range(COUNTERS)}
+    for at in pages_of_words():
+        pages[at] = bytes(pages[at])
+    for at, page in pages.items():
+        os.pwrite(fd, page, at)
+
+
 @setup("userspace-copy/bad", "userspace-copy/good", "userspace-copy/good-other-bytes")
 def a_source():
     os.close(create("from", 64 << 20))

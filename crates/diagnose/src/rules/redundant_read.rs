@@ -9,6 +9,13 @@ use crate::prelude::*;
 const MIN_RATIO: f64 = 2.0;
 /// Repeated calls from which on they count.
 const MIN_CALLS: u64 = 64;
+/// The same of bytes that the process has read or written itself, over the length of what they cover: a cache
+/// may be too small for them once.
+const MIN_PASSES: f64 = 8.0;
+/// Share of the recorded time that goes into them: the file is also written, and to keep it in memory changes how.
+const MIN_OWN: f64 = 0.03;
+/// Reads for each lock, up to which others may have changed the file in between.
+const READS_PER_LOCK: u64 = 16;
 /// Processes of one name, one after the other, from which on what they all read counts.
 const MIN_PROCESSES: usize = 3;
 /// Bytes of a file that each of them reads: headers and libraries are smaller, and part of a start.
@@ -24,7 +31,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Same bytes read again",
     group: Group::Performance,
     needs: &[Input::Calls],
-    kinds: kinds![Read, Write, Truncate, Open],
+    kinds: kinds![Read, Write, Truncate, Open, Flock, Fcntl],
     about_calls: true,
     what: "A process reads bytes of a file that it has read before and that no process has changed \
            since. At best they come from the page cache, at the cost of a system call and a copy \
@@ -34,7 +41,9 @@ static INFO: RuleInfo = RuleInfo {
            more processes with the same name, one after another, read 1 MiB or more of a file that \
            earlier ones had read, for 10 % or more of the recorded time over all such files. The \
            first read of bytes after a write to them, or after the file was truncated, is not \
-           redundant.",
+           redundant. Or only one process uses the file, does not lock it before each access, and \
+           reads bytes that it had read or written itself eight times over or more, for 3 % or more of \
+           the recorded time: it changes pages of a file that it does not keep in memory.",
     cost: "the time of the reads of the file, times the fraction of bytes that were read before",
     advice: "Keep the data in memory (a cache of blocks or of parsed objects), or map the file.",
     not_when: "Not when the page cache, which processes share, makes better use of the memory: \
@@ -54,6 +63,28 @@ struct Reads {
     repeats: u64,
     time_ns: i64,
     examples: Examples,
+    /// Of a file that it writes, too: what it has read or written itself.
+    own: Option<Intervals>,
+    own_again: i64,
+    own_repeats: u64,
+    own_examples: Examples,
+    locks: u64,
+    /// Whether another process has changed it.
+    others: bool,
+}
+
+impl Reads {
+    /// The process itself changes bytes.
+    fn writes(&mut self, start: i64, end: i64) {
+        let seen = &self.seen;
+        self.own.get_or_insert_with(|| seen.clone()).insert(start, end);
+    }
+
+    /// Its bytes of the file that it could have kept, and how often it has read each of them on average.
+    fn passes(&self) -> (i64, f64) {
+        let length = self.own.as_ref().map_or(0, Intervals::len);
+        (length, self.own_again as f64 / length.max(1) as f64)
+    }
 }
 
 /// Processes of one name on one file.
@@ -138,6 +169,12 @@ impl Rule for RedundantRead {
                 }
                 return;
             }
+            Kind::Flock | Kind::Fcntl => {
+                if call.takes_lock() && let Some(reads) = self.reads.get_mut(&(call.pid, id)) {
+                    reads.locks += 1;
+                }
+                return;
+            }
             _ => {}
         }
         let Some((start, end)) = call.range() else { return };
@@ -145,7 +182,15 @@ impl Rule for RedundantRead {
             return;
         }
         if call.kind == Kind::Write {
+            if let Some(reads) = self.reads.get_mut(&(call.pid, id)) {
+                reads.writes(start, end);
+            }
             self.changed(id, |seen| seen.remove(start, end));
+            for pid in self.readers.get(&id).into_iter().flatten().filter(|pid| **pid != call.pid) {
+                if let Some(reads) = self.reads.get_mut(&(*pid, id)) {
+                    reads.others = true;
+                }
+            }
             return;
         }
         let name = key_of(call.comm);
@@ -167,6 +212,14 @@ impl Rule for RedundantRead {
             reads.repeats += 1;
             reads.examples.add(call);
         }
+        if let Some(own) = &mut reads.own {
+            let again = own.insert(start, end);
+            reads.own_again += again;
+            if again >= end - start {
+                reads.own_repeats += 1;
+                reads.own_examples.add(call);
+            }
+        }
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
@@ -176,6 +229,7 @@ impl Rule for RedundantRead {
             let ratio = reads.bytes as f64 / unique.max(1) as f64;
             let cost = (reads.time_ns as f64 * reads.again as f64 / reads.bytes.max(1) as f64) as i64;
             if reads.repeats < MIN_CALLS || ratio < MIN_RATIO || !run.matters(cost) {
+                self.of_own(*pid, *file, reads, run, out);
                 continue;
             }
             let path = run.state.files.get(*file).map_or("", |f| f.name());
@@ -208,6 +262,44 @@ impl Rule for RedundantRead {
 }
 
 impl RedundantRead {
+    /// Bytes that a process reads although it has read or written them itself.
+    fn of_own(&self, pid: i32, file: FileId, reads: &Reads, run: &Run, out: &mut Vec<Found>) {
+        let (length, passes) = reads.passes();
+        let cost = (reads.time_ns as f64 * reads.own_again as f64 / reads.bytes.max(1) as f64) as i64;
+        let alone = !reads.others && self.readers.get(&file).is_some_and(|readers| readers.len() == 1);
+        let locked = reads.locks * READS_PER_LOCK > reads.own_repeats;
+        let often = reads.own_repeats >= MIN_CALLS && passes >= MIN_PASSES;
+        if !alone || locked || !often || !run.matters_from(cost, MIN_OWN) {
+            return;
+        }
+        let path = run.state.files.get(file).map_or("", |f| f.name());
+        out.push(Found {
+            cost_ns: Some(cost),
+            costs: Costs::of(&[Kind::Read]),
+            title: format!(
+                "{} reads {} of {path} that it had read or written itself, {passes:.0} times the {} of the file that it uses",
+                reads.comm,
+                units::bytes(reads.own_again),
+                units::bytes(length),
+            ),
+            subject: Subject::process(pid, &reads.comm).with_file(file, path),
+            evidence: vec![
+                number("bytes_read", reads.bytes),
+                number("bytes_of_its_own", reads.own_again),
+                number("repeated_calls", reads.own_repeats as i64),
+                number("bytes_used", length),
+            ],
+            examples: reads.own_examples.list(),
+            query: calls!("pid = {pid} AND file_id = {file} AND call_reads(syscall)"),
+            advice: Some(
+                "Keep these bytes in memory and write them when the work is done or at a commit: a cache of pages in the \
+                 program, or a larger one in the library that does the calls."
+                    .to_owned(),
+            ),
+            ..Found::default()
+        });
+    }
+
     /// Bytes that processes read although others of their name had read them before.
     fn one_after_the_other(&self, run: &Run, out: &mut Vec<Found>) {
         let mut of_name: BTreeMap<&str, Vec<(FileId, &Series)>> = BTreeMap::new();
@@ -308,6 +400,38 @@ mod tests {
         silent("redundant-read", s);
     }
 
+    /// Pages that a process changes again and again without keeping them.
+    fn pages(locks: i64, others: bool) -> Scenario {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/counts", "O_RDWR|O_CREAT");
+        s.slow(20_000);
+        for i in 0..4000 {
+            if i % 100 < locks {
+                s.flock(fd, 1000);
+            }
+            s.pread(fd, 1024, i * 7 % 64 * 1024);
+            s.pwrite(fd, 1024, i * 7 % 64 * 1024);
+            if others && i == 100 {
+                s.process(300);
+                let fd = s.open("/data/counts", "O_RDWR");
+                s.pwrite(fd, 1024, 0);
+                s.process(100);
+            }
+        }
+        s
+    }
+
+    #[test]
+    fn fires_on_pages_that_the_process_had_itself() {
+        let found = fires("redundant-read", pages(0, false));
+        assert_eq!(found[0].evidence[3].value, 64.0 * 1024.0);
+        assert!(found[0].title.contains(", 62 times the 64.0 KiB of the file"), "{}", found[0].title);
+        // A lock that is taken once.
+        fires("redundant-read", pages(1, false));
+        silent("redundant-read", pages(100, false));
+        silent("redundant-read", pages(0, true));
+    }
+
     #[test]
     fn fires_on_an_index_read_each_time() {
         let mut s = Scenario::new();
@@ -377,9 +501,14 @@ mod tests {
         for _ in 0..1000 {
             s.read(fd, 4096);
         }
-        let fd = s.open("/data/mailbox", "O_RDWR|O_CREAT");
+        s.process(200);
+        let writer = s.open("/data/mailbox", "O_WRONLY|O_CREAT");
+        s.process(100);
+        let fd = s.open("/data/mailbox", "O_RDONLY");
         for _ in 0..500 {
-            s.pwrite(fd, 4096, 0);
+            s.process(200);
+            s.pwrite(writer, 4096, 0);
+            s.process(100);
             s.pread(fd, 4096, 0);
         }
         silent("redundant-read", s);
