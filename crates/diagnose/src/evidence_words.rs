@@ -159,6 +159,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("share_of_threads", "{} of the time of these threads"),
     ("share_of_time", "{} of its time"),
     ("share_of_what_it_reads", "{} of the bytes that it read from the file"),
+    ("sync-storm/share_of_time", "{} of the time from the first to the last"),
     ("share_read_twice", "{} of them"),
     ("slow_ns", "a slow one took {} on average"),
     ("slow_requests", "{} slow ones"),

@@ -63,7 +63,8 @@ static INFO: RuleInfo = RuleInfo {
            is renamed onto an old one does not count: without the sync the rename could leave an \
            empty file. Or a process makes 16 or more new files with little data durable one after \
            another, each before it creates the next, and then gives each another name without a \
-           sync of the directory: no name is promised yet, so one sync could serve many. Or 16 or \
+           sync of the directory: no name is promised yet, so one sync could serve many. The same holds for files that \
+           have one name one after the other, as a log that is rotated has. Or 16 or \
            more syncs are of a clean file: another sync of it began after its last change and ended \
            before this one began. Changes are those by recorded processes: writes, truncations, \
            fallocate, other attributes.",
@@ -328,6 +329,7 @@ impl Rule for SyncStorm {
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         let in_turn = self.in_turn(run, out);
         self.one_by_one(run, out);
+        self.one_name(run, &in_turn, out);
         for ((pid, file), syncs) in self.files.iter() {
             let path = run.state.files.get(*file).map_or("", |f| f.name());
             let (mut subject, mut query) = (
@@ -474,6 +476,48 @@ impl SyncStorm {
             groups.push(own);
         }
         groups.into_iter().map(|(_, names)| names).collect()
+    }
+
+    /// New files that have the same name one after the other, as logs that are rotated have.
+    fn one_name(&self, run: &Run, told: &HashSet<u64>, out: &mut Vec<Found>) {
+        for (name, syncs) in self.names.iter() {
+            let told = told.contains(name)
+                || self.processes.get(&syncs.pid).is_some_and(|process| {
+                    process.promised * 2 >= syncs.dirty.count || process.is_one_by_one(run)
+                });
+            let one = syncs.several && syncs.pids.len() == 1 && !syncs.directory && !syncs.is_replacement();
+            if told || !one || !syncs.is_storm(run) {
+                continue;
+            }
+            let amount = syncs.amounts.median_ns();
+            out.push(Found {
+                cost_ns: Some(syncs.cost()),
+                costs: Costs::of(&SYNCS).of_all_files(),
+                title: format!(
+                    "{} makes {} files durable that are {} one after the other, each after about {}: {} {OF_TIME}",
+                    syncs.comm,
+                    units::count(syncs.dirty.count as i64),
+                    syncs.path,
+                    units::bytes(amount),
+                    units::percent(syncs.busy_part()),
+                ),
+                subject: Subject::process(syncs.pid, &syncs.comm).with_path(&syncs.path),
+                evidence: vec![
+                    number("syncs", syncs.dirty.count as i64),
+                    number("median_dirty_bytes", amount),
+                    number("median_ns", syncs.dirty.median_ns()),
+                    evidence("share_of_time", syncs.busy_part()),
+                ],
+                examples: syncs.examples.list(),
+                query: calls!("pid = {} AND path = {} AND {}", syncs.pid, sql::quote(&syncs.path), calls()),
+                advice: Some(
+                    "Let each file grow larger before the next one begins, and sync it less often (the size at which a log is rotated), or \
+                     sync several of them together."
+                        .to_owned(),
+                ),
+                ..Found::default()
+            });
+        }
     }
 
     /// New files that are made durable one by one.
