@@ -8,6 +8,7 @@ use crate::kind::{Kind, Kinds};
 use crate::layers::{Below, Fault};
 use crate::names::directory;
 use crate::state::State;
+use crate::text::Text;
 use crate::text_key::key_of;
 
 /// Sums that are kept at the same time.
@@ -36,11 +37,13 @@ impl Key {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Sum {
     pid: i32,
     ns: i64,
     spent: Spent,
+    /// The file's path in the first of the calls.
+    path: Text,
 }
 
 /// The time of a thread itself: without asynchronous operations.
@@ -131,7 +134,10 @@ impl Ledger {
             file: call.file,
             kind: call.kind as usize,
         };
-        self.add(key, call.pid, (call.ts_ns, call.dur_ns), spent);
+        let sum = self.add(key, call.pid, (call.ts_ns, call.dur_ns), spent);
+        if sum.spent.calls <= 1 && sum.path.is_empty() {
+            sum.path = call.path_text();
+        }
     }
 
     /// Adds a page fault.
@@ -145,7 +151,7 @@ impl Ledger {
         self.add(key, fault.pid, (fault.ts_ns, fault.dur_ns), spent);
     }
 
-    fn add(&mut self, key: Key, pid: i32, (ts_ns, dur_ns): (i64, i64), spent: Spent) {
+    fn add(&mut self, key: Key, pid: i32, (ts_ns, dur_ns): (i64, i64), spent: Spent) -> &mut Sum {
         let dur_ns = dur_ns.max(0);
         let ended_at_ns = ts_ns.saturating_add(dur_ns);
         let life = self.lives.entry(key.tid);
@@ -162,6 +168,7 @@ impl Ledger {
         sum.pid = pid;
         sum.ns = sum.ns.saturating_add(dur_ns);
         sum.spent.add(spent);
+        sum
     }
 
     fn make_room(&mut self) {
@@ -174,7 +181,7 @@ impl Ledger {
         self.sums.retain(|key, sum| {
             let large = sum.ns > median;
             if !large {
-                small.push((*key, *sum));
+                small.push((*key, sum.clone()));
             }
             large
         });
@@ -209,6 +216,7 @@ impl Ledger {
                 queued_ns: sum.spent.queued_ns,
                 calls: sum.spent.calls,
                 bytes: sum.spent.bytes,
+                path: sum.path.clone(),
                 directory: key
                     .file
                     .and_then(|id| state.files.get(id))
@@ -252,6 +260,8 @@ pub(crate) struct Claimable {
     /// How many these are.
     pub(crate) calls: i64,
     pub(crate) bytes: i64,
+    /// The file's path in the first of them; empty when it had none.
+    pub(crate) path: Text,
     /// Number of the directory that the file is in.
     pub(crate) directory: Option<u64>,
 }

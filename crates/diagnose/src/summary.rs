@@ -12,6 +12,7 @@ use crate::covered::Covered;
 use crate::kind::Kind;
 use crate::layers::Fault;
 use crate::ledger::{Claimable, FAULTS, Spent, Times};
+use crate::names::is_temporary;
 use crate::state::State;
 use crate::state::files::FileState;
 
@@ -352,7 +353,7 @@ pub(crate) fn summary(times: &Times, clock: &Clock, state: &State, recorded: Rec
         let files = files.entry((comm, Activity::of_index(index))).or_default();
         match sum.key.file {
             Some(id) => {
-                let name = file.map_or("(unnamed file)", FileState::name);
+                let name = name_at_the_time(sum, file);
                 let named = files.sums.entry(name).or_insert((id, Part::default()));
                 add(&mut named.1, sum);
             }
@@ -394,6 +395,13 @@ pub(crate) fn summary(times: &Times, clock: &Clock, state: &State, recorded: Rec
     let parts = parts.into_iter().map(|(part, _)| part);
     summary.parts = parts.filter(|part| part.wall_ns > 0).take(10).collect();
     summary
+}
+
+/// The name that a file had when the calls were made: a log has another one once it is rotated. One that was
+/// temporary says less than the later one.
+fn name_at_the_time<'a>(sum: &'a Claimable, file: Option<&'a FileState>) -> &'a str {
+    let then = Some(&*sum.path).filter(|path| !path.is_empty() && !is_temporary(path));
+    then.unwrap_or_else(|| file.map_or("(unnamed file)", FileState::name))
 }
 
 fn add(part: &mut Part, sum: &Claimable) {
@@ -475,6 +483,38 @@ mod tests {
         let text = text(&s.diagnose());
         assert!(
             text.contains("made /data/x.db-journal and /data/x.db durable, in 150 calls"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_file_is_named_as_it_was_when_the_calls_were_made() {
+        let mut s = Scenario::new();
+        for i in 0..50 {
+            s.new_file("/data/current");
+            let fd = s.open("/data/current", "O_WRONLY|O_CREAT|O_APPEND");
+            s.write(fd, 100);
+            s.fsync(fd);
+            s.close(fd);
+            s.rename("/data/current", &format!("/data/@{i}"));
+        }
+        let text = text(&s.diagnose());
+        assert!(
+            text.contains("made /data/current durable, in 50 calls"),
+            "{text}"
+        );
+        let mut s = Scenario::new();
+        for i in 0..50 {
+            let new = format!("/data/.state{i}");
+            let fd = s.open(&new, "O_WRONLY|O_CREAT|O_EXCL");
+            s.write(fd, 100);
+            s.fsync(fd);
+            s.close(fd);
+            s.rename(&new, "/data/state");
+        }
+        let text = self::text(&s.diagnose());
+        assert!(
+            text.contains("made /data/state durable, in 50 calls"),
             "{text}"
         );
     }
