@@ -3,7 +3,7 @@
 import os
 import stat
 
-from corpus import create, program, setup
+from corpus import create, program, scattered, setup
 
 
 @setup("repeated-open/bad", "repeated-open/good")
@@ -150,6 +150,48 @@ def believes_what_it_listed():
         for entry in entries:
             entry.is_dir(follow_symlinks=False)
             use(full, entry.name)
+
+
+JOB = b"job 1234567890 is done; its result has 240 bytes".ljust(256, b".")
+
+
+def table_of(jobs):
+    """All jobs so far, in a few pieces."""
+    piece, rest = divmod(jobs, 4)
+    return [JOB * piece] * 4 + [JOB * rest]
+
+
+@program("whole-rewrite/bad")
+def table_after_each_job():
+    jobs = 0
+    for _ in range(400):
+        fd = os.open("table", os.O_RDWR | os.O_CREAT)
+        while os.read(fd, 65536):
+            pass
+        jobs += 1
+        os.ftruncate(fd, 0)
+        os.lseek(fd, 0, os.SEEK_SET)
+        for piece in table_of(jobs):
+            os.write(fd, piece)
+        os.close(fd)
+
+
+@program("whole-rewrite/good")
+def jobs_in_a_log():
+    log = os.open("log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for _ in range(400):
+        os.write(log, JOB)
+    fd = os.open("table", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    for piece in table_of(400):
+        os.write(fd, piece)
+
+
+@program("whole-rewrite/good-pictures")
+def pictures_under_one_name():
+    for length in scattered(100, 400_000):
+        fd = os.open("latest.png", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.write(fd, bytes(20_000 + length))
+        os.close(fd)
 
 
 @program("temp-churn/bad")

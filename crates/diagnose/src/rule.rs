@@ -143,6 +143,8 @@ pub struct Costs {
     files: CostFiles,
     /// Processes, if they are others than the subject's.
     pids: Vec<i32>,
+    /// Processes whose renames, which are of paths and of no file, have some of it.
+    renames: Vec<i32>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -180,6 +182,12 @@ impl Costs {
         self
     }
 
+    /// And renames by these processes.
+    pub fn and_renames_by(mut self, pids: Vec<i32>) -> Self {
+        self.renames = pids;
+        self
+    }
+
     fn scopes(self, subject: &Subject, of_rule: Kinds) -> Vec<Scope> {
         let kinds = [self.kinds, of_rule]
             .into_iter()
@@ -202,7 +210,13 @@ impl Costs {
                 kinds: kinds.unwrap_or(Kinds::ALL),
             })
         };
-        whose.into_iter().flat_map(of).collect()
+        let renames = self.renames.into_iter().map(|pid| Scope {
+            pid: Some(pid),
+            tid: None,
+            files: Files::Without,
+            kinds: Kinds::of(&[Kind::Rename]),
+        });
+        whose.into_iter().flat_map(of).chain(renames).collect()
     }
 }
 

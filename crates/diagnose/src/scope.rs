@@ -9,6 +9,8 @@ use crate::ledger::Claimable;
 pub(crate) enum Files {
     /// All, and requests without a file.
     All,
+    /// Requests without a file: of paths.
+    Without,
     One(FileId),
     /// Those in the directory with this number.
     In(u64),
@@ -33,6 +35,7 @@ impl Scope {
     pub(crate) fn has(&self, sum: &Claimable) -> bool {
         let files = match self.files {
             Files::All => true,
+            Files::Without => sum.key.file.is_none(),
             Files::One(file) => sum.key.file == Some(file),
             Files::In(directory) => sum.directory == Some(directory),
         };

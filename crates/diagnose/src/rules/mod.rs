@@ -27,6 +27,7 @@ rules! {
     cpu_starvation::CpuStarvation,
     redundant_write::RedundantWrite,
     redundant_read::RedundantRead,
+    whole_rewrite::WholeRewrite,
     temp_churn::TempChurn,
     userspace_copy::UserspaceCopy,
     rename_without_fsync::RenameWithoutFsync,

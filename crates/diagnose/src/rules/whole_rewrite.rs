@@ -1,0 +1,485 @@
+//! `whole-rewrite`: a file is written whole again for each change.
+
+use crate::prelude::*;
+
+/// Versions of a file from which on they count.
+const MIN_SAVES: u64 = 20;
+/// Shorter versions cost their making rather than their bytes.
+const MIN_BYTES: i64 = 4096;
+/// Longer ones are written whole for a reason: images, checkpoints.
+const MAX_BYTES: i64 = 64 << 20;
+/// Versions that are alike in length differ by less than one in so many bytes.
+const ALIKE: i64 = 8;
+/// Share of the versions that are like the one before.
+const MOST: f64 = 0.75;
+/// Share of the recorded time from which on it is worth another form of the file.
+const MIN_COST: f64 = 0.03;
+/// Files and processes that a finding keeps.
+const MAX_TOLD: usize = 4096;
+/// Files that a query lists.
+const MAX_LISTED: usize = 64;
+
+static INFO: RuleInfo = RuleInfo {
+    id: "whole-rewrite",
+    name: "File written whole for each change",
+    group: Group::Performance,
+    needs: &[Input::Calls],
+    kinds: kinds![Open, Close, Read, Write, Truncate, Allocate, Stat, Seek, Rename],
+    about_calls: true,
+    what: "A program keeps its state in one file and writes all of it again whenever a part has \
+           changed. The work grows with the length of the file times the number of changes, and \
+           so do the blocks that the file system allocates and frees.",
+    when: "One file is written from its beginning to its end 20 or more times, in place or into \
+           another file that is renamed onto it; a version has 4 KiB to 64 MiB; three quarters or more of \
+           the versions have about the length of the one before (an eighth more or less); and the calls on \
+           it take 3 % or more of the recorded time. Silent on files that are appended to \
+           and that the program does not read whole before each change, on journals of databases, and on files that exist only between two versions.",
+    cost: "all calls on the file from its second version on except syncs and locks, minus the \
+           part of one version: the changes themselves must be written in any case",
+    advice: "Append each change to a log and write the file whole only when the log has grown as \
+             long as the file; or keep the state in a database that writes the pages that changed \
+             (SQLite, LMDB); or save after so many changes or seconds, and at the end.",
+    not_when: "Not when most of the contents are new each time, or when another program reads the \
+               file after each change.",
+    bad: "for job in jobs:\n    state[job] = run(job)\n    with open(\"state.tmp\", \"w\") as f:\n        json.dump(state, f)\n    \
+          os.replace(\"state.tmp\", \"state.json\")",
+    good: "with open(\"state.log\", \"a\") as log:\n    for job in jobs:\n        log.write(json.dumps([job, run(job)]) + \"\\n\")\n        log.flush()",
+    reference: "Write amplification of copy-on-write at the level of files; log-structured storage",
+};
+
+/// A version of a file: being written, or the latest one.
+#[derive(Debug, Default)]
+struct Version {
+    pid: i32,
+    comm: Text,
+    name: u64,
+    path: Text,
+    /// Bytes from the beginning on, if it was written one after the other.
+    end: i64,
+    whole: bool,
+    /// Whether it may be a log: it is opened to append to it.
+    appends: bool,
+    /// Whether it takes the place of an earlier one.
+    replaces: bool,
+    /// The name that it was written under, if it was renamed.
+    before: Text,
+    time_ns: i64,
+    bytes: i64,
+    read: i64,
+    example: Option<Example>,
+}
+
+/// A name and its versions.
+#[derive(Debug, Default)]
+struct Saves {
+    comm: Text,
+    path: Text,
+    pids: Vec<i32>,
+    files: Vec<FileId>,
+    versions: u64,
+    /// Of which so many are as long as the one before, and so many about as long.
+    same: u64,
+    alike: u64,
+    last: i64,
+    longest: i64,
+    bytes: i64,
+    read: i64,
+    time_ns: i64,
+    renamed: u64,
+    /// The name that they were written under, and whether there were several.
+    before: Text,
+    several: bool,
+    examples: Examples,
+}
+
+rule! {
+    pub struct WholeRewrite {
+        versions: Bounded<FileId, Version> = Bounded::new(|version| version.time_ns.unsigned_abs()),
+        saves: Bounded<u64, Saves> = Bounded::new(|saves| saves.versions),
+    }
+}
+
+impl Rule for WholeRewrite {
+    fn call(&mut self, call: &Call, context: &Context) {
+        if !call.succeeded() {
+            return;
+        }
+        if call.kind == Kind::Rename {
+            self.rename(call, context);
+            return;
+        }
+        let Some(id) = call.file else { return };
+        let file = context.file(call);
+        if !file.is_some_and(|file| file.is_regular() && !file.is_volatile()) {
+            return;
+        }
+        let used = file.is_some_and(|file| file.read > 0 || file.written > 0);
+        let had = file.is_some_and(|file| file.written > 0 || file.size.is_some_and(|size| size > 0));
+        // Not one that has just been emptied.
+        let written = self.versions.get(&id).is_none_or(|version| version.end > 0);
+        match call.kind {
+            Kind::Open if call.has_flag("O_TRUNC") => self.begin(id, call, context, had),
+            Kind::Open if call.has_flag("O_CREAT") && !used && !had => self.begin(id, call, context, false),
+            Kind::Truncate if call.arg("length") == Some("0") && written => self.begin(id, call, context, had),
+            // In place, without emptying it first.
+            Kind::Write if call.offset == Some(0) && written => self.begin(id, call, context, had),
+            _ => {}
+        }
+        let Some(version) = self.versions.get_mut(&id).filter(|version| version.pid == call.pid) else { return };
+        version.time_ns = version.time_ns.saturating_add(call.dur_ns);
+        match call.kind {
+            Kind::Read => version.read = version.read.saturating_add(call.moved()),
+            Kind::Write => {
+                version.bytes = version.bytes.saturating_add(call.moved());
+                match call.range() {
+                    // A header may be written again when the rest is known.
+                    Some((start, end)) if start <= version.end => version.end = version.end.max(end),
+                    _ => version.whole = false,
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        for (_, saves) in self.saves.iter() {
+            let (versions, steps) = (saves.versions, saves.versions.saturating_sub(1).max(1));
+            let alike = saves.alike as f64 / steps as f64;
+            // Changes must be written in any case: together they are a version at most.
+            let cost = saves.time_ns - saves.time_ns / i64::try_from(versions.max(1)).unwrap_or(i64::MAX);
+            let journal = ["-journal", "-wal"].iter().any(|ending| saves.path.ends_with(ending));
+            if versions < MIN_SAVES || alike < MOST || journal || !run.matters_from(cost, MIN_COST) {
+                continue;
+            }
+            out.push(found(saves, cost, run));
+        }
+    }
+}
+
+impl WholeRewrite {
+    /// A new version of a file begins with this call, with the contents gone that it had.
+    fn begin(&mut self, id: FileId, call: &Call, context: &Context, replaces: bool) {
+        let length = context.file(call).and_then(|file| file.size);
+        if let Some(version) = self.versions.remove(&id)
+            && length.is_none_or(|length| version.end >= length)
+        {
+            self.finish(id, version);
+        }
+        let path = call.path_text();
+        *self.versions.entry(id) = Version {
+            pid: call.pid,
+            comm: call.comm_text(),
+            name: call.path_key().unwrap_or(id.0.unsigned_abs()),
+            path: if path.is_empty() { context.file(call).map_or("", |file| file.name()).into() } else { path },
+            whole: true,
+            appends: call.has_flag("O_APPEND") || context.open().and_then(|open| open.opened_with("O_APPEND")) == Some(true),
+            replaces,
+            example: Some(Example::of(call)),
+            ..Version::default()
+        };
+    }
+
+    /// A file takes the name of another one.
+    fn rename(&mut self, call: &Call, context: &Context) {
+        let files = &context.state.files;
+        let (Some(from), Some(to)) = (call.path_key(), call.path2_key()) else { return };
+        if call.has_flag("RENAME_EXCHANGE") {
+            return;
+        }
+        let old = files.at_key(to);
+        if let Some(old) = old
+            && let Some(version) = self.versions.remove(&old)
+        {
+            self.finish(old, version);
+        }
+        let Some(id) = files.at_key(from) else { return };
+        let Some(mut version) = self.versions.remove(&id).filter(|version| version.pid == call.pid) else { return };
+        version.name = to;
+        version.before = call.path_text();
+        version.path = call.path2.unwrap_or("").into();
+        version.replaces = old.is_some();
+        version.time_ns = version.time_ns.saturating_add(call.dur_ns);
+        version.example = Some(Example::of(call));
+        let kept = Version {
+            pid: version.pid,
+            name: to,
+            path: version.path.clone(),
+            ..Version::default()
+        };
+        self.finish(id, version);
+        // What reads it until it is replaced is part of the next change.
+        *self.versions.entry(id) = kept;
+    }
+
+    fn finish(&mut self, id: FileId, version: Version) {
+        // Of one that was renamed: what read it since.
+        if version.bytes == 0 {
+            if let Some(saves) = self.saves.get_mut(&version.name) {
+                saves.time_ns = saves.time_ns.saturating_add(version.time_ns);
+                saves.read = saves.read.saturating_add(version.read);
+            }
+            return;
+        }
+        // Nobody reads a log before it starts over.
+        let log = version.appends && version.read < version.end;
+        if !version.whole || log || version.end < MIN_BYTES || version.end > MAX_BYTES {
+            return;
+        }
+        let saves = self.saves.entry(version.name);
+        let before = std::mem::replace(&mut saves.last, version.end);
+        saves.longest = saves.longest.max(version.end);
+        if saves.pids.len() < MAX_TOLD && !saves.pids.contains(&version.pid) {
+            saves.pids.push(version.pid);
+        }
+        if saves.files.len() < MAX_TOLD && saves.files.last() != Some(&id) {
+            saves.files.push(id);
+        }
+        if !version.replaces {
+            return;
+        }
+        saves.comm = version.comm;
+        saves.path = version.path;
+        saves.versions += 1;
+        if !version.before.is_empty() {
+            saves.renamed += 1;
+            if saves.before.is_empty() || saves.before == version.before {
+                saves.before = version.before;
+            } else {
+                saves.several = true;
+            }
+        }
+        if before > 0 && saves.versions > 1 {
+            saves.same += u64::from(before == version.end);
+            saves.alike += u64::from((before - version.end).abs() <= before / ALIKE);
+        }
+        saves.bytes = saves.bytes.saturating_add(version.bytes);
+        saves.read = saves.read.saturating_add(version.read);
+        saves.time_ns = saves.time_ns.saturating_add(version.time_ns);
+        if let Some(example) = version.example {
+            saves.examples.keep(example);
+        }
+    }
+}
+
+/// The finding about a file that is written whole again and again.
+fn found(saves: &Saves, cost: i64, run: &Run) -> Found {
+    const KINDS: [Kind; 8] =
+        [Kind::Open, Kind::Close, Kind::Read, Kind::Write, Kind::Truncate, Kind::Allocate, Kind::Stat, Kind::Seek];
+    let path = &*saves.path;
+    let versions = saves.versions as i64;
+    let first = saves.pids.first().copied().unwrap_or(0);
+    let comm = run.process_name(first, &saves.comm);
+    let pids: Vec<String> = saves.pids.iter().map(i32::to_string).collect();
+    let who = match saves.pids.len() {
+        1 => format!("{comm} writes"),
+        n => format!("{comm} and {} other processes write", units::count(n as i64 - 1)),
+    };
+    let mut costs = Costs::of(&KINDS).of_files(saves.files.clone());
+    if saves.renamed > 0 {
+        costs = costs.and_renames_by(saves.pids.clone());
+    }
+    let mut subject = Subject::process(first, &comm).with_path(path);
+    if saves.pids.len() > 1 {
+        subject.pid = None;
+    }
+    if let [file] = saves.files.as_slice() {
+        subject = subject.with_file(*file, path);
+    }
+    let load = match saves.read {
+        0 => String::new(),
+        read => format!(", and {} read from it", units::bytes(read)),
+    };
+    let same = saves.same * 2 >= saves.versions;
+    Found {
+        cost_ns: Some(cost),
+        costs,
+        title: format!(
+            "{who} {path} whole {} times: {} written{load}, and it is never longer than {}",
+            units::count(versions),
+            units::bytes(saves.bytes),
+            units::bytes(saves.longest),
+        ),
+        subject,
+        evidence: vec![
+            number("versions", versions),
+            number("versions_renamed", saves.renamed as i64),
+            number("bytes_written", saves.bytes),
+            number("bytes_read", saves.read),
+            number("longest_bytes", saves.longest),
+            number("processes", saves.pids.len() as i64),
+        ],
+        examples: saves.examples.list(),
+        query: calls!("pid IN ({}) AND {}", pids.join(", "), whose(saves)),
+        caveats: match same {
+            true => vec!["most versions have the same length, so all of their contents may be new each time".to_owned()],
+            false => Vec::new(),
+        },
+        ..Found::default()
+    }
+}
+
+/// The condition on the file's calls, by any of its names.
+fn whose(saves: &Saves) -> String {
+    let path = sql::quote(&saves.path);
+    let listed: Vec<String> = saves.files.iter().take(MAX_LISTED).map(|file| file.0.to_string()).collect();
+    let of = match saves.renamed > 0 && !saves.several {
+        true => format!("path = {}", sql::quote(&saves.before)),
+        false => format!("file_id IN ({})", listed.join(", ")),
+    };
+    format!("(path = {path} OR path2 = {path} OR {of})")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Scenario, fires, silent};
+
+    /// Saves of a state that grows, each in so many writes.
+    fn in_place(saves: i64, grows: i64) -> Scenario {
+        let mut s = Scenario::new();
+        for i in 0..saves {
+            let fd = s.open("/data/state", "O_WRONLY|O_CREAT|O_TRUNC");
+            for _ in 0..4 {
+                s.write(fd, 4096 + i * grows);
+            }
+            s.close(fd);
+            s.wait_us(100);
+        }
+        s
+    }
+
+    fn replaced(saves: i64, mut each: impl FnMut(&mut Scenario, i64)) -> Scenario {
+        let mut s = Scenario::new();
+        for i in 0..saves {
+            each(&mut s, i);
+            s.new_file("/data/state.tmp");
+            let fd = s.open("/data/state.tmp", "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 20_000 + i * 100);
+            s.close(fd);
+            s.rename("/data/state.tmp", "/data/state");
+        }
+        s
+    }
+
+    #[test]
+    fn fires_on_a_state_saved_in_place() {
+        let found = fires("whole-rewrite", in_place(200, 10));
+        // The first one made the file, and the last one may go on.
+        assert_eq!(found[0].evidence[0].value, 198.0);
+        assert!(found[0].caveats.is_empty());
+        let found = fires("whole-rewrite", in_place(200, 0));
+        assert_eq!(found[0].caveats.len(), 1);
+        silent("whole-rewrite", in_place(20, 10));
+    }
+
+    #[test]
+    fn fires_on_a_state_that_is_replaced() {
+        let found = fires("whole-rewrite", replaced(200, |_, _| {}));
+        assert_eq!(found[0].evidence[0].value, 199.0);
+        assert_eq!(found[0].evidence[1].value, 199.0);
+        let end = "and it is never longer than 39.0 KiB";
+        assert!(found[0].title.ends_with(end), "{}", found[0].title);
+    }
+
+    #[test]
+    fn what_loads_the_state_before_each_change_counts() {
+        let loads = |s: &mut Scenario, i: i64| {
+            if i > 0 {
+                let fd = s.open("/data/state", "O_RDONLY");
+                s.read(fd, 20_000 + (i - 1) * 100);
+                s.close(fd);
+            }
+        };
+        let found = fires("whole-rewrite", replaced(200, loads));
+        assert_eq!(found[0].evidence[3].value, (1..200).map(|i| 20_000.0 + f64::from(i - 1) * 100.0).sum::<f64>());
+        let alone = fires("whole-rewrite", replaced(200, |_, _| {}));
+        assert!(found[0].cost_ns > alone[0].cost_ns);
+    }
+
+    #[test]
+    fn processes_that_each_write_it_count_together() {
+        let each = |s: &mut Scenario, i: i64| s.process(200 + i as i32);
+        let found = fires("whole-rewrite", replaced(60, each));
+        assert_eq!(found[0].evidence[5].value, 60.0);
+        assert!(found[0].title.starts_with("program and 59 other processes write /data/state whole 59 times"), "{}", found[0].title);
+    }
+
+    #[test]
+    fn silent_on_other_contents_each_time() {
+        // Lengths as of pictures.
+        silent("whole-rewrite", in_place(1, 0));
+        let mut s = Scenario::new();
+        for i in 0..200 {
+            let fd = s.open("/data/out.png", "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 10_000 + i * 7919 % 40_000);
+            s.close(fd);
+        }
+        silent("whole-rewrite", s);
+    }
+
+    /// Opened to append to it, loaded or not, emptied and written.
+    fn appended(loads: bool) -> Scenario {
+        let mut s = Scenario::new();
+        for i in 0..200 {
+            if loads && i > 0 {
+                let fd = s.open("/data/store", "O_RDONLY");
+                s.read(fd, 20_000 + i * 100);
+                s.close(fd);
+            }
+            let fd = s.open("/data/store", "O_WRONLY|O_CREAT|O_APPEND");
+            s.truncate(fd, 0);
+            s.pwrite(fd, 20_000 + i * 100, 0);
+            s.close(fd);
+        }
+        s
+    }
+
+    #[test]
+    fn a_file_that_is_appended_to_is_a_log_unless_it_is_loaded() {
+        let found = fires("whole-rewrite", appended(true));
+        assert_eq!(found[0].evidence[0].value, 198.0);
+        silent("whole-rewrite", appended(false));
+    }
+
+    #[test]
+    fn silent_on_logs_that_are_rotated_and_on_results_that_are_moved_away() {
+        let mut s = Scenario::new();
+        for i in 0..200 {
+            s.new_file("/data/current");
+            let fd = s.open("/data/current", "O_WRONLY|O_CREAT|O_APPEND");
+            for _ in 0..10 {
+                s.write(fd, 1600);
+            }
+            s.close(fd);
+            s.rename("/data/current", "/data/previous");
+            if i % 2 == 0 {
+                s.new_file("/data/part");
+                let fd = s.open("/data/part", "O_WRONLY|O_CREAT|O_EXCL");
+                s.write(fd, 16_000);
+                s.close(fd);
+                s.rename("/data/part", &format!("/data/{i}"));
+            }
+        }
+        silent("whole-rewrite", s);
+    }
+
+    #[test]
+    fn silent_on_small_files_on_pages_in_the_middle_and_on_journals() {
+        let mut s = Scenario::new();
+        for i in 0..200 {
+            let fd = s.open("/data/settings", "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 700 + i);
+            s.close(fd);
+        }
+        let fd = s.open_existing("/data/table", "O_RDWR", 1 << 20);
+        for i in 0..200 {
+            s.pwrite(fd, 4096, 0);
+            s.pwrite(fd, 4096, i * 4096);
+        }
+        let fd = s.open("/data/table-journal", "O_RDWR|O_CREAT");
+        for _ in 0..200 {
+            s.pwrite(fd, 8192, 0);
+            s.truncate(fd, 0);
+        }
+        silent("whole-rewrite", s);
+    }
+}
