@@ -160,17 +160,17 @@ def index_once():
         os.pread(fd, 8192, 65536 + i * 8192)
 
 
-COUNTERS = 64
+PAGES = 64
 
 
 @setup("redundant-read/bad-pages", "redundant-read/good-pages")
 def counters_in_pages():
-    os.close(create("counters", COUNTERS * 4096))
+    os.close(create("counters", PAGES * 4096))
 
 
 def pages_of_words():
     for i in range(20_000):
-        yield i * 31 % COUNTERS * 4096
+        yield i * 31 % PAGES * 4096
 
 
 @program("redundant-read/bad-pages")
@@ -183,7 +183,7 @@ def page_for_each_word():
 @program("redundant-read/good-pages")
 def pages_in_memory():
     fd = os.open("counters", os.O_RDWR)
-    pages = {at * 4096: os.pread(fd, 4096, at * 4096) for at in range(COUNTERS)}
+    pages = {at * 4096: os.pread(fd, 4096, at * 4096) for at in range(PAGES)}
     for at in pages_of_words():
         pages[at] = bytes(pages[at])
     for at, page in pages.items():

@@ -33,7 +33,9 @@ static INFO: RuleInfo = RuleInfo {
            another file that is renamed onto it; a version has 4 KiB to 64 MiB; three quarters or more of \
            the versions have about the length of the one before (an eighth more or less); and the calls on \
            it take 3 % or more of the recorded time. Silent on files that are appended to \
-           and that the program does not read whole before each change, on journals of databases, and on files that exist only between two versions.",
+           and that the program does not read whole before each change, on journals of databases, on \
+           files that are written over from the beginning on without being cut and never change their length (logs \
+           that start over at their beginning), and on files that exist only between two versions.",
     cost: "all calls on the file from its second version on except syncs and locks, minus the \
            part of one version: the changes themselves must be written in any case",
     advice: "Append each change to a log and write the file whole only when the log has grown as \
@@ -61,6 +63,8 @@ struct Version {
     appends: bool,
     /// Whether it takes the place of an earlier one.
     replaces: bool,
+    /// Whether it is written over the one before, which was not cut first.
+    over: bool,
     /// The name that it was written under, if it was renamed.
     before: Text,
     time_ns: i64,
@@ -122,7 +126,12 @@ impl Rule for WholeRewrite {
             Kind::Open if call.has_flag("O_CREAT") && !used && !had => self.begin(id, call, context, false),
             Kind::Truncate if call.arg("length") == Some("0") && written => self.begin(id, call, context, had),
             // In place, without emptying it first.
-            Kind::Write if call.offset == Some(0) && written => self.begin(id, call, context, had),
+            Kind::Write if call.offset == Some(0) && written => {
+                self.begin(id, call, context, had);
+                if let Some(version) = self.versions.get_mut(&id) {
+                    version.over = true;
+                }
+            }
             _ => {}
         }
         let Some(version) = self.versions.get_mut(&id).filter(|version| version.pid == call.pid) else { return };
@@ -234,7 +243,8 @@ impl WholeRewrite {
         if saves.files.len() < MAX_TOLD && saves.files.last() != Some(&id) {
             saves.files.push(id);
         }
-        if !version.replaces {
+        // Of a log that starts over at its beginning all contents are new.
+        if !version.replaces || version.over && before == version.end {
             return;
         }
         saves.comm = version.comm;
@@ -369,6 +379,24 @@ mod tests {
         let found = fires("whole-rewrite", in_place(200, 0));
         assert_eq!(found[0].caveats.len(), 1);
         silent("whole-rewrite", in_place(20, 10));
+    }
+
+    /// Written over from the beginning on.
+    fn written_over(grows: i64) -> Scenario {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/state", "O_RDWR|O_CREAT");
+        for i in 0..200 {
+            s.pwrite(fd, 8192, 0);
+            s.pwrite(fd, 8192 + i * grows, 8192);
+        }
+        s
+    }
+
+    #[test]
+    fn a_log_that_starts_over_at_its_beginning_is_not_a_state() {
+        let found = fires("whole-rewrite", written_over(10));
+        assert_eq!(found[0].evidence[0].value, 198.0);
+        silent("whole-rewrite", written_over(0));
     }
 
     #[test]
