@@ -12,8 +12,12 @@ apt-get install -y --no-install-recommends postgresql-15 mariadb-server redis-se
   beanstalkd cpio libimage-exiftool-perl php-cli ripgrep rrdtool ruby unzip zip gawk curl e2fsprogs procps \
   liburing-dev subversion qemu-utils aria2 apache2 apache2-utils rcs squashfs-tools pv mercurial etcd-server \
   rocksdb-tools ccache ninja-build logtail file default-jdk-headless lua5.4 \
+  bedtools bind9 bind9-dnsutils brz cronolog cssc derby-tools dovecot-core fdm gddrescue krb5-admin-server krb5-kdc \
+  libdbm-deep-perl libhsqldb-java liblucene8-java libnbd-bin libnss3-tools mairix nbdkit nmh openssl osmium-tool \
+  python3-libnbd python3-tinydb python3-whoosh python3-xapian runit scons shapelib swi-prolog-nox tabix \
   $(command -v npm >/dev/null || echo nodejs npm) || { [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d; exit 1; }
 [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d
-for s in postgresql mariadb redis-server nginx rsyslog rsync beanstalkd apache2 apache-htcacheclean etcd; do
+for s in postgresql mariadb redis-server nginx rsyslog rsync beanstalkd apache2 apache-htcacheclean etcd \
+  named dovecot krb5-kdc krb5-admin-server; do
   update-rc.d "$s" disable >/dev/null 2>&1 || :
 done

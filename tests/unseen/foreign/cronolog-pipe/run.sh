@@ -1,0 +1,2 @@
+perl emit.pl | cronolog logs/%Y/%m/access.log
+wc -l logs/*/*/access.log

@@ -1,0 +1,1 @@
+head -c 700000000 /dev/urandom > card.img

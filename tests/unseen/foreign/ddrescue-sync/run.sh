@@ -1,0 +1,1 @@
+ddrescue -q -y -c 16 card.img copy.img copy.map && ls -l copy.img

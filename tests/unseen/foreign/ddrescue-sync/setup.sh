@@ -1,0 +1,1 @@
+head -c 30000000 /dev/urandom > card.img

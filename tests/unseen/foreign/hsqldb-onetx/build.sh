@@ -1,0 +1,1 @@
+javac -cp /usr/share/java/hsqldb.jar Stock.java

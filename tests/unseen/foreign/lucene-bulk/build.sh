@@ -1,0 +1,1 @@
+javac -cp /usr/share/java/lucene-core-8.7.0.jar:/usr/share/java/lucene-analyzers-common-8.7.0.jar Index.java

@@ -1,0 +1,1 @@
+mairix -f mairixrc

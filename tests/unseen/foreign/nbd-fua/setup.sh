@@ -1,0 +1,1 @@
+truncate -s 256M disk.img

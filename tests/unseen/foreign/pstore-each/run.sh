@@ -1,0 +1,1 @@
+exec ruby -rpstore -e 's = PStore.new("players.pstore"); 1200.times { |n| s.transaction { s["player#{n}"] = {score: n * 7919 % 1000, level: n % 9, items: ["sword", "lamp", "rope #{n}"]} } }; s.transaction(true) { puts s.roots.size }'

@@ -1,0 +1,1 @@
+scons -Q -j 2 > build.log && scons -Q > nothing.log && tail -n 1 nothing.log

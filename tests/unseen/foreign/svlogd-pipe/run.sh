@@ -1,0 +1,1 @@
+svlogd -tt log < requests

@@ -1,0 +1,1 @@
+exec swipl -q -f facts.pl -g main -t halt

@@ -1,0 +1,2 @@
+while read region; do tabix genes.bed.gz $region; done < regions > hits
+wc -l hits
