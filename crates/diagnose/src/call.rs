@@ -111,6 +111,9 @@ struct Ids {
 /// The largest duration, 104 days, and size, 8 PiB. Anything larger is damage, and rules add up many.
 pub(crate) const LARGEST: i64 = 1 << 53;
 
+/// Accesses of a file for each lock on it, up to which others may have changed it in between.
+pub(crate) const ACCESSES_PER_LOCK: u64 = 16;
+
 impl<'a> Call<'a> {
     pub fn ended_at_ns(&self) -> i64 {
         self.ts_ns.saturating_add(self.dur_ns)
@@ -263,6 +266,8 @@ pub(crate) fn has_flag(flags: &str, flag: &str) -> bool {
 struct NameTraits {
     kind: Kind,
     positional: bool,
+    /// Whether it may wait for operations.
+    waits: bool,
 }
 
 /// Columns of a batch of table `syscalls`: a row is read by every engine, so they are found once a
@@ -359,14 +364,17 @@ impl<'a> Calls<'a> {
         self.columns.rows()
     }
 
-    /// Calls that brought pages into the page cache: request, pages that it asked for, and
-    /// pages ahead of those.
-    pub(crate) fn cached(&self) -> impl Iterator<Item = (i64, i64, i64)> {
-        let pages = |column, row| i32_at(column, row).map_or(0, i64::from);
-        (0..self.rows()).filter_map(move |row| {
-            let (misses, ahead) = (pages(self.misses, row), pages(self.ahead, row));
-            let rid = i64_at(self.rid, row)?;
-            (misses > 0 || ahead > 0).then_some((rid, misses, ahead))
+    /// Pages that a call brought into the page cache: those that it asked for, and those ahead of them.
+    pub(crate) fn cached(&self, row: usize) -> (i64, i64) {
+        let pages = |column| i32_at(column, row).map_or(0, i64::from);
+        (pages(self.misses), pages(self.ahead))
+    }
+
+    /// The calls that may wait for operations: request and row.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = (i64, usize)> {
+        (0..self.rows()).filter_map(|row| {
+            let waits = self.named(id_at(self.syscall, row)).waits;
+            waits.then_some((i64_at(self.rid, row)?, row))
         })
     }
 
@@ -419,6 +427,7 @@ impl<'a> Calls<'a> {
         let other = NameTraits {
             kind: Kind::Other,
             positional: false,
+            waits: false,
         };
         let Some(known) = self.named.get(id.0 as usize) else {
             return other;
@@ -428,6 +437,7 @@ impl<'a> Calls<'a> {
                 Syscall::named(self.columns.strings().get(id)).map_or(other, |call| NameTraits {
                     kind: call.kind,
                     positional: call.is_positional(),
+                    waits: depth::waits(call.name.as_bytes()),
                 });
             known.set(Some(named));
             named
@@ -447,7 +457,9 @@ impl<'a> Calls<'a> {
             path2: id_at(self.path2, row),
         };
         let operation = self.is_operation(row);
-        let NameTraits { kind, positional } = self.named(ids.syscall);
+        let NameTraits {
+            kind, positional, ..
+        } = self.named(ids.syscall);
         let flags = self.columns.text_of(ids.flags);
         let args = self.columns.text_of(id_at(self.args, row));
         Call {

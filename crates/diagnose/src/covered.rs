@@ -23,6 +23,19 @@ impl Covered {
         if to <= from {
             return;
         }
+        // Most begin in the last one or behind it.
+        let has_room = self.recent.len() < CAPACITY;
+        match self.recent.back_mut() {
+            Some((start, end)) if *start <= from && from <= *end => {
+                *end = to.max(*end);
+                return;
+            }
+            Some((_, end)) if *end < from && has_room => {
+                self.recent.push_back((from, to));
+                return;
+            }
+            _ => {}
+        }
         let first = self.recent.partition_point(|(_, end)| *end < from);
         let behind = self.recent.partition_point(|(start, _)| *start <= to);
         if first < behind {

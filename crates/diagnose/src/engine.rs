@@ -215,8 +215,8 @@ impl Engine {
         if std::ptr::eq(batch.table, &SYSCALLS) {
             let mut calls = Calls::new(batch);
             calls.measure(&mut self.depth);
-            for (rid, misses, ahead) in calls.cached() {
-                self.layers.cached(rid, misses, ahead);
+            for (rid, row) in calls.waiting() {
+                self.layers.cached(rid, calls.cached(row));
             }
             for row in 0..calls.rows() {
                 let mut call = calls.call(row);
@@ -226,7 +226,7 @@ impl Engine {
                         .path_key()
                         .and_then(|path| self.state.files.at_key(path));
                 }
-                self.call(&call, calls.submitted_by(row));
+                self.call(&call, calls.submitted_by(row), calls.cached(row));
             }
         } else if std::ptr::eq(batch.table, &FILES) {
             if let Some((rows, strings)) = FileRows::from_batch(batch.clone()) {
@@ -305,13 +305,18 @@ impl Engine {
         }
     }
 
-    fn call(&mut self, call: &Call, submitted_by: Option<i64>) {
+    /// `cached`: the pages that it brought into the page cache, as in [`Calls::cached`].
+    fn call(&mut self, call: &Call, submitted_by: Option<i64>, cached: (i64, i64)) {
         self.calls += 1;
         let description = self.state.arrive(call);
         // Calls that wait stay known for their operations, which may end later.
         let below = match call.kind == Kind::Other && depth::waits(call.syscall.as_bytes()) {
             true => self.layers.of(call.rid),
-            false => self.layers.take(call.rid),
+            false => {
+                let mut below = self.layers.take(call.rid);
+                below.cache(cached);
+                below
+            }
         };
         // Of direct I/O it is below the operation, of the page cache below the call.
         let below = match submitted_by {

@@ -186,6 +186,12 @@ pub struct Below {
 }
 
 impl Below {
+    /// Adds pages that were brought into the page cache: asked for, and ahead of those.
+    pub(crate) fn cache(&mut self, (misses, ahead): (i64, i64)) {
+        self.misses += misses;
+        self.ahead += ahead;
+    }
+
     /// Whether it waited for bytes from a device.
     pub fn missed(&self) -> bool {
         self.misses > 0 || self.reads > 0
@@ -369,12 +375,12 @@ impl Layers {
         }
     }
 
-    /// Takes what a call that is still to come did in the page cache: an operation that it
+    /// Takes the pages that a call that is still to come brought into the page cache: an operation that it
     /// submits, which has no such columns itself, may come before it.
-    pub(crate) fn cached(&mut self, rid: i64, misses: i64, ahead: i64) {
-        let below = self.below(rid);
-        below.misses += misses;
-        below.ahead += ahead;
+    pub(crate) fn cached(&mut self, rid: i64, cached: (i64, i64)) {
+        if cached != (0, 0) {
+            self.below(rid).cache(cached);
+        }
     }
 
     fn pieces(&mut self, columns: &Columns) {

@@ -9,8 +9,10 @@
 
 mod elsewhere;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+
+use hashbrown::HashMap;
 
 use elsewhere::Elsewhere;
 

@@ -74,6 +74,43 @@ export async function atRest(browser: Browser): Promise<void> {
 	await cdp.detach();
 }
 
+/** Notes in each page of a tab when it first has something that `selector` selects. */
+export async function watchFor(tab: Tab, selector: string): Promise<void> {
+	await tab.page.addInitScript((wanted) => {
+		const seen = window as unknown as Seen;
+		const watch = new MutationObserver(() => {
+			if (!document.querySelector(wanted)) return;
+			watch.disconnect();
+			seen.drawnMs = performance.now();
+			requestAnimationFrame(() =>
+				requestAnimationFrame((next) => {
+					seen.nextFrameMs = next;
+				}),
+			);
+		});
+		watch.observe(document, { childList: true, subtree: true });
+	}, selector);
+}
+
+interface Seen {
+	/** When it was in the document, and when the frame after the one that showed it began. */
+	drawnMs?: number;
+	nextFrameMs?: number;
+}
+
+/**
+ * When the browser showed the first frame with what was watched for, by its own clock: milliseconds since 1970. To wait for an
+ * element from outside takes a tenth of a second more, in which the page already shows it.
+ */
+export async function shownAt(tab: Tab): Promise<number> {
+	await tab.page.waitForFunction(() => (window as unknown as Seen).nextFrameMs !== undefined);
+	return tab.page.evaluate(() => {
+		const { drawnMs = 0, nextFrameMs = 0 } = window as unknown as Seen;
+		const first = performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0;
+		return performance.timeOrigin + (first >= drawnMs ? first : nextFrameMs);
+	});
+}
+
 export interface Memory {
 	/** What scripts hold after what they dropped was collected, MiB. */
 	heap: number;

@@ -33,6 +33,8 @@ import {
 	memory,
 	processorMs,
 	residentMib,
+	shownAt,
+	watchFor,
 	weigh,
 } from "./measure.ts";
 
@@ -72,12 +74,12 @@ async function firstView(browser: Browser, server: Server, session: string, how:
 	const weight = await weigh(tab);
 	const worked = await mainThread(tab);
 	await atRest(browser);
+	await watchFor(tab, ".u-over");
 	const processor = processorMs(server.pid);
 	const begun = performance.now();
 	const after = () => performance.now() - begun;
 	await tab.page.goto(`${server.origin}/?s=${encodeURIComponent(session)}#token=${server.token}`);
-	await tab.page.waitForSelector(".u-over");
-	const plots = after();
+	const plots = (await shownAt(tab)) - performance.timeOrigin - begun;
 	await Promise.all(
 		["path", "syscall", "thread"].map((kind) =>
 			tab.page.waitForSelector(`.top-${kind} tbody tr`, { timeout: 120_000 }),

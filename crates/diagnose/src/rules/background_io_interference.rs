@@ -1,7 +1,9 @@
 //! `background-io-interference`: the slowest calls of some threads take place while others of the
 //! same process move much.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
 
 use crate::names::role;
 use crate::prelude::*;

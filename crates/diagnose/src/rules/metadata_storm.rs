@@ -1,6 +1,6 @@
 //! `metadata-storm`: more time goes into names and attributes than into bytes.
 
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 use crate::prelude::*;
 

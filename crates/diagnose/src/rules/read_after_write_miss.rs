@@ -1,6 +1,6 @@
 //! `read-after-write-miss`: a process reads back from the device what it has just written.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use crate::prelude::*;
 use crate::readers::Readers;

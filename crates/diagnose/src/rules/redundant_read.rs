@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use crate::call::ACCESSES_PER_LOCK;
 use crate::prelude::*;
 
 /// Bytes read, over bytes that were new or had changed.
@@ -14,8 +15,6 @@ const MIN_CALLS: u64 = 64;
 const MIN_PASSES: f64 = 8.0;
 /// Share of the recorded time that goes into them: the file is also written, and to keep it in memory changes how.
 const MIN_OWN: f64 = 0.03;
-/// Reads for each lock, up to which others may have changed the file in between.
-const READS_PER_LOCK: u64 = 16;
 /// Processes of one name, one after the other, from which on what they all read counts.
 const MIN_PROCESSES: usize = 3;
 /// Bytes of a file that each of them reads: headers and libraries are smaller, and part of a start.
@@ -267,7 +266,7 @@ impl RedundantRead {
         let (length, passes) = reads.passes();
         let cost = (reads.time_ns as f64 * reads.own_again as f64 / reads.bytes.max(1) as f64) as i64;
         let alone = !reads.others && self.readers.get(&file).is_some_and(|readers| readers.len() == 1);
-        let locked = reads.locks * READS_PER_LOCK > reads.own_repeats;
+        let locked = reads.locks * ACCESSES_PER_LOCK > reads.own_repeats;
         let often = reads.own_repeats >= MIN_CALLS && passes >= MIN_PASSES;
         if !alone || locked || !often || !run.matters_from(cost, MIN_OWN) {
             return;

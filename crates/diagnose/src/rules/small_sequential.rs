@@ -1,6 +1,6 @@
 //! `small-sequential`: many small reads or writes, each where the one before ended.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 use crate::order::{Head, Step};
 use crate::prelude::*;

@@ -1,6 +1,8 @@
 //! `temp-churn`: files that are created, written, and removed without use by another program.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
+
+use hashbrown::{HashMap, HashSet};
 
 use crate::names::directory;
 use crate::prelude::*;

@@ -1,6 +1,6 @@
 //! `thread-interference`: threads whose requests are slow because of each other's.
 
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 use crate::order::{Head, Step};
 use crate::prelude::*;

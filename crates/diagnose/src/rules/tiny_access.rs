@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::call::ACCESSES_PER_LOCK;
 use crate::order::{Head, Step};
 use crate::prelude::*;
 use crate::state::descriptors::Description;
@@ -29,7 +30,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Tiny reads and writes here and there",
     group: Group::Performance,
     needs: &[Input::Calls],
-    kinds: kinds![Read, Write],
+    kinds: kinds![Read, Write, Flock, Fcntl],
     about_calls: true,
     what: "A process uses a file like memory: each call reads or writes a few bytes at another place, \
            and comes back to the same pages again and again. The pages are in the page cache, so \
@@ -38,7 +39,7 @@ static INFO: RuleInfo = RuleInfo {
            or more per page on average; files of which none is significant are added up. Calls in runs of \
            64 or more, each where the one before ended, are the matter of small-sequential. Writes that \
            are made durable one by one do not count, nor do calls that waited for a device. Silent below \
-           3 % of the recorded time.",
+           3 % of the recorded time, and on files that the process locks for every 16 calls or more often.",
     cost: "calls beyond one per page, times their median duration",
     advice: "Map the file (mmap) and use it as memory, or read a block of 64 KiB or more, work on it, and \
            write it back. If the file only replaces memory that a limit denies (a cache on \
@@ -65,6 +66,7 @@ struct Accesses {
     pages: Intervals,
     durations: Durations,
     examples: Examples,
+    locks: u64,
 }
 
 /// Calls of a process on a file, or on several.
@@ -156,6 +158,10 @@ rule! {
 impl Rule for TinyAccess {
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(file) = call.file else { return };
+        if call.takes_lock() {
+            self.files.entry((call.pid, file)).locks += 1;
+            return;
+        }
         let Some((start, end)) = call.range() else { return };
         if call.asynchronous || !context.file(call).is_some_and(|file| file.is_regular()) {
             return;
@@ -205,6 +211,9 @@ impl Rule for TinyAccess {
         let mut files: Vec<_> = self.files.iter().collect();
         files.sort_unstable_by_key(|(key, _)| **key);
         for ((pid, file), accesses) in files {
+            if accesses.locks * ACCESSES_PER_LOCK > accesses.calls {
+                continue;
+            }
             let own = Sum::of(accesses);
             if !own.matters(run) {
                 if own.per_page() >= MIN_PER_PAGE {
@@ -309,6 +318,24 @@ mod tests {
         let files = found[0].evidence.last().map(|e| (&*e.name, e.value));
         assert_eq!(files, Some(("files", 200.0)));
         assert!(found[0].title.contains("reads 12 B of 200 files at a time"), "{}", found[0].title);
+    }
+
+    #[test]
+    fn silent_on_a_file_that_others_use_between_two_calls() {
+        for (calls, is_silent) in [(4, true), (40, false)] {
+            let mut s = Scenario::new();
+            let fd = s.open_existing("/data/table", "O_RDWR", 1 << 20);
+            for i in 0..4000 {
+                if i % calls == 0 {
+                    s.flock(fd, 500);
+                }
+                s.pread(fd, 8, i * 7919 % 2000 * 40);
+            }
+            match is_silent {
+                true => silent("tiny-access", s),
+                false => assert_eq!(fires("tiny-access", s).len(), 1),
+            }
+        }
     }
 
     #[test]

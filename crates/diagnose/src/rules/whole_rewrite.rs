@@ -216,7 +216,7 @@ impl WholeRewrite {
             ..Version::default()
         };
         self.finish(id, version);
-        // What reads it until it is replaced is part of the next change.
+        // Reads until it is replaced are part of the next change.
         *self.versions.entry(id) = kept;
     }
 
@@ -229,7 +229,7 @@ impl WholeRewrite {
             }
             return;
         }
-        // Nobody reads a log before it starts over.
+        // A log is not read before it starts over.
         let log = version.appends && version.read < version.end;
         if !version.whole || log || version.end < MIN_BYTES || version.end > MAX_BYTES {
             return;

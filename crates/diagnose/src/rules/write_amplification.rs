@@ -1,7 +1,9 @@
 //! `write-amplification`: the device writes, or has to read, far more than the program
 //! writes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
 
 use crate::layers::Origin;
 use crate::names::directory;

@@ -1,6 +1,7 @@
 //! Sets of byte ranges of a file.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use hashbrown::HashMap;
 
@@ -11,9 +12,8 @@ const FEW: usize = 16;
 /// The unit of a set in pages, bytes.
 const PAGE: i64 = 4096;
 
-/// Which bytes of a file something happened to. A set of many scattered ranges is
-/// kept by pages of 4 KiB from then on: a page counts when its middle is in a
-/// range, which is exact for I/O in whole pages.
+/// Which bytes of a file something happened to. Ranges of whole pages of 4 KiB are kept as bits. A set of
+/// many other ranges is kept by pages, too, from then on: a page counts when its middle is in a range.
 #[derive(Clone, Debug)]
 pub struct Intervals {
     form: Form,
@@ -27,8 +27,112 @@ enum Form {
     Few(Vec<(i64, i64)>),
     /// Start to end, apart from each other.
     Ranges(BTreeMap<i64, i64>),
-    /// One bit per page, 64 pages per word.
-    Pages(HashMap<i64, u64>),
+    /// All ranges begin and end with a page.
+    Whole(Pages),
+    /// Parts of pages are taken for all or nothing.
+    Coarse(Pages),
+}
+
+/// Numbers of pages: one bit per page, 64 pages per word.
+#[derive(Clone, Debug, Default)]
+struct Pages(HashMap<i64, u64>);
+
+impl Pages {
+    /// Adds pages; returns how many of them are new.
+    fn insert(&mut self, pages: Range<i64>) -> i64 {
+        let mut added = 0;
+        for (word, mask) in words(pages) {
+            let bits = self.0.entry(word).or_default();
+            added += i64::from((mask & !*bits).count_ones());
+            *bits |= mask;
+        }
+        added
+    }
+
+    /// Removes pages; returns how many there were.
+    fn remove(&mut self, pages: Range<i64>) -> i64 {
+        let mut removed = 0;
+        for (word, mask) in words(pages) {
+            if let Some(bits) = self.0.get_mut(&word) {
+                removed += i64::from((mask & *bits).count_ones());
+                *bits &= !mask;
+            }
+        }
+        removed
+    }
+
+    /// Removes the page with this number and those after it; returns how many there were.
+    fn truncate(&mut self, first: i64) -> i64 {
+        let mut removed = 0;
+        self.0.retain(|word, bits| {
+            let keep = match first - (word << 6) {
+                n if n <= 0 => 0,
+                n if n >= 64 => u64::MAX,
+                n => (1 << n) - 1,
+            };
+            removed += i64::from((*bits & !keep).count_ones());
+            *bits &= keep;
+            *bits != 0
+        });
+        removed
+    }
+
+    /// How many of these pages there are.
+    fn count(&self, pages: Range<i64>) -> i64 {
+        words(pages)
+            .filter_map(|(word, mask)| Some(i64::from((mask & self.0.get(&word)?).count_ones())))
+            .sum()
+    }
+
+    /// Bytes of a range that are in one of these pages.
+    fn overlap(&self, start: i64, end: i64) -> i64 {
+        let (start, end) = (start.max(0), end.max(0));
+        let (first, last) = (start / PAGE, (end - 1) / PAGE);
+        let part = |page: i64| {
+            let bytes = (page * PAGE + PAGE).min(end) - (page * PAGE).max(start);
+            self.count(page..page + 1) * bytes.max(0)
+        };
+        match first >= last {
+            true => part(first),
+            false => part(first) + self.count(first + 1..last) * PAGE + part(last),
+        }
+    }
+
+    /// Start and end of each range of pages, in order, apart from each other.
+    fn ranges(&self) -> Vec<(i64, i64)> {
+        let mut words: Vec<(i64, u64)> = self.0.iter().map(|(word, bits)| (*word, *bits)).collect();
+        words.sort_unstable();
+        let mut ranges: Vec<(i64, i64)> = Vec::new();
+        for (word, bits) in words {
+            for page in (0..64).filter(|bit| bits >> bit & 1 == 1) {
+                let start = ((word << 6) + page) * PAGE;
+                match ranges.last_mut().filter(|(_, end)| *end == start) {
+                    Some((_, end)) => *end += PAGE,
+                    None => ranges.push((start, start + PAGE)),
+                }
+            }
+        }
+        ranges
+    }
+}
+
+/// The words that have pages, with the bits of these.
+fn words(pages: Range<i64>) -> impl Iterator<Item = (i64, u64)> {
+    let Range { start, end } = pages;
+    let last = if start < end {
+        (end - 1) >> 6
+    } else {
+        (start >> 6) - 1
+    };
+    (start >> 6..=last).map(move |word| {
+        let from = (start - (word << 6)).clamp(0, 63);
+        let behind = (end - (word << 6)).clamp(1, 64);
+        (word, (u64::MAX >> (64 - behind)) & (u64::MAX << from))
+    })
+}
+
+fn is_whole(start: i64, end: i64) -> bool {
+    start >= 0 && (start | end) & (PAGE - 1) == 0
 }
 
 impl Default for Intervals {
@@ -53,7 +157,7 @@ impl Intervals {
 
     /// Whether the set is kept by pages, so that its size is not exact.
     pub fn is_coarse(&self) -> bool {
-        matches!(self.form, Form::Pages(_))
+        matches!(self.form, Form::Coarse(_))
     }
 
     /// Empties the set.
@@ -67,6 +171,7 @@ impl Intervals {
         if start >= end {
             return 0;
         }
+        self.keep_parts(start, end);
         let before = self.len;
         match &mut self.form {
             Form::Few(ranges) => {
@@ -94,7 +199,11 @@ impl Intervals {
                 let added = to - from - covered;
                 self.len += added;
                 if ranges.len() > FEW {
-                    self.form = Form::Ranges(ranges.drain(..).collect());
+                    let ranges = std::mem::take(ranges);
+                    self.form = match ranges.iter().all(|(start, end)| is_whole(*start, *end)) {
+                        true => Form::Whole(pages_in(&ranges)),
+                        false => Form::Ranges(ranges.into_iter().collect()),
+                    };
                 }
                 (end - start) - added.clamp(0, end - start)
             }
@@ -119,20 +228,12 @@ impl Intervals {
                 }
                 (end - start) - added.clamp(0, end - start)
             }
-            Form::Pages(pages) => {
-                let mut again = 0;
-                for page in pages_of(start, end) {
-                    let word = pages.entry(page >> 6).or_default();
-                    let bit = 1 << (page & 63);
-                    if *word & bit == 0 {
-                        *word |= bit;
-                        self.len += PAGE;
-                    } else if page * PAGE >= start && (page + 1) * PAGE <= end {
-                        again += PAGE;
-                    }
-                }
-                // For parts of pages it is unknown.
-                again
+            Form::Whole(pages) | Form::Coarse(pages) => {
+                // Of parts of pages it is unknown.
+                let whole = (start.max(0) + PAGE - 1) / PAGE..end / PAGE;
+                let again = pages.count(whole);
+                self.len += pages.insert(pages_of(start, end)) * PAGE;
+                again * PAGE
             }
         }
     }
@@ -155,15 +256,10 @@ impl Intervals {
                     .map(|(&s, &e)| (e.min(end) - s.max(start)).max(0))
                     .sum()
             }
-            Form::Pages(pages) => {
-                let set = |page: &i64| {
-                    let word = pages.get(&(page >> 6)).copied().unwrap_or(0);
-                    word >> (page & 63) & 1 == 1
-                };
-                let whole = pages_of(start, end).filter(set).count();
-                (i64::try_from(whole).unwrap_or(i64::MAX))
-                    .saturating_mul(PAGE)
-                    .min(end - start)
+            Form::Whole(pages) => pages.overlap(start, end),
+            Form::Coarse(pages) => {
+                let bytes = pages.count(pages_of(start, end)).saturating_mul(PAGE);
+                bytes.min(end - start)
             }
         }
     }
@@ -173,6 +269,7 @@ impl Intervals {
         if start >= end || self.is_empty() {
             return;
         }
+        self.keep_parts(start, end);
         match &mut self.form {
             Form::Few(ranges) => {
                 let cut = ranges
@@ -198,21 +295,15 @@ impl Intervals {
                     }
                 }
             }
-            Form::Pages(pages) => {
-                for page in pages_of(start, end) {
-                    let bit = 1 << (page & 63);
-                    if let Some(word) = pages.get_mut(&(page >> 6)).filter(|word| **word & bit != 0)
-                    {
-                        *word &= !bit;
-                        self.len -= PAGE;
-                    }
-                }
+            Form::Whole(pages) | Form::Coarse(pages) => {
+                self.len -= pages.remove(pages_of(start, end)) * PAGE;
             }
         }
     }
 
     /// Removes the bytes at `length` and beyond: the file was truncated.
     pub fn truncate(&mut self, length: i64) {
+        self.keep_parts(length, length);
         match &mut self.form {
             Form::Few(ranges) => {
                 ranges.retain_mut(|(start, end)| {
@@ -230,45 +321,54 @@ impl Intervals {
                     self.len -= cut;
                 }
             }
-            Form::Pages(pages) => {
-                let first = (length + PAGE - 1) / PAGE;
-                let mut gone = 0;
-                pages.retain(|word, bits| {
-                    let keep = match first - (word << 6) {
-                        n if n <= 0 => 0,
-                        n if n >= 64 => u64::MAX,
-                        n => (1 << n) - 1,
-                    };
-                    gone += i64::from((*bits & !keep).count_ones());
-                    *bits &= keep;
-                    *bits != 0
-                });
-                self.len -= gone * PAGE;
+            Form::Whole(pages) | Form::Coarse(pages) => {
+                self.len -= pages.truncate((length + PAGE - 1) / PAGE) * PAGE;
             }
         }
+    }
+
+    /// Gets ready for a range, which begins or ends within a page of a set of whole ones.
+    fn keep_parts(&mut self, start: i64, end: i64) {
+        let Form::Whole(pages) = &mut self.form else {
+            return;
+        };
+        if is_whole(start, end) {
+            return;
+        }
+        let ranges = pages.ranges();
+        self.form = match ranges.len() > MAX_RANGES {
+            true => Form::Coarse(std::mem::take(pages)),
+            false => Form::Ranges(ranges.into_iter().collect()),
+        };
     }
 
     fn go_coarse(&mut self) {
         let Form::Ranges(ranges) = &self.form else {
             return;
         };
-        let mut pages: HashMap<i64, u64> = HashMap::new();
-        for (&start, &end) in ranges {
-            for page in pages_of(start, end) {
-                *pages.entry(page >> 6).or_default() |= 1 << (page & 63);
-            }
-        }
-        let count: i64 = pages
+        let ranges: Vec<(i64, i64)> = ranges.iter().map(|(start, end)| (*start, *end)).collect();
+        let pages = pages_in(&ranges);
+        self.len = pages
+            .0
             .values()
-            .map(|word| i64::from(word.count_ones()))
-            .sum();
-        self.len = count * PAGE;
-        self.form = Form::Pages(pages);
+            .map(|bits| i64::from(bits.count_ones()))
+            .sum::<i64>()
+            * PAGE;
+        self.form = Form::Coarse(pages);
     }
 }
 
+/// The pages whose middle is in one of these ranges.
+fn pages_in(ranges: &[(i64, i64)]) -> Pages {
+    let mut pages = Pages::default();
+    for (start, end) in ranges {
+        pages.insert(pages_of(*start, *end));
+    }
+    pages
+}
+
 /// Pages whose middle is in a range.
-fn pages_of(start: i64, end: i64) -> std::ops::Range<i64> {
+fn pages_of(start: i64, end: i64) -> Range<i64> {
     let middle = PAGE / 2;
     let first = (start.max(0) + PAGE - 1 - middle) / PAGE;
     let last = (end.max(0) + PAGE - 1 - middle) / PAGE;
@@ -315,6 +415,53 @@ mod tests {
         }
     }
 
+    /// Of a file of 300 pages, in quarters of pages.
+    #[test]
+    fn a_set_of_whole_pages_is_its_bytes() {
+        const QUARTER: i64 = PAGE / 4;
+        let mut random = fastrand::Rng::with_seed(2);
+        for parts in [0, 0, 1, 1, 20] {
+            let (mut set, mut quarters) = (Intervals::default(), vec![false; 1200]);
+            let mut was_whole = false;
+            for _ in 0..600 {
+                let unit = if random.u16(0..1000) < parts { 1 } else { 4 };
+                let start = random.usize(0..1200) / unit * unit;
+                let end = (start + random.usize(1..40) * unit).min(1200);
+                let (from, to) = (start as i64 * QUARTER, end as i64 * QUARTER);
+                match random.u8(0..20) {
+                    0 => {
+                        set.truncate(from + PAGE * 50);
+                        quarters
+                            .iter_mut()
+                            .skip(start + 200)
+                            .for_each(|q| *q = false);
+                    }
+                    1..8 => {
+                        set.remove(from, to);
+                        quarters[start..end].fill(false);
+                    }
+                    _ => {
+                        let end = end.min(start + 8);
+                        let known = quarters[start..end].iter().filter(|q| **q).count();
+                        let known = known as i64 * QUARTER;
+                        assert_eq!(set.overlap(from, end as i64 * QUARTER), known);
+                        assert_eq!(set.insert(from, end as i64 * QUARTER), known);
+                        quarters[start..end].fill(true);
+                    }
+                }
+                let len = quarters.iter().filter(|q| **q).count() as i64;
+                assert_eq!(set.len(), len * QUARTER);
+                was_whole |= matches!(set.form, Form::Whole(_));
+            }
+            assert!(was_whole && !set.is_coarse());
+            assert!(parts > 0 || matches!(set.form, Form::Whole(_)));
+            for at in 0..1200i64 {
+                let of = set.overlap(at * QUARTER, at * QUARTER + QUARTER);
+                assert_eq!(of > 0, quarters[at as usize], "{at}");
+            }
+        }
+    }
+
     #[test]
     fn parts_of_pages_are_not_taken_for_the_same() {
         let mut set = Intervals::default();
@@ -330,7 +477,7 @@ mod tests {
         for page in 0..10_000i64 {
             assert_eq!(set.insert(page * 8192, page * 8192 + 4096), 0);
         }
-        assert!(set.is_coarse());
+        assert!(!set.is_coarse());
         assert_eq!(set.len(), 10_000 * 4096);
         assert_eq!(set.insert(8192, 8192 + 4096), 4096);
         assert_eq!(set.overlap(0, 16384), 8192);
@@ -338,6 +485,9 @@ mod tests {
         assert_eq!((set.len(), set.overlap(0, 16384)), (9_999 * 4096, 4096));
         set.insert(8192, 12288);
         set.truncate(8192 * 5_000);
+        assert_eq!(set.len(), 5_000 * 4096);
+        set.insert(100, 200);
+        assert!(set.is_coarse());
         assert_eq!(set.len(), 5_000 * 4096);
         set.clear();
         assert!(set.is_empty());

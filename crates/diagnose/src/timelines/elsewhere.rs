@@ -1,6 +1,6 @@
 //! The requests that a request caused in other programs.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::sync::Arc;
 
 use super::{Ahead, Part, Parts, Pending, SpanTime, more};
