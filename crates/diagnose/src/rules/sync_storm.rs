@@ -19,6 +19,14 @@ const PAIRED: f64 = 0.4;
 const SOME: i64 = 64 << 10;
 /// Share of the time, from the first of them to the last, that goes into them.
 const MIN_PART: f64 = 0.1;
+/// Syncs that write again and again a file that is so many times smaller than all that they write: one sync for
+/// several changes writes it less often, too.
+const REWRITES: i64 = 16;
+const MIN_REWRITES: u64 = 64;
+/// Syncs after which they have written as much as there is: a log that starts over at its beginning takes longer.
+const SOON: i64 = 64;
+/// They write less than this each, most of them.
+const MUCH: i64 = 256 << 10;
 /// Number of syncs that a group commit would combine.
 const GROUP: i64 = 8;
 /// Number of syncs of one name from which on it counts as synced in turn: a file that is written
@@ -51,7 +59,9 @@ static INFO: RuleInfo = RuleInfo {
     when: "One process makes 16 or more syncs on one file, three quarters or more of them after \
            less than 16 KiB of writes, or after less than 64 KiB and two fifths after less than 16 KiB (the data of \
            a commit, and then a page that names them), and one of them is in progress for 10 % or more of the time \
-           from the first to the last. Devices write 16 KiB in about the time of one sector. A sync \
+           from the first to the last. Devices write 16 KiB in about the time of one sector. Or 64 or more syncs, most of them after \
+           less than 256 KiB, together write 16 times the length of the file or more, and that length within 64 syncs: what \
+           a sync has written is soon written again. A sync \
            is fsync, fdatasync, msync(MS_SYNC), sync_file_range with a flag that waits, and each \
            write to a file opened with O_SYNC or O_DSYNC or with RWF_SYNC or RWF_DSYNC. The data \
            stored through a mapping before an msync counts as at most the length of the range, and \
@@ -101,6 +111,9 @@ struct Syncs {
     busy_ns: i64,
     /// How much was dirty, in buckets as of durations.
     amounts: Durations,
+    /// All that was, and the greatest length of the file; of several files together.
+    bytes: i64,
+    length: i64,
     /// Syncs that wait for write-back but make nothing durable.
     ranges: u64,
     first_at_ns: i64,
@@ -132,15 +145,20 @@ impl Syncs {
         self.threads |= self.tid != call.tid;
     }
 
-    /// A sync with so much to write, `None` of a directory, and direct writes that took so long
-    /// before it. Calls come in the order in which they end.
-    fn add(&mut self, call: &Call, amount: Option<i64>, direct_ns: i64) {
+    /// A sync with so much to write, `None` of a directory, of a file of this length, and direct writes that took so
+    /// long before it. Calls come in the order in which they end.
+    fn add(&mut self, call: &Call, amount: Option<i64>, length: i64, direct_ns: i64) {
         self.busy_ns += (call.ended_at_ns() - call.ts_ns.max(self.last_at_ns)).max(0);
         self.busy_ns += direct_ns;
         self.last_at_ns = self.last_at_ns.max(call.ended_at_ns());
         self.dirty.add(call.dur_ns.saturating_add(direct_ns));
         if let Some(amount) = amount {
             self.amounts.add(amount);
+            self.bytes = self.bytes.saturating_add(amount);
+        }
+        self.length = self.length.max(length);
+        if self.length == 0 {
+            self.bytes = 0;
         }
         self.examples.add(call);
     }
@@ -168,9 +186,31 @@ impl Syncs {
 
     fn is_storm(&self, run: &Run) -> bool {
         self.dirty.count >= MIN_SYNCS
-            && (self.amounts.quantile_ns(MOST) < LITTLE || self.is_paired())
+            && (self.is_little() || self.is_rewritten())
             && self.part() >= MIN_PART
             && run.matters(self.cost())
+    }
+
+    fn is_little(&self) -> bool {
+        self.amounts.quantile_ns(MOST) < LITTLE || self.is_paired()
+    }
+
+    /// Whether they write the same bytes over and over.
+    fn is_rewritten(&self) -> bool {
+        self.dirty.count >= MIN_REWRITES
+            && self.amounts.quantile_ns(MOST) < MUCH
+            && self.length > 0
+            && self.bytes / REWRITES >= self.length
+            && self.bytes / i64::try_from(self.amounts.count).unwrap_or(i64::MAX).max(1) * SOON >= self.length
+    }
+
+    /// How much they write each, in words.
+    fn each(&self) -> String {
+        let amount = units::bytes(self.amounts.median_ns());
+        match self.is_little() {
+            true => format!("about {amount}"),
+            false => format!("about {amount} ({} in all, for {} of data)", units::bytes(self.bytes), units::bytes(self.length)),
+        }
     }
 
     /// Whether commits are small and have two syncs each.
@@ -214,7 +254,7 @@ impl Process {
     /// A sync of a file that was made since the last one.
     fn add_new(&mut self, call: &Call, amount: i64) {
         self.each.begin(call);
-        self.each.add(call, Some(amount), 0);
+        self.each.add(call, Some(amount), 0, 0);
         self.begun = true;
     }
 
@@ -290,7 +330,7 @@ impl Rule for SyncStorm {
             Synced::File => file.dirty.len(),
         };
         if directory {
-            self.in_order(call, name, id, None, 0);
+            self.in_order(call, (name, id), None, 0, 0);
             return;
         }
         let clean = call.kind == Kind::Sync && amount == 0 && file.is_durable(call.ts_ns);
@@ -311,13 +351,14 @@ impl Rule for SyncStorm {
             return;
         }
         syncs.ranges += u64::from(synced == Synced::Range);
-        syncs.add(call, Some(amount), direct_ns);
+        let length = file.size.unwrap_or(0);
+        syncs.add(call, Some(amount), length, direct_ns);
         let process = self.processes.entry(call.pid);
         let made = file.created.filter(|created| created.pid == call.pid);
         if made.is_some_and(|created| created.ts_ns >= process.until_ns) && synced == Synced::File {
             process.add_new(call, amount);
         }
-        let syncs = self.in_order(call, name, id, Some(amount), direct_ns);
+        let syncs = self.in_order(call, (name, id), Some(amount), length, direct_ns);
         if syncs.path.is_empty() {
             syncs.path = match call.path {
                 Some(_) => call.path_text(),
@@ -350,10 +391,10 @@ impl Rule for SyncStorm {
                 out.push(Found {
                     cost_ns: Some(syncs.cost()),
                     title: format!(
-                        "{} {what} {} times, each time after about {}: {} {OF_TIME}",
+                        "{} {what} {} times, each time after {}: {} {OF_TIME}",
                         syncs.comm,
                         units::count(syncs.dirty.count as i64),
-                        units::bytes(amount),
+                        syncs.each(),
                         units::percent(syncs.busy_part()),
                     ),
                     subject: subject.clone(),
@@ -394,9 +435,9 @@ impl SyncStorm {
     fn in_order(
         &mut self,
         call: &Call,
-        name: u64,
-        id: FileId,
+        (name, id): (u64, FileId),
         amount: Option<i64>,
+        length: i64,
         direct_ns: i64,
     ) -> &mut Syncs {
         let process = self.processes.entry(call.pid);
@@ -415,7 +456,7 @@ impl SyncStorm {
             syncs.path = call.path_text();
         }
         syncs.turns += u64::from(before != name && before != 0);
-        syncs.add(call, amount, direct_ns);
+        syncs.add(call, amount, length, direct_ns);
         syncs
     }
 
@@ -438,6 +479,8 @@ impl SyncStorm {
                 all.threads |= syncs.threads || syncs.tid != first.tid;
                 all.dirty.merge(&syncs.dirty);
                 all.amounts.merge(&syncs.amounts);
+                all.bytes = all.bytes.saturating_add(syncs.bytes);
+                all.length = all.length.saturating_add(syncs.length);
                 all.busy_ns = all.busy_ns.saturating_add(syncs.busy_ns);
                 all.first_at_ns = all.first_at_ns.min(syncs.first_at_ns);
                 all.last_at_ns = all.last_at_ns.max(syncs.last_at_ns);
@@ -564,8 +607,7 @@ fn turns(first: &Syncs, names: &[&Syncs], all: &Syncs) -> Found {
     let amount = all.amounts.median_ns();
     let (several, processes) = (names.len() > 1, all.pids.len());
     let pids: Vec<String> = all.pids.iter().map(i32::to_string).collect();
-    let (syncs, size, part) =
-        (units::count(all.dirty.count as i64), units::bytes(amount), units::percent(all.busy_part()));
+    let (syncs, size, part) = (units::count(all.dirty.count as i64), all.each(), units::percent(all.busy_part()));
     let who = match processes {
         1 => format!("{} makes", first.comm),
         n => format!("{} and {} other processes make", first.comm, units::count(n as i64 - 1)),
@@ -581,7 +623,7 @@ fn turns(first: &Syncs, names: &[&Syncs], all: &Syncs) -> Found {
     let subject = Subject::process(first.pid, &first.comm);
     Found {
         cost_ns: Some(all.cost()),
-        title: format!("{who} {what}, each time after about {size}: {part} {OF_TIME}{of}"),
+        title: format!("{who} {what}, each time after {size}: {part} {OF_TIME}{of}"),
         subject: match first.file.filter(|_| !several) {
             Some(file) => Subject { pid: None, ..subject.with_file(file, &first.path) },
             None => subject.with_path(&first.path),

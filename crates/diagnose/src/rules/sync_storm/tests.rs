@@ -14,6 +14,34 @@ fn fires_on_a_sync_a_row() {
     assert!((found[0].evidence[1].value - 200.0).abs() < 30.0);
 }
 
+/// Commits of 64 KiB each that go around in a file of so many bytes.
+fn commits(length: i64) -> Scenario {
+    let mut s = Scenario::new();
+    let fd = s.open_existing("/data/index", "O_RDWR", length);
+    for i in 0..100 {
+        s.pwrite(fd, 65536, i * 65536 % length);
+        s.fsync(fd);
+        s.wait_us(20);
+    }
+    s
+}
+
+#[test]
+fn fires_on_commits_that_write_the_same_pages_again() {
+    let found = fires("sync-storm", commits(128 << 10));
+    let end = "(6.25 MiB in all, for 128 KiB of data)";
+    assert!(found[0].title.contains(end), "{}", found[0].title);
+    silent("sync-storm", commits(1 << 20));
+    // A log that goes around.
+    let mut s = Scenario::new();
+    let fd = s.open_existing("/data/wal", "O_RDWR", 8 << 20);
+    for i in 0..10_000 {
+        s.pwrite(fd, 20_480, i * 20_480 % (8 << 20));
+        s.fsync(fd);
+    }
+    silent("sync-storm", s);
+}
+
 #[test]
 fn fires_on_clean_files() {
     let mut s = Scenario::new();
@@ -412,4 +440,12 @@ fn fires_on_commits_of_pages_and_of_a_root() {
     };
     fires("sync-storm", commits(54 << 10));
     silent("sync-storm", commits(1 << 20));
+    // A log that goes around.
+    let mut s = Scenario::new();
+    let fd = s.open_existing("/data/wal", "O_RDWR", 8 << 20);
+    for i in 0..10_000 {
+        s.pwrite(fd, 20_480, i * 20_480 % (8 << 20));
+        s.fsync(fd);
+    }
+    silent("sync-storm", s);
 }
