@@ -2,8 +2,9 @@
 
 use crate::prelude::*;
 
-/// Versions of a file from which on they count.
-const MIN_SAVES: u64 = 20;
+/// Versions of a file from which on they count, and times its greatest length that they have together: fewer are
+/// made as a user changes settings.
+const MIN_SAVES: u64 = 64;
 /// Shorter versions cost their making rather than their bytes.
 const MIN_BYTES: i64 = 4096;
 /// Longer ones are written whole for a reason: images, checkpoints.
@@ -14,6 +15,8 @@ const ALIKE: i64 = 8;
 const MOST: f64 = 0.75;
 /// Share of the recorded time from which on it is worth another form of the file.
 const MIN_COST: f64 = 0.03;
+/// Versions from which on the least cost of any finding is enough: what it takes to make them comes on top.
+const MANY_SAVES: u64 = 100;
 /// Files and processes that a finding keeps.
 const MAX_TOLD: usize = 4096;
 /// Files that a query lists.
@@ -29,15 +32,16 @@ static INFO: RuleInfo = RuleInfo {
     what: "A program keeps its state in one file and writes all of it again whenever a part has \
            changed. The work grows with the length of the file times the number of changes, and \
            so do the blocks that the file system allocates and frees.",
-    when: "One file is written from its beginning to its end 20 or more times, in place or into \
-           another file that is renamed onto it; a version has 4 KiB to 64 MiB; three quarters or more of \
+    when: "One file is written from its beginning to its end 64 or more times, in place or into \
+           another file that is renamed onto it, with 64 times its greatest length in all; a version has 4 KiB to 64 MiB; three quarters or more of \
            the versions have about the length of the one before (an eighth more or less); and the calls on \
-           it take 3 % or more of the recorded time. Silent on files that are appended to \
+           it take 3 % or more of the recorded time, or 1 % if there are 100 or more versions. Silent on files that are appended to \
            and that the program does not read whole before each change, on journals of databases, on \
            files that are written over from the beginning on without being cut and never change their length (logs \
            that start over at their beginning), and on files that exist only between two versions.",
     cost: "all calls on the file from its second version on except syncs and locks, minus the \
-           part of one version: the changes themselves must be written in any case",
+           part of one version: the changes themselves must be written in any case. The time in which the program \
+           makes and parses the contents comes on top, and is often more",
     advice: "Append each change to a log and write the file whole only when the log has grown as \
              long as the file; or keep the state in a database that writes the pages that changed \
              (SQLite, LMDB); or save after so many changes or seconds, and at the end.",
@@ -157,7 +161,12 @@ impl Rule for WholeRewrite {
             // Changes must be written in any case: together they are a version at most.
             let cost = saves.time_ns - saves.time_ns / i64::try_from(versions.max(1)).unwrap_or(i64::MAX);
             let journal = ["-journal", "-wal"].iter().any(|ending| saves.path.ends_with(ending));
-            if versions < MIN_SAVES || alike < MOST || journal || !run.matters_from(cost, MIN_COST) {
+            let enough = match versions >= MANY_SAVES {
+                true => run.matters(cost),
+                false => run.matters_from(cost, MIN_COST),
+            };
+            let often = versions >= MIN_SAVES && saves.bytes / MIN_SAVES as i64 >= saves.longest;
+            if !often || alike < MOST || journal || !enough {
                 continue;
             }
             out.push(found(saves, cost, run));
@@ -378,7 +387,7 @@ mod tests {
         assert!(found[0].caveats.is_empty());
         let found = fires("whole-rewrite", in_place(200, 0));
         assert_eq!(found[0].caveats.len(), 1);
-        silent("whole-rewrite", in_place(20, 10));
+        silent("whole-rewrite", in_place(60, 10));
     }
 
     /// Written over from the beginning on.
@@ -424,11 +433,20 @@ mod tests {
     }
 
     #[test]
+    fn many_versions_count_if_they_cost_little() {
+        let rarely = |versions: i64| {
+            replaced(versions, |s, _| s.wait_us(300))
+        };
+        assert_eq!(fires("whole-rewrite", rarely(200)).len(), 1);
+        silent("whole-rewrite", rarely(95));
+    }
+
+    #[test]
     fn processes_that_each_write_it_count_together() {
         let each = |s: &mut Scenario, i: i64| s.process(200 + i as i32);
-        let found = fires("whole-rewrite", replaced(60, each));
-        assert_eq!(found[0].evidence[5].value, 60.0);
-        assert!(found[0].title.starts_with("program and 59 other processes write /data/state whole 59 times"), "{}", found[0].title);
+        let found = fires("whole-rewrite", replaced(160, each));
+        assert_eq!(found[0].evidence[5].value, 160.0);
+        assert!(found[0].title.starts_with("program and 159 other processes write /data/state whole 159 times"), "{}", found[0].title);
     }
 
     #[test]
