@@ -33,7 +33,8 @@ static INFO: RuleInfo = RuleInfo {
            of the started processes' own time; one process for all items saves only this part. \
            Fewer processes are steps of a script rather than items, and more names are typical of a build. If they run at the same time, the sums are divided by their average number.",
     cost: "time from the start of each process to its last call on a library, a module, or a \
-           setting of the system before it reads or writes another file",
+           setting of the system before it reads or writes another file, and the time between two that it opens \
+           later without reading or writing another file in between",
     advice: "Start one process for all items: one awk or sed program instead of a loop, `xargs` or \
            `find -exec ... {} +` with many arguments, or the shell's own features (`${x%.*}`, \
            `read`, `[[ ]]`, `$((...))`).",
@@ -49,6 +50,10 @@ struct Load {
     until_ns: i64,
     /// Whether it has begun to work.
     works: bool,
+    /// Time in which it loads more from then on, in between.
+    later_ns: i64,
+    /// The last one that it opened so, and when, unless it has worked since.
+    last: Option<(FileId, i64)>,
     example: Option<Example>,
 }
 
@@ -62,6 +67,27 @@ struct Started<'a> {
     last_at_ns: i64,
     examples: Examples,
     pids: BTreeSet<i32>,
+}
+
+impl Load {
+    /// A call after it has begun to work: interpreters load modules when they come to need them.
+    fn at_work(&mut self, call: &Call, context: &Context) {
+        match call.kind {
+            Kind::Open if call.succeeded() && call.path.is_some_and(is_loaded) => {
+                let Some(file) = call.file else { return };
+                let since = self.last.map_or(call.ts_ns, |(_, at_ns)| at_ns);
+                self.later_ns += (call.ended_at_ns() - since).max(0);
+                self.last = Some((file, call.ended_at_ns()));
+            }
+            Kind::Read | Kind::Write if call.moved() > 0 && self.last.is_some() => {
+                let own = self.last.map(|(file, _)| file) == call.file;
+                if !own && context.file(call).is_some_and(|file| file.is_regular()) {
+                    self.last = None;
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 rule! {
@@ -93,6 +119,11 @@ fn is_module(path: &str) -> bool {
         || endings.contains(&ending) && (path.starts_with("/usr/") || places.into_iter().any(|place| path.contains(place)))
 }
 
+/// Whether a path is of something that a process loads as it starts.
+fn is_loaded(path: &str) -> bool {
+    is_library(path) || is_setting(path) || is_module(path)
+}
+
 /// The process that started another one, past subshells: copies of the shell that have its name.
 fn starter(state: &State, pid: i32) -> Option<i32> {
     let mut by = state.process(pid)?.ppid?;
@@ -109,16 +140,18 @@ fn starter(state: &State, pid: i32) -> Option<i32> {
 
 impl Rule for ProcessPerItem {
     fn call(&mut self, call: &Call, context: &Context) {
-        let library = call.path.is_some_and(|path| is_library(path) || is_setting(path) || is_module(path));
+        if let Some(load) = self.processes.get_mut(&call.pid).filter(|load| load.works) {
+            load.at_work(call, context);
+            return;
+        }
+        let library = call.path.is_some_and(is_loaded);
         if library && call.kind != Kind::Write {
             let load = self.processes.entry(call.pid);
-            if !load.works {
-                load.until_ns = call.ended_at_ns();
-                // Of look-ups that fail there are many, and they say nothing.
-                let longest = load.example.as_ref().is_none_or(|example| example.dur_ns < call.dur_ns);
-                if call.succeeded() && longest {
-                    load.example = Some(Example::of(call));
-                }
+            load.until_ns = call.ended_at_ns();
+            // Of look-ups that fail there are many, and they say nothing.
+            let longest = load.example.as_ref().is_none_or(|example| example.dur_ns < call.dur_ns);
+            if call.succeeded() && longest {
+                load.example = Some(Example::of(call));
             }
         } else if matches!(call.kind, Kind::Read | Kind::Write)
             && call.moved() > 0
@@ -135,7 +168,8 @@ impl Rule for ProcessPerItem {
             let Some(process) = run.state.process(*pid) else { continue };
             let (Some(ended), Some(by)) = (process.ended_at_ns, starter(run.state, *pid)) else { continue };
             let (loading, life) = (load.until_ns - process.started_at_ns, ended - process.started_at_ns);
-            if loading <= 0 || loading > life {
+            let loading = loading + load.later_ns;
+            if load.until_ns <= process.started_at_ns || loading > life {
                 continue;
             }
             let started = by_starter.entry(by).or_default();
@@ -243,6 +277,38 @@ mod tests {
         assert!(found[0].title.contains("starts 200 processes (cut)"), "{}", found[0].title);
         assert_eq!(found[0].subject.pid, Some(100));
         assert!(found[0].examples.iter().all(|example| example.ret >= Some(0)), "{:?}", found[0].examples);
+    }
+
+    #[test]
+    fn modules_that_come_later_count_until_the_next_work() {
+        let modules = |works: bool| {
+            let mut s = Scenario::new();
+            s.process(100);
+            s.stat("/data/script");
+            for i in 0..100 {
+                s.process(1000 + i);
+                let began = s.now();
+                let fd = s.open_existing("/usr/lib/libc.so.6", "O_RDONLY|O_CLOEXEC", 1 << 20);
+                s.mmap(fd);
+                for module in ["os", "re", "json", "csv", "ssl"] {
+                    let fd = s.open_existing(&format!("/usr/lib/python3/{module}.pyc"), "O_RDONLY", 4000);
+                    s.read(fd, 4000);
+                    s.wait_us(400);
+                    if module == "os" || works {
+                        let fd = s.open_existing("/home/u/.config/settings", "O_RDONLY", 100);
+                        s.read(fd, 100);
+                    }
+                }
+                s.wait_us(2000);
+                s.child_ends(began, 100, "brz");
+            }
+            s.process(100);
+            s.stat("/data/script");
+            s
+        };
+        let found = fires("process-per-item", modules(false));
+        assert!(found[0].evidence[1].value > 1_200_000.0, "{:?}", found[0].evidence);
+        silent("process-per-item", modules(true));
     }
 
     #[test]
