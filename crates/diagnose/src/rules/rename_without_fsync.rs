@@ -18,8 +18,8 @@ static INFO: RuleInfo = RuleInfo {
            before the data.",
     when: "A rename onto a name that was in use (opened, looked up, or renamed onto before in the \
            recording), of a file with bytes that a recorded process wrote and that no fsync, \
-           fdatasync, sync, syncfs, O_SYNC, or msync made durable. A link to a name that the same \
-           process removed before is such a rename in two steps. Silent on file systems in \
+           fdatasync, sync, syncfs, O_SYNC, or msync made durable. A link or a rename to a name that the same \
+           process removed before is such a rename in two steps, and counts from the second one on. Silent on file systems in \
            memory, and for files that can be made again: names with `cache` or `thumbnail`, files \
            below `target` or `incremental`, dep-graph.bin, pg_internal.init. The risk depends on \
            the file system: ext4 (auto_da_alloc) and btrfs write the data of a file early if a \
@@ -46,6 +46,8 @@ struct Target {
     renames: u64,
     /// Of which the process removed the name and linked the file to it.
     links: u64,
+    /// Of which it removed the name.
+    removed: u64,
     dirty: i64,
     fs_type: Text,
     /// Renames from another directory.
@@ -55,6 +57,8 @@ struct Target {
 
 /// Files that a program that makes nothing durable moves from another directory.
 const MIN_MOVED: u64 = 2;
+/// Files whose names a program has removed before: one may be what is left of a run before.
+const MIN_REMOVED: u64 = 2;
 /// Calls that a finding shows.
 const EXAMPLES: usize = 3;
 
@@ -108,11 +112,12 @@ impl Rule for RenameWithoutFsync {
         }
         let Some(to) = call.path2.filter(|_| !call.has_flag("RENAME_NOREPLACE")) else { return };
         let key = key_of(to);
+        let removed = self.removed.get(&key) == Some(&call.pid) && !is_pid_or_lock(to);
         // A process that waits for a new name can find it before the rename returns.
         let was_live = match call.kind {
             // A lock is linked whenever it is taken.
-            Kind::Link => self.removed.get(&key) == Some(&call.pid) && !is_pid_or_lock(to),
-            _ => self.live.get(&key).is_some_and(|since| *since <= call.ts_ns),
+            Kind::Link => removed,
+            _ => removed || self.live.get(&key).is_some_and(|since| *since <= call.ts_ns),
         };
         self.removed.remove(&key);
         self.lives(key, call);
@@ -134,6 +139,7 @@ impl Rule for RenameWithoutFsync {
         }
         target.renames += 1;
         target.links += u64::from(call.kind == Kind::Link);
+        target.removed += u64::from(removed);
         target.moved += u64::from(directory(path) != directory(to));
         target.dirty = target.dirty.max(file.dirty.len());
         target.examples.add_first(call);
@@ -156,9 +162,11 @@ impl Rule for RenameWithoutFsync {
             let renames: u64 = targets.iter().map(|t| t.renames).sum();
             let moved: u64 = targets.iter().map(|t| t.moved).sum();
             let links: u64 = targets.iter().map(|t| t.links).sum();
+            let removed: u64 = targets.iter().map(|t| t.removed).sum();
             // Only a rename onto a name has its data written early.
-            let shielded = shielded && links == 0;
-            if !syncs && renames == moved && moved < MIN_MOVED {
+            let shielded = shielded && removed == 0;
+            let once = renames == removed && removed < MIN_REMOVED;
+            if once || !syncs && renames == moved && moved < MIN_MOVED {
                 continue;
             }
             let dirty = targets.iter().map(|t| t.dirty).max().unwrap_or(0);
@@ -212,6 +220,23 @@ mod tests {
         }
         s.close(fd);
         s.rename("/data/state.tmp", "/data/state");
+    }
+
+    #[test]
+    fn a_name_that_was_removed_before_is_replaced_in_two_steps() {
+        let in_two_steps = |by: i32| {
+            let mut s = Scenario::new();
+            for _ in 0..2 {
+                s.stat("/data/state");
+                s.process(by);
+                s.unlink("/data/state");
+                s.process(100);
+                save(&mut s, false);
+            }
+            s
+        };
+        assert_eq!(fires("rename-without-fsync", in_two_steps(100))[0].evidence[0].value, 2.0);
+        silent("rename-without-fsync", in_two_steps(200));
     }
 
     #[test]
