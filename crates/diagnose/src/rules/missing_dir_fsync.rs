@@ -31,7 +31,7 @@ static INFO: RuleInfo = RuleInfo {
            severity. A rename onto a name that was in use counts from the second one of a process \
            on: before that, the old version serves as well after a crash, as for a file that each \
            run writes once. There is one finding per program. It does not count if the name was \
-           removed again, nor for pid and lock files, nor on file systems in memory, nor for a \
+           removed again, nor for pid and lock files, nor for a log (a file opened to append to it) that is moved to a name that was free, nor on file systems in memory, nor for a \
            process that leaves most of the files that it creates, and eight or more, without any \
            sync.",
     cost: "",
@@ -81,6 +81,8 @@ rule! {
         synced: Bounded<u64, u64> = Bounded::new(|call| *call),
         /// Files that were created here and not made durable yet, with their path.
         fresh: Bounded<FileId, Option<Text>>,
+        /// Files that were opened to append to them.
+        logs: Bounded<FileId, bool>,
         /// Files that a process made to write to them.
         made: Bounded<FileId, i32>,
         /// Times that a process gave a durable file a name that was in use.
@@ -110,6 +112,9 @@ impl MissingDirFsync {
 
     fn opened(&mut self, call: &Call, context: &Context) {
         let (Some(id), Some(path)) = (call.file, call.path) else { return };
+        if call.has_flag("O_APPEND") {
+            *self.logs.entry(id) = true;
+        }
         if !call.has_flag("O_CREAT") || is_pid_or_lock(path) {
             return;
         }
@@ -199,6 +204,10 @@ impl Rule for MissingDirFsync {
                 let durable = file.last_sync.is_some() && file.dirty.is_empty();
                 if durable && file.is_regular() && !file.is_volatile() && !is_pid_or_lock(to) {
                     let replaces = context.state.files.at(to).is_some();
+                    // With its old name it is there as well.
+                    if by == By::Rename && !replaces && self.logs.get(&id).is_some() {
+                        return;
+                    }
                     self.wait(call, (id, file), to, by);
                     self.waiting.entry(key_of(to)).replaces = replaces;
                     *self.replaced.entry(call.pid) += u64::from(replaces);
@@ -318,6 +327,23 @@ mod tests {
         };
         silent("missing-dir-fsync", run(true));
         fires("missing-dir-fsync", run(false));
+    }
+
+    #[test]
+    fn silent_on_a_log_that_is_moved_away() {
+        let rotated = |flags: &str| {
+            let mut s = Scenario::new();
+            for i in 0..5 {
+                let fd = s.open("/data/current", flags);
+                s.write(fd, 3000);
+                s.fsync(fd);
+                s.close(fd);
+                s.rename("/data/current", &format!("/data/{i}"));
+            }
+            s
+        };
+        silent("missing-dir-fsync", rotated("O_WRONLY|O_CREAT|O_APPEND"));
+        fires("missing-dir-fsync", rotated("O_WRONLY|O_CREAT|O_TRUNC"));
     }
 
     /// A new file that is durable.
