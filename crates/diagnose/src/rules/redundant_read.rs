@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use crate::call::ACCESSES_PER_LOCK;
 use crate::prelude::*;
 
-/// Bytes read, over bytes that were new or had changed.
-const MIN_RATIO: f64 = 2.0;
+/// Bytes read, over bytes that were new or had changed. Some work takes two passes.
+const MIN_RATIO: f64 = 2.5;
 /// Repeated calls from which on they count.
 const MIN_CALLS: u64 = 64;
 /// The same of bytes that the process has read or written itself, over the length of what they cover: a cache
@@ -35,7 +35,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process reads bytes of a file that it has read before and that no process has changed \
            since. At best they come from the page cache, at the cost of a system call and a copy \
            each time.",
-    when: "A process has read at least twice as many bytes of a file as were new to it or had \
+    when: "A process has read at least two and a half times as many bytes of a file as were new to it or had \
            changed since it read them, in 64 or more calls that read only bytes it had read before. Or three or \
            more processes with the same name, one after another, read 1 MiB or more of a file that \
            earlier ones had read, for 10 % or more of the recorded time over all such files. The \
