@@ -20,22 +20,39 @@ const INTERPRETERS: [&str; 9] = [
 /// Files and threads that a query names one by one.
 const MAX_NAMED: usize = 256;
 
-/// A name without its digits: `/data/#.sst` of `/data/000123.sst`. Digits of the directory stay.
+/// Length of a word of hexadecimal digits from which on it is a number.
+const HEX: usize = 8;
+
+/// A name without its numbers: `/data/#.sst` of `/data/000123.sst`, and `/log/@#.s` of
+/// `/log/@400000006b0bd811.s`. Digits of the directory stay.
 fn pattern(path: &str) -> String {
     let (directory, name) = match path.rfind('/') {
         Some(at) => path.split_at(at),
         None => ("", path),
     };
     let mut pattern = directory.to_owned();
-    let mut digits = false;
-    for c in name.chars() {
-        let digit = c.is_ascii_digit();
-        if !digit {
-            pattern.push(c);
-        } else if !digits {
+    for word in name.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
+        let end = word.trim_end_matches(|c: char| c.is_ascii_alphanumeric());
+        let (word, end) = match end.is_empty() {
+            true => (word, ""),
+            false => word.split_at(word.len() - word.chars().next_back().map_or(0, char::len_utf8)),
+        };
+        let is_hex = word.len() >= HEX && word.chars().all(|c| c.is_ascii_hexdigit());
+        if is_hex && word.contains(|c: char| c.is_ascii_digit()) {
             pattern.push('#');
+        } else {
+            let mut digits = false;
+            for c in word.chars() {
+                let digit = c.is_ascii_digit();
+                if !digit {
+                    pattern.push(c);
+                } else if !digits {
+                    pattern.push('#');
+                }
+                digits = digit;
+            }
         }
-        digits = digit;
+        pattern.push_str(end);
     }
     pattern
 }
@@ -287,6 +304,9 @@ mod tests {
         assert_eq!(pattern("/db1/000123.sst"), "/db1/#.sst");
         assert_eq!(pattern("a1b22"), "a#b#");
         assert_eq!(pattern("/db1/日本7"), "/db1/日本#");
+        assert_eq!(pattern("/log/@400000006b0bd811169e003c.s"), "/log/@#.s");
+        assert_eq!(pattern("/log/deadbeef.db"), "/log/deadbeef.db");
+        assert_eq!(pattern("/log/7-日"), "/log/#-日");
     }
 
     #[test]
