@@ -364,7 +364,7 @@ impl<'a> Calls<'a> {
         self.columns.rows()
     }
 
-    /// Pages that a call brought into the page cache: those that it asked for, and those ahead of them.
+    /// Pages that a call brought into the page cache: the pages of its range, and pages ahead.
     pub(crate) fn cached(&self, row: usize) -> (i64, i64) {
         let pages = |column| i32_at(column, row).map_or(0, i64::from);
         (pages(self.misses), pages(self.ahead))

@@ -44,6 +44,8 @@ static INFO: RuleInfo = RuleInfo {
 struct Reader {
     comm: Text,
     path: Text,
+    /// The number of the path.
+    name: Option<u64>,
     /// Empty reads since the path has named a file with new bytes.
     stale: u64,
     now: Option<FileId>,
@@ -99,6 +101,7 @@ impl Rule for ReadingReplacedFile {
             *self.readers.entry(key) = Reader {
                 comm: call.comm_text(),
                 path: call.path_text(),
+                name: Some(path),
                 ..Reader::default()
             };
             return;
@@ -115,7 +118,8 @@ impl Rule for ReadingReplacedFile {
         if goes_on && call.moved() > 0 {
             return;
         }
-        let Some(now) = context.state.files.at(&reader.path).filter(|now| *now != file) else { return };
+        let now = reader.name.and_then(|name| context.state.files.at_key(name));
+        let Some(now) = now.filter(|now| *now != file) else { return };
         if !context.state.files.get(now).is_some_and(has_bytes) {
             return;
         }

@@ -116,7 +116,7 @@ impl Pages {
     }
 }
 
-/// The words that have pages, with the bits of these.
+/// The words that have pages, with the bits of the pages.
 fn words(pages: Range<i64>) -> impl Iterator<Item = (i64, u64)> {
     let Range { start, end } = pages;
     let last = if start < end {
@@ -228,7 +228,12 @@ impl Intervals {
                 }
                 (end - start) - added.clamp(0, end - start)
             }
-            Form::Whole(pages) | Form::Coarse(pages) => {
+            Form::Whole(pages) => {
+                let added = pages.insert(pages_of(start, end)) * PAGE;
+                self.len += added;
+                (end - start) - added
+            }
+            Form::Coarse(pages) => {
                 // Of parts of pages it is unknown.
                 let whole = (start.max(0) + PAGE - 1) / PAGE..end / PAGE;
                 let again = pages.count(whole);
