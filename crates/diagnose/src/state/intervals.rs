@@ -11,6 +11,10 @@ const MAX_RANGES: usize = 4096;
 const FEW: usize = 16;
 /// The unit of a set in pages, bytes.
 const PAGE: i64 = 4096;
+/// A longer range is not kept as bits, bytes.
+const LONG: i64 = 64 << 20;
+/// Of a longer range a set in pages has the beginning only: holes of a sparse file can be of any length.
+const LONGEST: i64 = 64 << 30;
 
 /// Which bytes of a file something happened to. Ranges of whole pages of 4 KiB are kept as bits. A set of
 /// many other ranges is kept by pages, too, from then on: a page counts when its middle is in a range.
@@ -131,8 +135,9 @@ fn words(pages: Range<i64>) -> impl Iterator<Item = (i64, u64)> {
     })
 }
 
+/// Whether a range is kept as bits, exactly.
 fn is_whole(start: i64, end: i64) -> bool {
-    start >= 0 && (start | end) & (PAGE - 1) == 0
+    start >= 0 && end - start <= LONG && (start | end) & (PAGE - 1) == 0
 }
 
 impl Default for Intervals {
@@ -377,7 +382,7 @@ fn pages_of(start: i64, end: i64) -> Range<i64> {
     let middle = PAGE / 2;
     let first = (start.max(0) + PAGE - 1 - middle) / PAGE;
     let last = (end.max(0) + PAGE - 1 - middle) / PAGE;
-    first..last.max(first)
+    first..last.clamp(first, first + LONGEST / PAGE)
 }
 
 #[cfg(test)]
@@ -465,6 +470,30 @@ mod tests {
                 assert_eq!(of > 0, quarters[at as usize], "{at}");
             }
         }
+    }
+
+    #[test]
+    fn long_holes_take_no_room() {
+        let mut set = Intervals::default();
+        for i in 0..18 {
+            assert_eq!(set.insert(i << 55, (i << 55) + (1 << 54)), 0);
+        }
+        assert_eq!(set.len(), 18 << 54);
+        let mut set = Intervals::default();
+        for page in 0..100 {
+            set.insert(page * 8192, page * 8192 + 4096);
+        }
+        set.insert(1 << 40, 1 << 50);
+        assert_eq!(set.len(), (100 << 12) + (1 << 50) - (1 << 40));
+        for part in 0..10_000 {
+            set.insert(part * 100, part * 100 + 1);
+        }
+        assert!(set.is_coarse());
+        set.remove(1 << 40, 1 << 50);
+        let Form::Coarse(pages) = &set.form else {
+            panic!()
+        };
+        assert!(pages.0.len() < 1 << 19, "{}", pages.0.len());
     }
 
     #[test]
