@@ -372,10 +372,14 @@ impl<'a> Calls<'a> {
 
     /// The calls that may wait for operations: request and row.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (i64, usize)> {
-        (0..self.rows()).filter_map(|row| {
-            let waits = self.named(id_at(self.syscall, row)).waits;
-            waits.then_some((i64_at(self.rid, row)?, row))
-        })
+        (0..self.rows())
+            .filter(|row| self.waits(*row))
+            .filter_map(|row| Some((i64_at(self.rid, row)?, row)))
+    }
+
+    /// Whether a call may wait for operations.
+    pub(crate) fn waits(&self, row: usize) -> bool {
+        self.named(id_at(self.syscall, row)).waits
     }
 
     fn is_operation(&self, row: usize) -> bool {
@@ -424,7 +428,7 @@ impl<'a> Calls<'a> {
     }
 
     fn named(&self, id: StrId) -> NameTraits {
-        let other = NameTraits {
+        let mut other = NameTraits {
             kind: Kind::Other,
             positional: false,
             waits: false,
@@ -433,11 +437,12 @@ impl<'a> Calls<'a> {
             return other;
         };
         known.get().unwrap_or_else(|| {
+            other.waits = depth::waits(self.columns.text_of(id).as_bytes());
             let named =
                 Syscall::named(self.columns.strings().get(id)).map_or(other, |call| NameTraits {
                     kind: call.kind,
                     positional: call.is_positional(),
-                    waits: depth::waits(call.name.as_bytes()),
+                    waits: other.waits,
                 });
             known.set(Some(named));
             named

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::call::{Call, Calls, FileId};
 use crate::claims;
-use crate::depth::{self, Depth};
+use crate::depth::Depth;
 use crate::finding::{Finding, Group, NotObservable, Subject};
 use crate::kind::Kind;
 use crate::layers::{self, Below, Layer, Layers, Row};
@@ -226,7 +226,7 @@ impl Engine {
                         .path_key()
                         .and_then(|path| self.state.files.at_key(path));
                 }
-                self.call(&call, calls.submitted_by(row), calls.cached(row));
+                self.call(&calls, row, &call);
             }
         } else if std::ptr::eq(batch.table, &FILES) {
             if let Some((rows, strings)) = FileRows::from_batch(batch.clone()) {
@@ -305,21 +305,20 @@ impl Engine {
         }
     }
 
-    /// `cached`: the pages that it brought into the page cache, as in [`Calls::cached`].
-    fn call(&mut self, call: &Call, submitted_by: Option<i64>, cached: (i64, i64)) {
+    fn call(&mut self, calls: &Calls, row: usize, call: &Call) {
         self.calls += 1;
         let description = self.state.arrive(call);
         // Calls that wait stay known for their operations, which may end later.
-        let below = match call.kind == Kind::Other && depth::waits(call.syscall.as_bytes()) {
+        let below = match calls.waits(row) {
             true => self.layers.of(call.rid),
             false => {
                 let mut below = self.layers.take(call.rid);
-                below.cache(cached);
+                below.cache(calls.cached(row));
                 below
             }
         };
         // Of direct I/O it is below the operation, of the page cache below the call.
-        let below = match submitted_by {
+        let below = match calls.submitted_by(row) {
             Some(rid) if below == Below::default() => self.layers.of(rid),
             _ => below,
         };
