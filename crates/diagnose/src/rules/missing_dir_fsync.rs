@@ -81,8 +81,6 @@ rule! {
         synced: Bounded<u64, u64> = Bounded::new(|call| *call),
         /// Files that were created here and not made durable yet, with their path.
         fresh: Bounded<FileId, Option<Text>>,
-        /// Files that were opened to append to them.
-        logs: Bounded<FileId, bool>,
         /// Files that a process made to write to them.
         made: Bounded<FileId, i32>,
         /// Times that a process gave a durable file a name that was in use.
@@ -112,9 +110,6 @@ impl MissingDirFsync {
 
     fn opened(&mut self, call: &Call, context: &Context) {
         let (Some(id), Some(path)) = (call.file, call.path) else { return };
-        if call.has_flag("O_APPEND") {
-            *self.logs.entry(id) = true;
-        }
         if !call.has_flag("O_CREAT") || is_pid_or_lock(path) {
             return;
         }
@@ -205,7 +200,7 @@ impl Rule for MissingDirFsync {
                 if durable && file.is_regular() && !file.is_volatile() && !is_pid_or_lock(to) {
                     let replaces = context.state.files.at(to).is_some();
                     // With its old name it is there as well.
-                    if by == By::Rename && !replaces && self.logs.get(&id).is_some() {
+                    if by == By::Rename && !replaces && file.appended {
                         return;
                     }
                     self.wait(call, (id, file), to, by);

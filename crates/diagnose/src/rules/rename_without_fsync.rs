@@ -19,7 +19,8 @@ static INFO: RuleInfo = RuleInfo {
     when: "A rename onto a name that was in use (opened, looked up, or renamed onto before in the \
            recording), of a file with bytes that a recorded process wrote and that no fsync, \
            fdatasync, sync, syncfs, O_SYNC, or msync made durable. A link or a rename to a name that the same \
-           process removed before is such a rename in two steps, and counts from the second one on. Silent on file systems in \
+           process removed before is such a rename in two steps, and counts from the second one on, unless the file is a log (opened \
+           to append to it). Silent on file systems in \
            memory, and for files that can be made again: names with `cache` or `thumbnail`, files \
            below `target` or `incremental`, dep-graph.bin, pg_internal.init. The risk depends on \
            the file system: ext4 (auto_da_alloc) and btrfs write the data of a file early if a \
@@ -127,7 +128,9 @@ impl Rule for RenameWithoutFsync {
         // A file that has no name yet is linked by its descriptor.
         let id = context.state.files.at(path).or(call.file);
         let Some(file) = id.and_then(|id| context.state.files.get(id)) else { return };
-        if !was_live || !file.is_regular() || file.is_volatile() || file.dirty.is_empty() || is_rebuilt(to) {
+        // A log that takes the name of an older one is not a new version of it.
+        let rotated = removed && file.appended;
+        if !was_live || rotated || !file.is_regular() || file.is_volatile() || file.dirty.is_empty() || is_rebuilt(to) {
             return;
         }
         let target = self.targets.entry(key);
@@ -235,6 +238,17 @@ mod tests {
             }
             s
         };
+        // A log of which the oldest one is removed.
+        let mut s = Scenario::new();
+        for _ in 0..5 {
+            s.stat("/data/log.1");
+            s.unlink("/data/log.1");
+            let fd = s.open("/data/log", "O_WRONLY|O_CREAT|O_APPEND");
+            s.write(fd, 3000);
+            s.close(fd);
+            s.rename("/data/log", "/data/log.1");
+        }
+        silent("rename-without-fsync", s);
         assert_eq!(fires("rename-without-fsync", in_two_steps(100))[0].evidence[0].value, 2.0);
         silent("rename-without-fsync", in_two_steps(200));
     }

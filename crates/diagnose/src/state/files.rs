@@ -62,6 +62,8 @@ pub struct FileState {
     /// The call that created it; `None` when it was there before, or that is not
     /// known.
     pub created: Option<Created>,
+    /// Whether it was opened to append to it, as a log is.
+    pub appended: bool,
     /// Bytes written since it was last made durable.
     pub dirty: Intervals,
     /// Bytes written since a call last waited for some of them to be written to the device, be it
@@ -289,6 +291,7 @@ impl Files {
                     file.path = call.path_text();
                     file.unlinked = false;
                 }
+                file.appended |= call.has_flag("O_APPEND");
                 if call.has_flag("O_EXCL") && call.has_flag("O_CREAT") || call.has_flag("O_TMPFILE")
                 {
                     file.size = Some(0);
