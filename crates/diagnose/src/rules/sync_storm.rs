@@ -60,8 +60,8 @@ static INFO: RuleInfo = RuleInfo {
            less than 16 KiB of writes, or after less than 64 KiB and two fifths after less than 16 KiB (the data of \
            a commit, and then a page that names them), and one of them is in progress for 10 % or more of the time \
            from the first to the last. Devices write 16 KiB in about the time of one sector. Or 64 or more syncs, most of them after \
-           less than 256 KiB, together write 16 times the length of the file or more, and that length within 64 syncs: what \
-           a sync has written is soon written again. A sync \
+           less than 256 KiB, together write 16 times the length of the file or more, and that length within 64 syncs, here and there rather than \
+           on and on: what a sync has written is soon written again. A sync \
            is fsync, fdatasync, msync(MS_SYNC), sync_file_range with a flag that waits, and each \
            write to a file opened with O_SYNC or O_DSYNC or with RWF_SYNC or RWF_DSYNC. The data \
            stored through a mapping before an msync counts as at most the length of the range, and \
@@ -74,7 +74,7 @@ static INFO: RuleInfo = RuleInfo {
            empty file. Or a process makes 16 or more new files with little data durable one after \
            another, each before it creates the next, and then gives each another name without a \
            sync of the directory: no name is promised yet, so one sync could serve many. The same holds for files that \
-           have one name one after the other, as a log that is rotated has. Or 16 or \
+           have one name one after the other, each for one or two syncs, as a log that is rotated often has. Or 16 or \
            more syncs are of a clean file: another sync of it began after its last change and ended \
            before this one began. Changes are those by recorded processes: writes, truncations, \
            fallocate, other attributes.",
@@ -114,6 +114,11 @@ struct Syncs {
     /// All that was, and the greatest length of the file; of several files together.
     bytes: i64,
     length: i64,
+    /// Syncs before which a write did not go on where the one before ended.
+    jumped: u64,
+    /// The file that had the name last, and how often it was another one than before.
+    last_file: Option<FileId>,
+    files: u64,
     /// Syncs that wait for write-back but make nothing durable.
     ranges: u64,
     first_at_ns: i64,
@@ -197,9 +202,12 @@ impl Syncs {
 
     /// Whether they write the same bytes over and over.
     fn is_rewritten(&self) -> bool {
-        self.dirty.count >= MIN_REWRITES
+        self.amounts.count >= MIN_REWRITES
             && self.amounts.quantile_ns(MOST) < MUCH
             && self.length > 0
+            && !self.several
+            // A log that starts over at its beginning goes on and on.
+            && self.jumped * 2 >= self.amounts.count
             && self.bytes / REWRITES >= self.length
             && self.bytes / i64::try_from(self.amounts.count).unwrap_or(i64::MAX).max(1) * SOON >= self.length
     }
@@ -285,6 +293,8 @@ rule! {
         /// By name, as a journal that is made for each transaction is another file each time.
         names: Bounded<u64, Syncs> = Bounded::new(|syncs| syncs.dirty.count),
         processes: Bounded<i32, Process> = Bounded::new(|process| process.busy_ns.unsigned_abs()),
+        /// The end of the last write to a file, and whether one since the last sync began elsewhere.
+        ends: Bounded<FileId, (i64, bool)>,
         /// Time of direct writes since the last sync.
         direct: Bounded<(i32, FileId), i64> = Bounded::new(|ns| ns.unsigned_abs()),
     }
@@ -305,6 +315,11 @@ impl Rule for SyncStorm {
             return;
         }
         let Some(id) = call.file else { return };
+        if call.kind == Kind::Write && let Some((start, end)) = call.range() {
+            let (last, jumped) = self.ends.entry(id);
+            *jumped |= *last != start;
+            *last = end;
+        }
         let Some(synced) = context.synced else {
             let direct = context.open().is_some_and(Description::is_direct);
             if direct && call.kind == Kind::Write && !call.asynchronous {
@@ -352,6 +367,8 @@ impl Rule for SyncStorm {
         }
         syncs.ranges += u64::from(synced == Synced::Range);
         let length = file.size.unwrap_or(0);
+        let jumped = self.ends.get_mut(&id).is_some_and(|(_, jumped)| std::mem::take(jumped));
+        syncs.jumped += u64::from(jumped);
         syncs.add(call, Some(amount), length, direct_ns);
         let process = self.processes.entry(call.pid);
         let made = file.created.filter(|created| created.pid == call.pid);
@@ -359,6 +376,7 @@ impl Rule for SyncStorm {
             process.add_new(call, amount);
         }
         let syncs = self.in_order(call, (name, id), Some(amount), length, direct_ns);
+        syncs.jumped += u64::from(jumped);
         if syncs.path.is_empty() {
             syncs.path = match call.path {
                 Some(_) => call.path_text(),
@@ -448,6 +466,7 @@ impl SyncStorm {
         syncs.begin(call);
         syncs.name = name;
         syncs.several |= *syncs.file.get_or_insert(id) != id;
+        syncs.files += u64::from(syncs.last_file.replace(id) != Some(id));
         syncs.directory = amount.is_none();
         if syncs.pids.len() < MAX_TOLD && !syncs.pids.contains(&call.pid) {
             syncs.pids.push(call.pid);
@@ -479,8 +498,11 @@ impl SyncStorm {
                 all.threads |= syncs.threads || syncs.tid != first.tid;
                 all.dirty.merge(&syncs.dirty);
                 all.amounts.merge(&syncs.amounts);
-                all.bytes = all.bytes.saturating_add(syncs.bytes);
-                all.length = all.length.saturating_add(syncs.length);
+                if !syncs.several {
+                    all.bytes = all.bytes.saturating_add(syncs.bytes);
+                    all.length = all.length.saturating_add(syncs.length);
+                    all.jumped += syncs.jumped;
+                }
                 all.busy_ns = all.busy_ns.saturating_add(syncs.busy_ns);
                 all.first_at_ns = all.first_at_ns.min(syncs.first_at_ns);
                 all.last_at_ns = all.last_at_ns.max(syncs.last_at_ns);
@@ -528,7 +550,8 @@ impl SyncStorm {
                 || self.processes.get(&syncs.pid).is_some_and(|process| {
                     process.promised * 2 >= syncs.dirty.count || process.is_one_by_one(run)
                 });
-            let one = syncs.several && syncs.pids.len() == 1 && !syncs.directory && !syncs.is_replacement();
+            // Not a log that is rotated now and then.
+            let one = syncs.files * 2 >= syncs.dirty.count && syncs.several && syncs.pids.len() == 1 && !syncs.directory && !syncs.is_replacement();
             if told || !one || !syncs.is_storm(run) {
                 continue;
             }
@@ -539,7 +562,7 @@ impl SyncStorm {
                 title: format!(
                     "{} makes {} files durable that are {} one after the other, each after about {}: {} {OF_TIME}",
                     syncs.comm,
-                    units::count(syncs.dirty.count as i64),
+                    units::count(syncs.files as i64),
                     syncs.path,
                     units::bytes(amount),
                     units::percent(syncs.busy_part()),

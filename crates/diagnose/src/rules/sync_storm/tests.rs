@@ -14,12 +14,13 @@ fn fires_on_a_sync_a_row() {
     assert!((found[0].evidence[1].value - 200.0).abs() < 30.0);
 }
 
-/// Commits of 64 KiB each that go around in a file of so many bytes.
+/// Commits of 64 KiB each in two places of a file, which has so many bytes.
 fn commits(length: i64) -> Scenario {
     let mut s = Scenario::new();
     let fd = s.open_existing("/data/index", "O_RDWR", length);
     for i in 0..100 {
-        s.pwrite(fd, 65536, i * 65536 % length);
+        s.pwrite(fd, 65536, i * 7 * 65536 % length);
+        s.pwrite(fd, 512, 0);
         s.fsync(fd);
         s.wait_us(20);
     }
@@ -29,17 +30,39 @@ fn commits(length: i64) -> Scenario {
 #[test]
 fn fires_on_commits_that_write_the_same_pages_again() {
     let found = fires("sync-storm", commits(128 << 10));
-    let end = "(6.25 MiB in all, for 128 KiB of data)";
+    let end = "MiB in all, for 128 KiB of data)";
     assert!(found[0].title.contains(end), "{}", found[0].title);
     silent("sync-storm", commits(1 << 20));
     // A log that goes around.
     let mut s = Scenario::new();
-    let fd = s.open_existing("/data/wal", "O_RDWR", 8 << 20);
+    let fd = s.open_existing("/data/index-wal", "O_RDWR", 4 << 20);
     for i in 0..10_000 {
-        s.pwrite(fd, 20_480, i * 20_480 % (8 << 20));
+        s.pwrite(fd, 65536, i * 65536 % (4 << 20));
         s.fsync(fd);
     }
     silent("sync-storm", s);
+}
+
+#[test]
+fn files_of_one_name_are_counted_by_their_number() {
+    let rotated = |syncs: i64| {
+        let mut s = Scenario::new();
+        for i in 0..200 / syncs {
+            s.new_file("/data/current");
+            let fd = s.open("/data/current", "O_WRONLY|O_CREAT|O_APPEND");
+            for _ in 0..syncs {
+                s.write(fd, 200);
+                s.fsync(fd);
+            }
+            s.close(fd);
+            s.rename("/data/current", &format!("/data/{i}"));
+        }
+        s
+    };
+    let found = fires("sync-storm", rotated(1));
+    assert!(found[0].title.contains("makes 200 files durable that are /data/current one after the other"), "{}", found[0].title);
+    let found = fires("sync-storm", rotated(100));
+    assert!(found.iter().all(|f| !f.title.contains("one after the other")), "{found:#?}");
 }
 
 #[test]
@@ -440,12 +463,4 @@ fn fires_on_commits_of_pages_and_of_a_root() {
     };
     fires("sync-storm", commits(54 << 10));
     silent("sync-storm", commits(1 << 20));
-    // A log that goes around.
-    let mut s = Scenario::new();
-    let fd = s.open_existing("/data/wal", "O_RDWR", 8 << 20);
-    for i in 0..10_000 {
-        s.pwrite(fd, 20_480, i * 20_480 % (8 << 20));
-        s.fsync(fd);
-    }
-    silent("sync-storm", s);
 }
