@@ -13,6 +13,9 @@ const MAX_NAMES: usize = 8;
 const SHOWN: usize = 3;
 /// The process that becomes the parent of those whose parents have ended.
 const INIT: i32 = 1;
+/// Time between two modules that come late, at most: an interpreter runs each as it loads it, but one that waits for
+/// something is at work.
+const LONGEST_NS: i64 = 20_000_000;
 /// Subshells between a script and what it starts.
 const MAX_SHELLS: usize = 16;
 
@@ -29,12 +32,12 @@ static INFO: RuleInfo = RuleInfo {
     when: "One process (or its subshells) starts 20 or more processes with at most 8 different \
            names that end within the recording. The time from the start of each until its \
            libraries, its interpreter's modules, and the system's settings (/etc, locales) are \
-           loaded adds up to 20 % or more of the time of the starting process and to 20 % or more \
+           loaded, and of modules that it loads later, adds up to 20 % or more of the time of the starting process and to 20 % or more \
            of the started processes' own time; one process for all items saves only this part. \
            Fewer processes are steps of a script rather than items, and more names are typical of a build. If they run at the same time, the sums are divided by their average number.",
     cost: "time from the start of each process to its last call on a library, a module, or a \
-           setting of the system before it reads or writes another file, and the time between two that it opens \
-           later without reading or writing another file in between",
+           setting of the system before it reads or writes another file, and the time between two libraries or modules that it \
+           opens later without reading or writing anything else in between, 20 ms at most for each",
     advice: "Start one process for all items: one awk or sed program instead of a loop, `xargs` or \
            `find -exec ... {} +` with many arguments, or the shell's own features (`${x%.*}`, \
            `read`, `[[ ]]`, `$((...))`).",
@@ -52,8 +55,8 @@ struct Load {
     works: bool,
     /// Time in which it loads more from then on, in between.
     later_ns: i64,
-    /// The last one that it opened so, and when, unless it has worked since.
-    last: Option<(FileId, i64)>,
+    /// When it opened the last one so, unless it has worked since.
+    last_at_ns: Option<i64>,
     example: Option<Example>,
 }
 
@@ -71,18 +74,17 @@ struct Started<'a> {
 
 impl Load {
     /// A call after it has begun to work: interpreters load modules when they come to need them.
-    fn at_work(&mut self, call: &Call, context: &Context) {
+    fn at_work(&mut self, call: &Call) {
         match call.kind {
-            Kind::Open if call.succeeded() && call.path.is_some_and(is_loaded) => {
-                let Some(file) = call.file else { return };
-                let since = self.last.map_or(call.ts_ns, |(_, at_ns)| at_ns);
-                self.later_ns += (call.ended_at_ns() - since).max(0);
-                self.last = Some((file, call.ended_at_ns()));
+            Kind::Open if call.succeeded() && call.path.is_some_and(is_code) => {
+                let since = self.last_at_ns.map_or(call.ts_ns, |at_ns| at_ns);
+                self.later_ns += (call.ended_at_ns() - since).clamp(0, LONGEST_NS);
+                self.last_at_ns = Some(call.ended_at_ns());
             }
-            Kind::Read | Kind::Write if call.moved() > 0 && self.last.is_some() => {
-                let own = self.last.map(|(file, _)| file) == call.file;
-                if !own && context.file(call).is_some_and(|file| file.is_regular()) {
-                    self.last = None;
+            // Also of a socket or a pipe.
+            Kind::Read | Kind::Write if call.moved() > 0 && self.last_at_ns.is_some() => {
+                if !call.path.is_some_and(is_loaded) {
+                    self.last_at_ns = None;
                 }
             }
             _ => {}
@@ -121,7 +123,11 @@ fn is_module(path: &str) -> bool {
 
 /// Whether a path is of something that a process loads as it starts.
 fn is_loaded(path: &str) -> bool {
-    is_library(path) || is_setting(path) || is_module(path)
+    is_code(path) || is_setting(path)
+}
+
+fn is_code(path: &str) -> bool {
+    is_library(path) || is_module(path)
 }
 
 /// The process that started another one, past subshells: copies of the shell that have its name.
@@ -141,7 +147,7 @@ fn starter(state: &State, pid: i32) -> Option<i32> {
 impl Rule for ProcessPerItem {
     fn call(&mut self, call: &Call, context: &Context) {
         if let Some(load) = self.processes.get_mut(&call.pid).filter(|load| load.works) {
-            load.at_work(call, context);
+            load.at_work(call);
             return;
         }
         let library = call.path.is_some_and(is_loaded);
@@ -168,8 +174,8 @@ impl Rule for ProcessPerItem {
             let Some(process) = run.state.process(*pid) else { continue };
             let (Some(ended), Some(by)) = (process.ended_at_ns, starter(run.state, *pid)) else { continue };
             let (loading, life) = (load.until_ns - process.started_at_ns, ended - process.started_at_ns);
-            let loading = loading + load.later_ns;
-            if load.until_ns <= process.started_at_ns || loading > life {
+            let loading = (loading + load.later_ns).min(life);
+            if load.until_ns <= process.started_at_ns || load.until_ns > ended {
                 continue;
             }
             let started = by_starter.entry(by).or_default();
