@@ -18,7 +18,7 @@ const MIN_COST: f64 = 0.03;
 /// Versions from which on the least cost of any finding is enough: what it takes to make them comes on top.
 const MANY_SAVES: u64 = 100;
 /// Files and processes that a finding keeps.
-const MAX_TOLD: usize = 4096;
+const MAX_TOLD: usize = 256;
 /// Files that a query lists.
 const MAX_LISTED: usize = 64;
 
@@ -82,6 +82,7 @@ struct Version {
 struct Saves {
     comm: Text,
     path: Text,
+    /// The processes that write or rename it: the first of them.
     pids: Vec<i32>,
     files: Vec<FileId>,
     versions: u64,
@@ -98,6 +99,14 @@ struct Saves {
     before: Text,
     several: bool,
     examples: Examples,
+}
+
+impl Saves {
+    fn add_process(&mut self, pid: i32) {
+        if self.pids.len() < MAX_TOLD && !self.pids.contains(&pid) {
+            self.pids.push(pid);
+        }
+    }
 }
 
 rule! {
@@ -211,7 +220,10 @@ impl WholeRewrite {
             self.finish(old, version);
         }
         let Some(id) = files.at_key(from) else { return };
-        let Some(mut version) = self.versions.remove(&id).filter(|version| version.pid == call.pid) else { return };
+        let Some(mut version) = self.versions.remove(&id) else { return };
+        let saves = self.saves.entry(to);
+        saves.add_process(version.pid);
+        saves.add_process(call.pid);
         version.name = to;
         version.before = call.path_text();
         version.path = call.path2.unwrap_or("").into();
@@ -246,10 +258,8 @@ impl WholeRewrite {
         let saves = self.saves.entry(version.name);
         let before = std::mem::replace(&mut saves.last, version.end);
         saves.longest = saves.longest.max(version.end);
-        if saves.pids.len() < MAX_TOLD && !saves.pids.contains(&version.pid) {
-            saves.pids.push(version.pid);
-        }
-        if saves.files.len() < MAX_TOLD && saves.files.last() != Some(&id) {
+        saves.add_process(version.pid);
+        if saves.files.len() < MAX_TOLD && !saves.files.contains(&id) {
             saves.files.push(id);
         }
         // Of a log that starts over at its beginning all contents are new.
@@ -291,7 +301,9 @@ fn found(saves: &Saves, cost: i64, run: &Run) -> Found {
     let pids: Vec<String> = saves.pids.iter().map(i32::to_string).collect();
     let who = match saves.pids.len() {
         1 => format!("{comm} writes"),
-        n => format!("{comm} and {} other processes write", units::count(n as i64 - 1)),
+        2 => format!("{comm} and another process write"),
+        n if n < MAX_TOLD => format!("{comm} and {} other processes write", units::count(n as i64 - 1)),
+        n => format!("{comm} and {} or more other processes write", units::count(n as i64 - 1)),
     };
     let mut costs = Costs::of(&KINDS).of_files(saves.files.clone());
     if saves.renamed > 0 {
@@ -319,19 +331,25 @@ fn found(saves: &Saves, cost: i64, run: &Run) -> Found {
             units::bytes(saves.longest),
         ),
         subject,
-        evidence: vec![
+        evidence: [
             number("versions", versions),
             number("versions_renamed", saves.renamed as i64),
             number("bytes_written", saves.bytes),
             number("bytes_read", saves.read),
             number("longest_bytes", saves.longest),
-            number("processes", saves.pids.len() as i64),
-        ],
+        ]
+        .into_iter()
+        .chain((saves.pids.len() < MAX_TOLD).then(|| number("processes", saves.pids.len() as i64)))
+        .collect(),
         examples: saves.examples.list(),
-        query: calls!("pid IN ({}) AND {}", pids.join(", "), whose(saves)),
-        caveats: match same {
-            true => vec!["most versions have the same length, so all of their contents may be new each time".to_owned()],
-            false => Vec::new(),
+        query: match (saves.pids.as_slice(), saves.files.as_slice()) {
+            ([pid], [file]) if saves.renamed == 0 => calls!("pid = {pid} AND file_id = {file}"),
+            _ => calls!("pid IN ({}) AND {}", pids.join(", "), whose(saves)),
+        },
+        caveats: match (same, saves.read) {
+            (true, _) => vec!["most versions have the same length, so all of their contents may be new each time".to_owned()],
+            (false, 0) => vec!["the program does not read it, so all of its contents may be new each time".to_owned()],
+            _ => Vec::new(),
         },
         ..Found::default()
     }
@@ -384,7 +402,7 @@ mod tests {
         let found = fires("whole-rewrite", in_place(200, 10));
         // The first one made the file, and the last one may go on.
         assert_eq!(found[0].evidence[0].value, 198.0);
-        assert!(found[0].caveats.is_empty());
+        assert_eq!(found[0].caveats.len(), 1);
         let found = fires("whole-rewrite", in_place(200, 0));
         assert_eq!(found[0].caveats.len(), 1);
         silent("whole-rewrite", in_place(60, 10));
@@ -428,6 +446,7 @@ mod tests {
         };
         let found = fires("whole-rewrite", replaced(200, loads));
         assert_eq!(found[0].evidence[3].value, (1..200).map(|i| 20_000.0 + f64::from(i - 1) * 100.0).sum::<f64>());
+        assert!(found[0].caveats.is_empty());
         let alone = fires("whole-rewrite", replaced(200, |_, _| {}));
         assert!(found[0].cost_ns > alone[0].cost_ns);
     }
@@ -447,6 +466,24 @@ mod tests {
         let found = fires("whole-rewrite", replaced(160, each));
         assert_eq!(found[0].evidence[5].value, 160.0);
         assert!(found[0].title.starts_with("program and 159 other processes write /data/state whole 159 times"), "{}", found[0].title);
+    }
+
+    /// `make >tmp && mv tmp state`.
+    #[test]
+    fn a_version_that_another_process_renames_counts() {
+        let mut s = Scenario::new();
+        for i in 0..200 {
+            s.process(200 + i);
+            s.new_file("/data/tmp");
+            let fd = s.open("/data/tmp", "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 20_000);
+            s.close(fd);
+            s.process(1000 + i);
+            s.rename("/data/tmp", "/data/state");
+        }
+        let found = fires("whole-rewrite", s);
+        assert_eq!(found[0].evidence[0].value, 199.0);
+        assert!(found[0].title.starts_with("program and 255 or more other processes write"), "{}", found[0].title);
     }
 
     #[test]
