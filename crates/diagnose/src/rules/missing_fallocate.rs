@@ -30,7 +30,7 @@ static INFO: RuleInfo = RuleInfo {
            calls come after a write that extended the file, and the file was not preallocated with \
            fallocate. The same holds for 64 or more extending writes with O_SYNC or O_DSYNC. Or 16 \
            or more writes start a page or more beyond the end of a file that is also filled in. One \
-           sync at the end of a file does not count, nor do writes of which the smaller part is beyond the end.",
+           sync at the end of a file does not count, nor do writes that begin in the first half of the file.",
     cost: "half of the time of these syncs, each counted up to four times the median: the part of \
            the metadata, a second write that waits for the first. It is less for large pieces, \
            whose data takes longer than the requests (64 KiB take as long as one request). For \
@@ -57,9 +57,8 @@ struct Growth {
     /// End of the file as the writes tell.
     end: i64,
     grown: bool,
-    /// By so many bytes in all: the writes, and what of them is beyond the end before.
+    /// By so many bytes in all.
     grown_bytes: i64,
-    beyond_bytes: i64,
     reserved: bool,
     syncs: u64,
     after_growth: Durations,
@@ -123,10 +122,10 @@ impl Rule for MissingFallocate {
                     growth.hole_ns += call.dur_ns;
                     growth.open.remove(start, end);
                 }
-                if end > length {
+                // A file that is written whole each time grows with what it has to say.
+                if end > length && start >= length / 2 {
                     growth.grown = true;
                     growth.grown_bytes += end - start;
-                    growth.beyond_bytes += end - length.max(start);
                 }
                 growth.end = end.max(length);
                 // Data and metadata in one call.
@@ -159,9 +158,7 @@ impl Rule for MissingFallocate {
             let subject = Subject::process(*pid, &growth.comm).with_file(*id, path);
             let query = calls!("pid = {pid} AND file_id = {id} AND (call_writes(syscall) OR syscall IN ('fsync', 'fdatasync', 'fallocate', 'ftruncate'))");
             let overwrites = !matches!(file.fs_type.as_str(), "btrfs" | "zfs" | "bcachefs");
-            // A file that is written whole each time grows with what it has to say, and nothing is reserved for that.
-            let appends = growth.beyond_bytes * 2 >= growth.grown_bytes;
-            if times >= MIN_SYNCS && part >= MIN_PART && appends && !growth.reserved && overwrites && run.matters(cost) {
+            if times >= MIN_SYNCS && part >= MIN_PART && !growth.reserved && overwrites && run.matters(cost) {
                 out.push(Found {
                     cost_ns: Some(cost),
                     costs: Costs::of(&[Kind::Sync, Kind::Write]),
