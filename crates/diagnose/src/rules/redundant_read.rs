@@ -68,8 +68,6 @@ struct Reads {
     own_repeats: u64,
     own_examples: Examples,
     locks: u64,
-    /// Whether another process has changed it.
-    others: bool,
 }
 
 impl Reads {
@@ -130,12 +128,28 @@ rule! {
         series: Bounded<(u64, FileId), Series> = Bounded::new(|series| series.again.unsigned_abs()),
         names: Bounded<FileId, Vec<u64>> = Bounded::new(|names| names.len() as u64),
         reads: Bounded<(i32, FileId), Reads> = Bounded::new(|reads| reads.repeats),
+        /// The process that changes a file, -1 if there are several.
+        writer: Bounded<FileId, i32>,
         /// The processes that have read a file.
         readers: Bounded<FileId, Vec<i32>> = Bounded::new(|readers| readers.len() as u64),
     }
 }
 
 impl RedundantRead {
+    fn written_by(&mut self, id: FileId, pid: i32) {
+        let writer = self.writer.entry(id);
+        *writer = if *writer == 0 || *writer == pid { pid } else { -1 };
+    }
+
+    /// A file ends here now.
+    fn cut(&mut self, id: FileId, length: i64) {
+        for pid in self.readers.get(&id).into_iter().flatten() {
+            if let Some(own) = self.reads.get_mut(&(*pid, id)).and_then(|reads| reads.own.as_mut()) {
+                own.truncate(length);
+            }
+        }
+    }
+
     /// Bytes of a file have changed: what was read of them is not what is there.
     fn changed(&mut self, id: FileId, change: impl Fn(&mut Intervals)) {
         for name in self.names.get(&id).into_iter().flatten() {
@@ -157,6 +171,8 @@ impl Rule for RedundantRead {
         match call.kind {
             Kind::Open => {
                 if call.succeeded() && call.has_flag("O_TRUNC") {
+                    self.written_by(id, call.pid);
+                    self.cut(id, 0);
                     self.changed(id, Intervals::clear);
                 }
                 return;
@@ -164,12 +180,14 @@ impl Rule for RedundantRead {
             Kind::Truncate => {
                 if call.succeeded()
                     && let Some(length) = call.arg("length").and_then(|n| n.parse::<i64>().ok()) {
+                    self.written_by(id, call.pid);
+                    self.cut(id, length.max(0));
                     self.changed(id, |seen| seen.truncate(length.max(0)));
                 }
                 return;
             }
             Kind::Flock | Kind::Fcntl => {
-                if call.takes_lock() && let Some(reads) = self.reads.get_mut(&(call.pid, id)) {
+                if call.takes_lock() && call.succeeded() && let Some(reads) = self.reads.get_mut(&(call.pid, id)) {
                     reads.locks += 1;
                 }
                 return;
@@ -185,11 +203,7 @@ impl Rule for RedundantRead {
                 reads.writes(start, end);
             }
             self.changed(id, |seen| seen.remove(start, end));
-            for pid in self.readers.get(&id).into_iter().flatten().filter(|pid| **pid != call.pid) {
-                if let Some(reads) = self.reads.get_mut(&(*pid, id)) {
-                    reads.others = true;
-                }
-            }
+            self.written_by(id, call.pid);
             return;
         }
         let name = key_of(call.comm);
@@ -265,7 +279,7 @@ impl RedundantRead {
     fn of_own(&self, pid: i32, file: FileId, reads: &Reads, run: &Run, out: &mut Vec<Found>) {
         let (length, passes) = reads.passes();
         let cost = (reads.time_ns as f64 * reads.own_again as f64 / reads.bytes.max(1) as f64) as i64;
-        let alone = !reads.others && self.readers.get(&file).is_some_and(|readers| readers.len() == 1);
+        let alone = self.writer.get(&file) == Some(&pid) && self.readers.get(&file).is_some_and(|readers| readers.len() == 1);
         let locked = reads.locks * ACCESSES_PER_LOCK > reads.own_repeats;
         let often = reads.own_repeats >= MIN_CALLS && passes >= MIN_PASSES;
         if !alone || locked || !often || !run.matters_from(cost, MIN_OWN) {

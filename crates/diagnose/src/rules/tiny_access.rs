@@ -159,7 +159,9 @@ impl Rule for TinyAccess {
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(file) = call.file else { return };
         if call.takes_lock() {
-            self.files.entry((call.pid, file)).locks += 1;
+            if let Some(accesses) = self.files.get_mut(&(call.pid, file)).filter(|_| call.succeeded()) {
+                accesses.locks += 1;
+            }
             return;
         }
         let Some((start, end)) = call.range() else { return };
