@@ -354,7 +354,7 @@ pub(crate) fn settle(
         let of_files = finding
             .scopes
             .iter()
-            .all(|scope| matches!(scope.files, Files::One(_)));
+            .all(|scope| matches!(scope.files, Files::One(_) | Files::Without));
         let same = of_files && claim.taken >= HALF && cost > own;
         let caused =
             claim.taken >= CAUSED && claim.owner.and_then(|owner| causes.get(owner)) == Some(&true);
