@@ -77,15 +77,15 @@ impl Load {
     fn at_work(&mut self, call: &Call) {
         match call.kind {
             Kind::Open if call.succeeded() && call.path.is_some_and(is_code) => {
-                let since = self.last_at_ns.map_or(call.ts_ns, |at_ns| at_ns);
+                let since = self.last_at_ns.unwrap_or(call.ts_ns);
                 self.later_ns += (call.ended_at_ns() - since).clamp(0, LONGEST_NS);
                 self.last_at_ns = Some(call.ended_at_ns());
             }
             // Also of a socket or a pipe.
-            Kind::Read | Kind::Write if call.moved() > 0 && self.last_at_ns.is_some() => {
-                if !call.path.is_some_and(is_loaded) {
-                    self.last_at_ns = None;
-                }
+            Kind::Read | Kind::Write
+                if self.last_at_ns.is_some() && call.moved() > 0 && !call.path.is_some_and(is_loaded) =>
+            {
+                self.last_at_ns = None;
             }
             _ => {}
         }
