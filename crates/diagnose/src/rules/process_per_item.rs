@@ -78,7 +78,7 @@ impl Load {
         match call.kind {
             Kind::Open if call.succeeded() && call.path.is_some_and(is_code) => {
                 let since = self.last_at_ns.unwrap_or(call.ts_ns);
-                self.later_ns += (call.ended_at_ns() - since).clamp(0, LONGEST_NS);
+                self.later_ns += call.ended_at_ns().saturating_sub(since).clamp(0, LONGEST_NS);
                 self.last_at_ns = Some(call.ended_at_ns());
             }
             // Also of a socket or a pipe.
@@ -174,7 +174,7 @@ impl Rule for ProcessPerItem {
             let Some(process) = run.state.process(*pid) else { continue };
             let (Some(ended), Some(by)) = (process.ended_at_ns, starter(run.state, *pid)) else { continue };
             let (loading, life) = (load.until_ns - process.started_at_ns, ended - process.started_at_ns);
-            let loading = (loading + load.later_ns).min(life);
+            let loading = loading.saturating_add(load.later_ns).min(life);
             if load.until_ns <= process.started_at_ns || load.until_ns > ended {
                 continue;
             }
