@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { evidenceOf, evidenceText } from "./evidence";
 
 it.each([
-	["sync-storm", "share_of_time", 0.784, "78.4 % of its time"],
+	["sync-storm", "share_of_time", 0.784, "78.4 % of the time from the first to the last"],
 	["sync-storm", "median_ns", 14_900_000, "half of them took 14.9 ms or less"],
 	["sync-storm", "median_dirty_bytes", 4096, "half of the syncs had 4 KiB or less to write"],
 	["fault-storm", "bytes_read", 4096, "the device read 4 KiB"],
