@@ -14,7 +14,6 @@ make_rpm() {
 		Summary: Records the storage I/O of programs and explains what is slow
 		License: (Apache-2.0 OR MIT) AND GPL-2.0-only AND MIT
 		AutoProv: no
-		%global __requires_exclude ^libduckdb\\.so
 		%description
 		fathom records every system call and io_uring operation of a program with
 		eBPF, and the layers below it down to the device. It stores Parquet files,

@@ -1,4 +1,4 @@
-//! Queries that somebody stops.
+//! Queries that somebody stops, and DuckDB's library, which only they need.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -45,4 +45,57 @@ fn a_signal_stops_a_query_and_gives_its_status() {
         assert_eq!(output.status.code(), Some(status), "{errors}");
         assert!(output.stdout.is_empty());
     }
+}
+
+#[test]
+fn only_sql_needs_the_library() {
+    need_root!();
+    let scratch = Scratch::new();
+    let alone = scratch.root().join("fathom");
+    std::fs::copy(fathom(), &alone).unwrap();
+    let run = |args: &[&str], library: Option<&str>| {
+        let mut command = Command::new(&alone);
+        command.args(args).stdin(Stdio::null());
+        match library {
+            Some(directory) => command.env("LD_LIBRARY_PATH", directory),
+            None => command.env_remove("LD_LIBRARY_PATH"),
+        };
+        let output = command.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (
+            output.status.code(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    };
+    let session = scratch.session("s");
+    let session = session.to_str().unwrap();
+    let record = ["record", "-q", "-o", session, "--", "true"];
+    assert_eq!(run(&record, None).0, Some(0));
+    assert_eq!(run(&["diagnose", session], None).0, Some(0));
+    let query = ["query", "--format", "csv", session, "SELECT 1 AS one"];
+    let (status, _, errors) = run(&query, None);
+    assert_eq!(status, Some(2), "{errors}");
+    assert!(errors.contains("libduckdb.so: cannot open"), "{errors}");
+    // One that is no such library.
+    let other = scratch.root().join("libduckdb.so");
+    let libc = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let mut mapped = libc.lines().filter_map(|l| l.split_whitespace().nth(5));
+    let libc = mapped.find(|path| path.contains("/libc.so")).unwrap();
+    std::os::unix::fs::symlink(libc, &other).unwrap();
+    let (status, _, errors) = run(&query, None);
+    assert_eq!(status, Some(2), "{errors}");
+    assert!(
+        errors.contains("is another version: it lacks duckdb_"),
+        "{errors}"
+    );
+    std::fs::remove_file(&other).unwrap();
+    let beside = fathom();
+    let beside = beside.parent().unwrap();
+    let places = [".", "../lib", "../../.deps/duckdb"].map(|at| beside.join(at));
+    let place = places
+        .iter()
+        .find(|place| place.join("libduckdb.so").exists());
+    let (status, rows, errors) = run(&query, place.unwrap().to_str());
+    assert_eq!((status, rows.as_str()), (Some(0), "one\n1\n"), "{errors}");
 }

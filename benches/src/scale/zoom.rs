@@ -162,6 +162,7 @@ fn duckdb(
     visits: &[PathBuf],
     requests: &[Request],
 ) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
+    fathom_query::engine::load()?;
     let connection = Connection::open_in_memory()?;
     connection.execute_batch(
         "SET parquet_metadata_cache = true; SET memory_limit = '1GiB'; \

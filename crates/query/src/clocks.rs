@@ -93,7 +93,7 @@ mod tests {
         let clock = ClockMap {
             segments: vec![segment(1_000, 5_000, 1e-3), segment(9_000, 13_008, -0.25)],
         };
-        let connection = Connection::open_in_memory().unwrap();
+        let connection = crate::engine::plain();
         // Twice is once.
         create(&connection, &clock).unwrap();
         create(&connection, &clock).unwrap();

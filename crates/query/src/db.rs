@@ -12,6 +12,7 @@ use fathom_model::set::{ClockMap, MemberClock};
 use fathom_model::tables::{SYSCALLS, TABLES};
 use fathom_session::{Session, SessionSet, on_latest};
 
+use crate::engine;
 use crate::error::message;
 use crate::limits::Limits;
 use crate::moved::Moved;
@@ -238,8 +239,7 @@ impl Db {
         limits: Limits,
     ) -> Result<Self, QueryError> {
         let db = |e: duckdb::Error| QueryError::Sql(message(&e));
-        let connection =
-            Connection::open_in_memory_with_flags(limits.config().map_err(db)?).map_err(db)?;
+        let connection = engine::open(&limits, db)?;
         // Known only to a library that has time zones built in; one without them
         // shows UTC anyway.
         let _ = connection.execute_batch("SET TimeZone = 'UTC'");

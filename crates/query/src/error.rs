@@ -22,6 +22,11 @@ pub enum QueryError {
          (SHOW TABLES lists them)"
     )]
     Function(String),
+    /// DuckDB's library cannot be loaded; the dynamic linker's message.
+    #[error(
+        "SQL needs DuckDB's library: {0}; put the libduckdb.so of this version of fathom beside the program"
+    )]
+    Engine(String),
     /// The database refused or failed the query; its message.
     #[error("{0}")]
     Sql(String),

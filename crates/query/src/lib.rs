@@ -8,6 +8,7 @@
 
 mod clocks;
 mod db;
+pub mod engine;
 mod error;
 pub mod escape;
 pub mod fetch;

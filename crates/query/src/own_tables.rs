@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd;
 use duckdb::Connection;
 
 use crate::clocks::on_clock;
+use crate::engine;
 use crate::error::message;
 use crate::escape::{sql_name, sql_string};
 use crate::source::Source;
@@ -75,8 +76,7 @@ pub fn convert(
 ) -> Result<Converted, QueryError> {
     let wrong = |reason: String| QueryError::OwnTable(reason);
     let db = |e: duckdb::Error| QueryError::OwnTable(message(&e));
-    let connection = Connection::open_in_memory_with_flags(limits.config().map_err(db)?);
-    let connection = connection.map_err(db)?;
+    let connection = engine::open(limits, db)?;
     // Names that consist of digits and slashes: no pattern, and no link.
     let [from, to] = [from, to].map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()));
     let [from, to] = [&from, &to].map(|path| sql_string(path));
@@ -240,7 +240,7 @@ pub(crate) fn names(connection: &Connection) -> duckdb::Result<Vec<String>> {
 /// Whether a statement can name the table without quotes.
 pub fn is_word(name: &str) -> Result<bool, QueryError> {
     let db = |e: duckdb::Error| QueryError::Sql(message(&e));
-    let connection = Connection::open_in_memory().map_err(db)?;
+    let connection = engine::open(&Limits::default(), db)?;
     let made = connection.execute_batch(&format!("CREATE VIEW {name} AS SELECT 1; FROM {name}"));
     Ok(made.is_ok())
 }

@@ -54,13 +54,11 @@ pub(crate) fn functions() -> String {
 
 #[cfg(test)]
 mod tests {
-    use duckdb::Connection;
-
     use super::*;
 
     /// Both kinds of percentiles of the numbers that `sql` makes of `i`.
     fn both(sql: &str) -> (Vec<i64>, Vec<i64>) {
-        let db = Connection::open_in_memory().unwrap();
+        let db = crate::engine::plain();
         db.execute_batch(&functions()).unwrap();
         db.execute_batch(&of_durations("CREATE MACRO", false))
             .unwrap();
@@ -119,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_step_lies_between_two_powers_of_two() {
-        let db = Connection::open_in_memory().unwrap();
+        let db = crate::engine::plain();
         db.execute_batch(&functions()).unwrap();
         let wrong: i64 = db
             .query_row(

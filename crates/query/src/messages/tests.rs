@@ -1,7 +1,6 @@
 //! The causes of waits, where clocks are not exact.
 #![allow(clippy::unwrap_used)]
 
-use duckdb::Connection;
 use fathom_model::set::ErrorStep;
 
 use super::*;
@@ -25,7 +24,7 @@ const TABLES: &str = "
 
 /// Starts of the waits that the send of `db` ended, with changes to the tables.
 fn caused(changes: &str, web: &MemberClock, db: &MemberClock) -> Vec<i64> {
-    let connection = Connection::open_in_memory().unwrap();
+    let connection = crate::engine::plain();
     connection
         .execute_batch(&crate::relations::macros(0))
         .unwrap();

@@ -13,6 +13,7 @@ use fathom_session::{Session, SessionError, SessionSet};
 use super::confine::{self, Confined};
 use super::frames::{self, ASK, BYTES, DONE, FAILED, READY};
 use super::{Ask, Failure, Form, Outcome, Statement};
+use crate::engine;
 use crate::output::{self, Options, plain};
 use crate::{Db, FindPath, Limits, QueryError, UserView};
 
@@ -59,6 +60,10 @@ pub fn serve(find_path: FindPath) -> Result<(), Broken> {
         threads,
         time,
     };
+    // While the process may still open files.
+    if let Err(error) = engine::load() {
+        return tell(&mut output, FAILED, &Failure::from(error));
+    }
     let confined = match confine::confine(path, &dirs) {
         Ok(confined) => confined,
         Err(e) => {

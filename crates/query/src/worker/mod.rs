@@ -107,6 +107,7 @@ pub struct Outcome {
 enum Failure {
     NotASelect(String),
     Function(String),
+    Engine(String),
     Sql(String),
     TimeLimit,
     Interrupted,
@@ -137,6 +138,7 @@ impl From<QueryError> for Failure {
         match error {
             QueryError::NotASelect(why) => Self::NotASelect(why),
             QueryError::Function(name) => Self::Function(name),
+            QueryError::Engine(text) => Self::Engine(text),
             QueryError::Sql(text) => Self::Sql(text),
             QueryError::TimeLimit(_) => Self::TimeLimit,
             QueryError::Interrupted => Self::Interrupted,
@@ -163,6 +165,7 @@ impl Failure {
         match self {
             Self::NotASelect(why) => QueryError::NotASelect(why),
             Self::Function(name) => QueryError::Function(name),
+            Self::Engine(text) => QueryError::Engine(text),
             Self::Sql(text) => QueryError::Sql(text),
             Self::TimeLimit => QueryError::TimeLimit(limits.time.unwrap_or_default()),
             Self::Interrupted => QueryError::Interrupted,
