@@ -168,6 +168,47 @@ fn realistic_rows_are_small() {
     assert!(on_disk <= done.bytes_on_disk);
 }
 
+/// What belongs to no column are the footers.
+#[test]
+fn bytes_of_columns_are_told() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("s.fathom");
+    let writer = SessionWriter::create(&dir, fathom_testkit::meta(), options()).unwrap();
+    let mut random = Random::new(5);
+    for table in TABLES {
+        let batch = arbitrary(table, 5_000, 1, &mut random);
+        writer.append(batch).unwrap();
+    }
+    drop(writer);
+    let session = Session::open(&dir).unwrap();
+    let sizes = session.column_sizes().unwrap();
+    for table in TABLES {
+        let of_table = || sizes.iter().filter(|s| s.table == table.name);
+        let parts = session.parts(table.name);
+        let footers: u64 = parts
+            .iter()
+            .map(|path| {
+                let bytes = std::fs::read(path).unwrap();
+                let tail: [u8; 4] = bytes[bytes.len() - 8..][..4].try_into().unwrap();
+                u64::from(u32::from_le_bytes(tail))
+            })
+            .sum();
+        let rest: u64 = of_table()
+            .filter(|s| s.column.is_empty())
+            .map(|s| s.bytes)
+            .sum();
+        let about = footers..=footers + 64 * parts.len() as u64;
+        assert!(
+            about.contains(&rest),
+            "{}: {rest}, not {about:?}",
+            table.name
+        );
+        let all: u64 = of_table().map(|s| s.bytes).sum();
+        let on_disk: u64 = parts.iter().map(|p| p.metadata().unwrap().len()).sum();
+        assert_eq!(all, on_disk, "{}", table.name);
+    }
+}
+
 #[test]
 fn text_that_is_not_utf8_is_escaped() {
     let temp = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fs;
 
-use fathom_model::tables::TABLES;
+use fathom_model::tables::{Column, TABLES};
 use fathom_pyramid::SOURCES;
 use parquet::file::metadata::ParquetMetaDataReader;
 
@@ -44,7 +44,8 @@ impl Session {
                 bytes: 0,
                 encoded_bytes: 0,
             };
-            let mut columns: Vec<ColumnSize> = table.columns.iter().map(|c| size(c.name)).collect();
+            let columns = table.columns.iter();
+            let mut columns: Vec<_> = columns.map(|c| (c, size(c.name))).collect();
             let mut rest = size("");
             for (info, path) in self
                 .part_infos(table.name)
@@ -58,10 +59,12 @@ impl Session {
                 rest.bytes += info.bytes;
                 for chunk in metadata.row_groups().iter().flat_map(|g| g.columns()) {
                     let name = chunk.column_path().parts().first();
-                    if let Some(size) = columns
-                        .iter_mut()
-                        .find(|c| name.is_some_and(|n| n == c.column))
-                    {
+                    // Columns that are stored as differences have a name of their own, but not in
+                    // older sessions.
+                    let named = |c: &Column| {
+                        name.is_some_and(|name| name == c.stored_name() || name == c.name)
+                    };
+                    if let Some((_, size)) = columns.iter_mut().find(|(c, _)| named(c)) {
                         let bytes = u64::try_from(chunk.compressed_size()).unwrap_or(0);
                         size.bytes += bytes;
                         size.encoded_bytes += u64::try_from(chunk.uncompressed_size()).unwrap_or(0);
@@ -69,6 +72,7 @@ impl Session {
                     }
                 }
             }
+            let mut columns: Vec<_> = columns.into_iter().map(|(_, size)| size).collect();
             columns.push(rest);
             columns.sort_by_key(|c| std::cmp::Reverse(c.bytes));
             sizes.extend(columns);
