@@ -280,13 +280,14 @@ impl Engine {
 
     fn processes(&mut self, rows: &ProcessRows, strings: &StringTable) {
         for (i, (pid, tid)) in rows.pid.iter().zip(&rows.tid).enumerate() {
-            if pid != tid {
-                continue;
-            }
             let text = |id: Option<&StrId>| {
                 let bytes = id.map_or(&[][..], |id| strings.get(*id));
                 String::from_utf8_lossy(bytes).into_owned()
             };
+            if pid != tid {
+                self.state.add_thread(*pid, &text(rows.comm.get(i)));
+                continue;
+            }
             let exe = text(rows.exe.get(i));
             let cmdline = text(rows.cmdline.get(i));
             let mut command = DefaultHasher::new();
@@ -369,6 +370,7 @@ impl Engine {
             }
             let mut found = Vec::new();
             rule.findings(&run, &mut found);
+            found.iter_mut().for_each(|found| found.name_process(&run));
             let kinds = rule.info().kinds;
             let told: HashSet<(String, Subject)> = found.iter().map(key_of_found).collect();
             // A statement about all files of a process is not repeated for single ones.
@@ -399,6 +401,7 @@ impl Engine {
                 };
                 let mut found = Vec::new();
                 rule.findings(&faint, &mut found);
+                found.iter_mut().for_each(|found| found.name_process(&run));
                 found.retain(|found| {
                     let known = told.contains(&key_of_found(found))
                         || whole.contains(&whole_of_found(found));

@@ -249,6 +249,24 @@ pub struct Found {
 }
 
 impl Found {
+    /// Gives a statement about a process the name of the process, where the rule has that of one of
+    /// its threads from a call.
+    pub(crate) fn name_process(&mut self, run: &Run) {
+        let (Some(pid), None, Some(comm)) =
+            (self.subject.pid, self.subject.tid, &self.subject.comm)
+        else {
+            return;
+        };
+        let name = run.comm(pid);
+        if name.is_empty() || name == *comm || !run.state.has_thread_named(pid, comm) {
+            return;
+        }
+        if let Some(rest) = self.title.strip_prefix(comm.as_str()) {
+            self.title = format!("{name}{rest}");
+        }
+        self.subject.comm = Some(name);
+    }
+
     pub(crate) fn finish(self, info: &'static RuleInfo, kinds: Kinds, run: &Run) -> Finding {
         let by_time = Severity::by_share(self.cost_ns.unwrap_or(0), run.span_ns);
         let scopes = self.costs.scopes(&self.subject, kinds);

@@ -140,6 +140,20 @@ impl Scenario {
         self.add_process(0, Some(parent), [comm, command], 0);
     }
 
+    /// The thread of the calls so far ends, and with it its process, whose own name is another.
+    pub(crate) fn thread_ends(&mut self, process: &str) {
+        let of_thread = ProcessRow {
+            pid: self.pid,
+            tid: self.tid.unwrap_or(self.pid),
+            ppid: NULL_I32,
+            comm: self.ended_strings.intern(self.comm.as_bytes()),
+            ended_at_ns: self.now,
+            ..Default::default()
+        };
+        self.ended.push(of_thread);
+        self.add_process(0, None, [process, ""], 0);
+    }
+
     fn add_process(
         &mut self,
         began: i64,

@@ -5,7 +5,7 @@ pub mod files;
 pub mod intervals;
 mod syncs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 
@@ -14,6 +14,9 @@ use crate::layers::Below;
 use descriptors::{Description, DescriptionId, Descriptors};
 use files::{FileState, Files};
 pub use syncs::Synced;
+
+/// Most names of threads that are remembered of a process.
+const MAX_THREAD_NAMES: usize = 1024;
 
 /// A process, as table `processes` has it.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +40,8 @@ pub struct State {
     pub files: Files,
     pub descriptors: Descriptors,
     processes: HashMap<i32, Process>,
+    /// Names of the other threads of processes.
+    thread_names: HashMap<i32, BTreeSet<String>>,
     /// Processes that begin, by the time at which they do.
     starts: BTreeMap<i64, Vec<(i32, i32)>>,
     /// The first of these times.
@@ -49,6 +54,12 @@ pub struct State {
 impl State {
     pub fn process(&self, pid: i32) -> Option<&Process> {
         self.processes.get(&pid)
+    }
+
+    /// Whether a thread of the process besides the first one has this name.
+    pub(crate) fn has_thread_named(&self, pid: i32, comm: &str) -> bool {
+        let names = self.thread_names.get(&pid);
+        names.is_some_and(|names| names.contains(comm))
     }
 
     /// Whether one of two processes is the other's parent, or both have the same parent.
@@ -88,6 +99,13 @@ impl State {
 
     pub(crate) fn set_gaps(&mut self, gaps: bool) {
         self.lost = gaps;
+    }
+
+    pub(crate) fn add_thread(&mut self, pid: i32, comm: &str) {
+        let names = self.thread_names.entry(pid).or_default();
+        if names.len() < MAX_THREAD_NAMES && !names.contains(comm) {
+            names.insert(comm.to_owned());
+        }
     }
 
     pub(crate) fn add_process(&mut self, pid: i32, process: Process) {

@@ -14,6 +14,39 @@ fn fires_on_a_sync_a_row() {
     assert!((found[0].evidence[1].value - 200.0).abs() < 30.0);
 }
 
+#[test]
+fn names_the_process_rather_than_its_thread() {
+    let syncs = |named: bool| {
+        let mut s = Scenario::new();
+        s.thread(101, "3_scheduler");
+        let fd = s.open("/data/wal", "O_WRONLY|O_CREAT");
+        for _ in 0..100 {
+            s.write(fd, 200);
+            s.fsync(fd);
+        }
+        if named {
+            s.thread_ends("beam.smp");
+        }
+        s
+    };
+    let found = fires("sync-storm", syncs(true));
+    assert!(found[0].title.starts_with("beam.smp makes "), "{}", found[0].title);
+    assert_eq!(found[0].subject.comm.as_deref(), Some("beam.smp"));
+    // The name of the process is not known.
+    let found = fires("sync-storm", syncs(false));
+    assert_eq!(found[0].subject.comm.as_deref(), Some("3_scheduler"));
+    // Calls before another program was executed.
+    let mut s = Scenario::new();
+    let fd = s.open("/data/wal", "O_WRONLY|O_CREAT");
+    for _ in 0..100 {
+        s.write(fd, 200);
+        s.fsync(fd);
+    }
+    s.child_ends(0, 1, "cat");
+    let found = fires("sync-storm", s);
+    assert_eq!(found[0].subject.comm.as_deref(), Some("program"));
+}
+
 /// Commits of 64 KiB each in two places of a file, which has so many bytes.
 fn commits(length: i64) -> Scenario {
     let mut s = Scenario::new();
