@@ -132,6 +132,26 @@ pub fn shorten(text: &str, width: usize) -> String {
     head.into_iter().chain(['…']).chain(tail).collect()
 }
 
+/// A sentence in at most `lines` lines of `width` characters. What does not fit is left out at the
+/// end, which says less than the beginning.
+pub fn wrap_in(text: &str, width: usize, lines: usize) -> Vec<String> {
+    let mut wrapped = wrap(text, width);
+    if wrapped.len() <= lines {
+        return wrapped;
+    }
+    wrapped.truncate(lines);
+    if let Some(last) = wrapped.last_mut() {
+        while last.chars().count() + 2 > width {
+            match last.rfind(' ') {
+                Some(at) => last.truncate(at),
+                None => *last = shorten(last, width.saturating_sub(2)),
+            }
+        }
+        last.push_str(" …");
+    }
+    wrapped
+}
+
 /// Breaks `text` between words into lines of at most `width` characters, where words allow it.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -200,6 +220,14 @@ mod tests {
     fn text_is_broken_between_words() {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("unbreakable", 4), ["unbreakable"]);
+    }
+
+    #[test]
+    fn the_end_of_a_sentence_gives_way() {
+        assert_eq!(wrap_in("one two three", 7, 2), ["one two", "three"]);
+        assert_eq!(wrap_in("one two three", 7, 1), ["one …"]);
+        assert_eq!(wrap_in("one two three", 9, 1), ["one two …"]);
+        assert_eq!(wrap_in("unbreakable words", 4, 1), ["u… …"]);
     }
 
     #[test]

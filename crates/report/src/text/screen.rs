@@ -1,7 +1,7 @@
 //! The report on one screen: what ran, where its time went and why, and what to ask next.
 
 use fathom_model::units::{bytes, count, duration, percent, share};
-use fathom_query::escape::{self, shell_words, shorten, wrap};
+use fathom_query::escape::{self, shell_words, shorten, wrap_in};
 
 use super::table::{Column, render};
 use super::{Page, blank_zero};
@@ -97,9 +97,12 @@ impl Page<'_> {
     fn some_problems(&mut self) {
         let problems = &self.report.problems;
         for problem in problems.iter().take(PROBLEMS) {
-            let line = shorten(&format!("! {}", escape::text(problem)), self.width);
-            let line = self.style.bad(&line);
-            self.line(&line);
+            let mut mark = "! ";
+            for line in wrap_in(&escape::text(problem), self.width - 2, 2) {
+                let line = self.style.bad(&format!("{mark}{line}"));
+                self.line(&line);
+                mark = "  ";
+            }
         }
         if problems.len() > PROBLEMS {
             let more = problems.len() - PROBLEMS;
@@ -180,12 +183,7 @@ impl Page<'_> {
             let text = format!("{}: {}", finding.rule, finding.title);
             let mut label = self.severity(finding.severity);
             let room = self.width - 10;
-            let mut lines = wrap(&escape::text(&text), room);
-            if lines.len() > amount.title {
-                let rest = lines.split_off(amount.title - 1).join(" ");
-                lines.push(shorten(&rest, room));
-            }
-            for line in lines {
+            for line in wrap_in(&escape::text(&text), room, amount.title) {
                 self.line(&format!("  {label}{line}"));
                 label = " ".repeat(8);
             }
