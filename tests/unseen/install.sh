@@ -15,9 +15,14 @@ apt-get install -y --no-install-recommends postgresql-15 mariadb-server redis-se
   bedtools bind9 bind9-dnsutils brz cronolog cssc derby-tools dovecot-core fdm gddrescue krb5-admin-server krb5-kdc \
   libdbm-deep-perl libhsqldb-java liblucene8-java libnbd-bin libnss3-tools mairix nbdkit nmh openssl osmium-tool \
   python3-libnbd python3-tinydb python3-whoosh python3-xapian runit scons shapelib swi-prolog-nox tabix \
+  bogofilter-bdb ddpt firebird3.0-server-core firebird3.0-utils flac gdal-bin goaccess golang-github-coreos-bbolt-dev \
+  golang-golang-x-sys-dev graphicsmagick libarchive-tools libcache-cache-perl liblog-log4perl-perl lighttpd mosquitto \
+  mosquitto-clients nco node-chokidar notmuch openmpi-bin libopenmpi-dev pax plocate poppler-utils python3-h5py \
+  python3-joblib python3-magic python3-numpy python3-pil python3-pysam python3-whisper python3-zarr recutils sassc \
+  sleuthkit tcl tcpdump zpaq \
   $(command -v npm >/dev/null || echo nodejs npm) || { [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d; exit 1; }
 [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d
 for s in postgresql mariadb redis-server nginx rsyslog rsync beanstalkd apache2 apache-htcacheclean etcd \
-  named dovecot krb5-kdc krb5-admin-server; do
+  named dovecot krb5-kdc krb5-admin-server lighttpd mosquitto; do
   update-rc.d "$s" disable >/dev/null 2>&1 || :
 done

@@ -1,0 +1,29 @@
+// Keeps attachments under the checksum of their content; the index is the truth and is written with care.
+const fs = require('fs');
+const path = require('path');
+const crypto = require('crypto');
+
+fs.mkdirSync('blobs/tmp', { recursive: true });
+const index = fs.openSync('index.log', 'a');
+const blobs = fs.openSync('blobs', 'r');
+
+function put(data) {
+  const sum = crypto.createHash('sha1').update(data).digest('hex');
+  const tmp = path.join('blobs/tmp', sum);
+  const f = fs.openSync(tmp, 'w');
+  fs.writeSync(f, data);
+  fs.fsyncSync(f);
+  fs.closeSync(f);
+  fs.renameSync(tmp, path.join('blobs', sum));
+  fs.writeSync(index, `${sum} ${data.length}\n`);
+  return sum;
+}
+
+for (let mail = 0; mail < 120; mail++) {
+  for (let a = 0; a < 4; a++) put(Buffer.alloc(3000 + mail * 40, `attachment ${a} of mail ${mail} `));
+  fs.fsyncSync(blobs);
+  fs.fdatasyncSync(index);
+  // only now the mail server may forget the mail
+}
+fs.closeSync(index);
+console.log(fs.readdirSync('blobs').length - 1, 'blobs');

@@ -1,0 +1,2 @@
+export NODE_PATH=/usr/share/nodejs
+exec node watch.js

@@ -1,0 +1,1 @@
+perl fill.pl

@@ -1,0 +1,1 @@
+ddpt if=volume.img iflag=direct of=copy.img bs=512 bpt=16 && cmp volume.img copy.img

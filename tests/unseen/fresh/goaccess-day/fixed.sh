@@ -1,0 +1,2 @@
+export TZ=:/etc/localtime
+goaccess access.log --log-format=COMBINED --no-progress -o report.json && ls -l report.json

@@ -1,0 +1,1 @@
+awk 'BEGIN { for (n = 0; n < 250000; n++) printf "10.0.%d.%d - - [23/Nov/2026:10:%02d:%02d +0000] \"GET /page/%d HTTP/1.1\" 200 %d \"-\" \"Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0\"\n", n % 40, n * 7 % 250, n / 4200, n / 70 % 60, n * 7919 % 700, 500 + n % 9000 }' > access.log

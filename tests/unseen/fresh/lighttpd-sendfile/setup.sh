@@ -1,0 +1,8 @@
+mkdir www
+head -c 120000000 /dev/urandom > www/release.iso
+cat > lighttpd.conf <<C
+server.document-root = "$PWD/www"
+server.port = 18832
+server.bind = "127.0.0.1"
+server.errorlog = "$PWD/error.log"
+C

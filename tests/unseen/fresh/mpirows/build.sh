@@ -1,0 +1,1 @@
+mpicc -O2 -o rows rows.c

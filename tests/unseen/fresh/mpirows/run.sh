@@ -1,0 +1,1 @@
+exec mpirun --allow-run-as-root --oversubscribe -n 4 ./rows

@@ -1,0 +1,1 @@
+ncra -O day*.nc mean.nc && ls -l mean.nc

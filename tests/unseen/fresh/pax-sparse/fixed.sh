@@ -1,0 +1,1 @@
+bsdtar -cf - vm | zstd -q -1 -o vm.tar.zst && ls -l vm.tar.zst

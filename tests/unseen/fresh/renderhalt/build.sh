@@ -1,0 +1,1 @@
+javac Render.java

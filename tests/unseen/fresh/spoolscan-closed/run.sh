@@ -1,0 +1,1 @@
+exec java -XX:TieredStopAtLevel=1 Spool

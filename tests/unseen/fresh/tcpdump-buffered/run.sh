@@ -1,0 +1,1 @@
+tcpdump -Z root -r day.pcap -w dns.pcap "udp port 53" && ls -l dns.pcap

@@ -1,0 +1,1 @@
+rustc -O -o orders wal.rs

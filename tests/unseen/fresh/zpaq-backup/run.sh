@@ -1,0 +1,1 @@
+zpaq add backup.zpaq projects -m1 -t2 && ls -l backup.zpaq
