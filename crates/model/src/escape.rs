@@ -132,8 +132,8 @@ pub fn shorten(text: &str, width: usize) -> String {
     head.into_iter().chain(['…']).chain(tail).collect()
 }
 
-/// A sentence in at most `lines` lines of `width` characters. What does not fit is left out at the
-/// end, which says less than the beginning.
+/// A sentence in at most `lines` lines of `width` characters. It is cut at the end, which says less
+/// than the beginning.
 pub fn wrap_in(text: &str, width: usize, lines: usize) -> Vec<String> {
     let mut wrapped = wrap(text, width);
     if wrapped.len() <= lines {

@@ -45,8 +45,8 @@ fn fill(addresses: Vec<*mut c_void>) {
 
 /// Addresses of all functions, or the dynamic linker's message.
 fn addresses() -> Result<Vec<*mut c_void>, String> {
-    // SAFETY: the name ends with a zero. The library's constructors are those of C++ code, which
-    // expects nothing of the program.
+    // SAFETY: the name ends with a zero. The library's constructors expect nothing of the
+    // program.
     let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if library.is_null() {
         return Err(linker_message());

@@ -24,7 +24,7 @@ pub enum QueryError {
     Function(String),
     /// DuckDB's library cannot be loaded; the dynamic linker's message.
     #[error(
-        "SQL needs DuckDB's library: {0}; put the libduckdb.so of this version of fathom beside the program"
+        "SQL needs DuckDB's library: {0}; put the libduckdb.so of this version of fathom into the program's directory"
     )]
     Engine(String),
     /// The database refused or failed the query; its message.

@@ -168,7 +168,7 @@ fn realistic_rows_are_small() {
     assert!(on_disk <= done.bytes_on_disk);
 }
 
-/// What belongs to no column are the footers.
+/// Bytes that belong to no column are in the footers.
 #[test]
 fn bytes_of_columns_are_told() {
     let temp = tempfile::tempdir().unwrap();
