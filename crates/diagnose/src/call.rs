@@ -134,6 +134,27 @@ impl<'a> Call<'a> {
         self.bytes.unwrap_or(0).clamp(0, LARGEST)
     }
 
+    /// The write that a copy by the kernel (copy_file_range, sendfile, splice) makes of the file to
+    /// which descriptor `fd` leads. Its time is the copy's.
+    pub(crate) fn write_of_copy(&self, fd: i32, file: FileId) -> Self {
+        Self {
+            kind: Kind::Write,
+            positional: false,
+            dur_ns: 0,
+            fd: Some(fd),
+            file: Some(file),
+            offset: self.arg("off_out").and_then(|offset| offset.parse().ok()),
+            size: self.bytes,
+            path: None,
+            hash: None,
+            ids: Ids {
+                path: StrId::NULL,
+                ..self.ids
+            },
+            ..*self
+        }
+    }
+
     /// Where the bytes that were moved lie in the file; `None` when that is not
     /// known or nothing was moved.
     pub fn range(&self) -> Option<(i64, i64)> {

@@ -342,6 +342,29 @@ impl Engine {
             }
         }
         self.state.apply(call, description);
+        if call.kind == Kind::Transfer && call.moved() > 0 {
+            self.copied(call);
+        }
+    }
+
+    /// Hands the write of a copy by the kernel to the rules about writes.
+    fn copied(&mut self, call: &Call) {
+        let descriptors = &self.state.descriptors;
+        let Some(fd) = call.arg("fd_out").and_then(|fd| fd.parse().ok()) else {
+            return;
+        };
+        let description = descriptors.find(call.pid, fd);
+        let to = description.and_then(|id| descriptors.get(id)?.file);
+        let known = |id: &FileId| self.state.files.get(*id).is_some_and(|f| f.is_regular());
+        let Some(to) = to.filter(known) else { return };
+        let write = call.write_of_copy(fd, to);
+        let context = Context::new(&self.state, &write, description, Below::default());
+        for i in self.of_kind.get(write.kind as usize).into_iter().flatten() {
+            if let Some(rule) = self.rules.get_mut(*i) {
+                rule.call(&write, &context);
+            }
+        }
+        self.state.apply(&write, description);
     }
 
     /// The findings so far.

@@ -249,22 +249,26 @@ pub struct Found {
 }
 
 impl Found {
-    /// Gives a statement about a process the name of the process, where the rule has that of one of
-    /// its threads from a call.
+    /// Gives a statement about a process the name of the process, where the rule has the name of
+    /// one of its threads from a call. A statement about a thread names both.
     pub(crate) fn name_process(&mut self, run: &Run) {
-        let (Some(pid), None, Some(comm)) =
-            (self.subject.pid, self.subject.tid, &self.subject.comm)
-        else {
+        let (Some(pid), Some(comm)) = (self.subject.pid, &self.subject.comm) else {
             return;
         };
         let name = run.comm(pid);
         if name.is_empty() || name == *comm || !run.state.has_thread_named(pid, comm) {
             return;
         }
+        let of_thread = self.subject.tid.is_some_and(|tid| tid != pid);
         if let Some(rest) = self.title.strip_prefix(comm.as_str()) {
-            self.title = format!("{name}{rest}");
+            self.title = match of_thread {
+                true => format!("{comm} of {name}{rest}"),
+                false => format!("{name}{rest}"),
+            };
         }
-        self.subject.comm = Some(name);
+        if !of_thread {
+            self.subject.comm = Some(name);
+        }
     }
 
     pub(crate) fn finish(self, info: &'static RuleInfo, kinds: Kinds, run: &Run) -> Finding {

@@ -433,6 +433,24 @@ mod tests {
     }
 
     #[test]
+    fn fires_on_saves_by_copies_of_the_kernel() {
+        let mut s = Scenario::new();
+        for _ in 0..10 {
+            reads(&mut s, 100);
+            reads(&mut s, 200);
+            for pid in [100, 200] {
+                s.process(pid);
+                let from = s.open_existing(&format!("/tmp/{pid}"), "O_RDONLY", 20);
+                let fd = s.open("/data/counter", "O_WRONLY|O_CREAT|O_TRUNC");
+                s.copy_range(from, fd, 20);
+                s.close(fd);
+                s.close(from);
+            }
+        }
+        fires("lost-update", s);
+    }
+
+    #[test]
     fn fires_on_files_that_replace_one_that_was_not_read() {
         let replaces = |s: &mut Scenario, pid: i32, i: i32| {
             s.process(pid);

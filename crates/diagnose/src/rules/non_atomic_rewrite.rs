@@ -259,6 +259,20 @@ mod tests {
         silent("non-atomic-rewrite", saves(false));
     }
 
+    /// As cp and copy-file of gnulib write.
+    #[test]
+    fn copies_by_the_kernel_write() {
+        let mut s = Scenario::new();
+        let from = s.open_existing("/tmp/new", "O_RDONLY", 1 << 20);
+        for _ in 0..4 {
+            let fd = s.open_existing("/home/books.rec", "O_WRONLY|O_CREAT|O_TRUNC", 700);
+            s.copy_range(from, fd, 800);
+            s.close(fd);
+        }
+        let found = fires("non-atomic-rewrite", s);
+        assert_eq!(found[0].subject.path.as_deref(), Some("/home/books.rec"));
+    }
+
     #[test]
     fn silent_on_a_temporary_beside_it_and_on_results() {
         let mut s = Scenario::new();

@@ -1,6 +1,9 @@
 //! `process-per-item`: a process starts a program for each item, and most of the time goes into starting.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use hashbrown::HashSet;
 
 use crate::prelude::*;
 
@@ -16,6 +19,12 @@ const INIT: i32 = 1;
 /// Time between two modules that come late, at most: an interpreter runs each as it loads it, but one that waits for
 /// something is at work.
 const LONGEST_NS: i64 = 20_000_000;
+/// Processes of a program under one starter whose calls are remembered: what others do as well is no work of
+/// their own.
+const EXAMPLES_OF_A_PROGRAM: u32 = 2;
+/// Most calls that are remembered of them, and in all.
+const MAX_OF_A_PROGRAM: usize = 1 << 15;
+const MAX_REMEMBERED: usize = 1 << 20;
 /// Subshells between a script and what it starts.
 const MAX_SHELLS: usize = 16;
 
@@ -24,7 +33,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "One process per item",
     group: Group::Performance,
     needs: &[Input::Calls],
-    kinds: kinds![Open, Read, Write, Mmap, Close],
+    kinds: kinds![Open, Read, Write, Mmap, Close, Stat, Access, ReadDir],
     about_calls: false,
     what: "A script or program starts a program for each line or file. Each time the kernel copies \
            and replaces the process, and the loader finds, opens, and maps its libraries, which \
@@ -32,12 +41,14 @@ static INFO: RuleInfo = RuleInfo {
     when: "One process (or its subshells) starts 20 or more processes with at most 8 different \
            names that end within the recording. The time from the start of each until its \
            libraries, its interpreter's modules, and the system's settings (/etc, locales) are \
-           loaded, and of modules that it loads later, adds up to 20 % or more of the time of the starting process and to 20 % or more \
+           loaded, of modules that it loads later, and of what it then looks up and reads like one of the first two of \
+           its program did, until it reads or writes something of its own, adds up to 20 % or more of the time of the starting process and to 20 % or more \
            of the started processes' own time; one process for all items saves only this part. \
            Fewer processes are steps of a script rather than items, and more names are typical of a build. If they run at the same time, the sums are divided by their average number.",
     cost: "time from the start of each process to its last call on a library, a module, or a \
            setting of the system before it reads or writes another file, and the time between two libraries or modules that it \
-           opens later without reading or writing anything else in between, 20 ms at most for each",
+           opens later without reading or writing anything else in between, 20 ms at most for each; and of programs with \
+           libraries the time from then until the first read or write that none of the first two processes made",
     advice: "Start one process for all items: one awk or sed program instead of a loop, `xargs` or \
            `find -exec ... {} +` with many arguments, or the shell's own features (`${x%.*}`, \
            `read`, `[[ ]]`, `$((...))`).",
@@ -47,10 +58,35 @@ static INFO: RuleInfo = RuleInfo {
     reference: "execve(2), ld.so(8)",
 };
 
+/// Calls of the first processes of a program.
+#[derive(Debug, Default)]
+struct Program {
+    processes: u32,
+    calls: HashSet<u64>,
+}
+
+/// A process and the others of its program.
+#[derive(Clone, Copy, Debug, Default)]
+enum Part {
+    #[default]
+    Unknown,
+    /// One of the first.
+    First(u64),
+    Other(u64),
+    /// There is nothing to compare.
+    None,
+}
+
 /// A process as it loads its program.
 #[derive(Debug, Default)]
 struct Load {
     until_ns: i64,
+    /// Whether it has loaded a library, so that it is a program of its own.
+    linked: bool,
+    part: Part,
+    /// Time since then in which it did what the first processes of its program had done.
+    shared_ns: i64,
+    shared_until_ns: Option<i64>,
     /// Whether it has begun to work.
     works: bool,
     /// Time in which it loads more from then on, in between.
@@ -65,6 +101,7 @@ struct Started<'a> {
     count: usize,
     names: BTreeMap<&'a str, usize>,
     loading_ns: i64,
+    shared_ns: i64,
     lives_ns: i64,
     first_at_ns: i64,
     last_at_ns: i64,
@@ -73,6 +110,23 @@ struct Started<'a> {
 }
 
 impl Load {
+    /// A call that the first processes of the program made, too.
+    fn shares(&mut self, call: &Call) {
+        let since = self.shared_until_ns.unwrap_or(self.until_ns);
+        let end = call.ended_at_ns();
+        if call.ts_ns.saturating_sub(since) > LONGEST_NS {
+            self.work();
+            return;
+        }
+        self.shared_ns = self.shared_ns.saturating_add(end.saturating_sub(since).max(0));
+        self.shared_until_ns = Some(end.max(since));
+    }
+
+    fn work(&mut self) {
+        self.works = true;
+        self.last_at_ns = None;
+    }
+
     /// A call after it has begun to work: interpreters load modules when they come to need them.
     fn at_work(&mut self, call: &Call) {
         match call.kind {
@@ -95,6 +149,8 @@ impl Load {
 rule! {
     pub struct ProcessPerItem {
         processes: Bounded<i32, Load>,
+        programs: Bounded<u64, Program> = Bounded::new(|program| u64::from(program.processes)),
+        remembered: usize,
     }
 }
 
@@ -144,27 +200,99 @@ fn starter(state: &State, pid: i32) -> Option<i32> {
     Some(by)
 }
 
+/// A call as other processes of the program may make it.
+fn key_of_call(call: &Call) -> u64 {
+    let mut key = DefaultHasher::new();
+    let place = call.path_key().or(call.file.map(|file| file.0.unsigned_abs()));
+    (call.kind as u8, place, call.offset.filter(|_| call.kind == Kind::Read)).hash(&mut key);
+    key.finish()
+}
+
+impl ProcessPerItem {
+    /// Notes a call of one of the first processes of a program; whether it is one that they made, of others.
+    fn is_shared(&mut self, call: &Call, state: &State) -> bool {
+        let Some(load) = self.processes.get_mut(&call.pid) else { return false };
+        if matches!(load.part, Part::Unknown) {
+            load.part = match starter(state, call.pid).filter(|by| *by != INIT) {
+                Some(by) => {
+                    let key = key_of(call.comm) ^ u64::from(by.unsigned_abs()).rotate_left(32);
+                    let program = self.programs.entry(key);
+                    program.processes += 1;
+                    match program.processes <= EXAMPLES_OF_A_PROGRAM {
+                        true => Part::First(key),
+                        false => Part::Other(key),
+                    }
+                }
+                None => Part::None,
+            };
+        }
+        match load.part {
+            Part::First(key) => {
+                let program = self.programs.entry(key);
+                if program.calls.len() >= MAX_OF_A_PROGRAM || self.remembered >= MAX_REMEMBERED {
+                    load.part = Part::None;
+                } else if program.calls.insert(key_of_call(call)) {
+                    self.remembered += 1;
+                }
+                false
+            }
+            Part::Other(key) if !load.works => {
+                self.programs.get(&key).is_some_and(|program| program.calls.contains(&key_of_call(call)))
+            }
+            _ => false,
+        }
+    }
+
+    /// A call on something other than libraries and settings, or of a process that works.
+    fn other(&mut self, call: &Call, context: &Context) {
+        let shared = matches!(call.kind, Kind::Open | Kind::Read | Kind::ReadDir | Kind::Stat | Kind::Access)
+            && self.is_shared(call, context.state);
+        let Some(load) = self.processes.get_mut(&call.pid) else { return };
+        let own = match call.kind {
+            Kind::Read | Kind::Write => call.moved() > 0 && context.file(call).is_some_and(|file| file.is_regular()),
+            Kind::ReadDir => !matches!(load.part, Part::First(_)),
+            _ => false,
+        };
+        if load.works {
+            load.at_work(call);
+        } else if shared && load.linked {
+            load.shares(call);
+        } else if own {
+            load.work();
+        }
+    }
+}
+
 impl Rule for ProcessPerItem {
     fn call(&mut self, call: &Call, context: &Context) {
-        if let Some(load) = self.processes.get_mut(&call.pid).filter(|load| load.works) {
-            load.at_work(call);
+        let load = self.processes.get_mut(&call.pid);
+        let known = load.is_some();
+        if let Some(load) = load.filter(|load| load.works) {
+            if matches!(load.part, Part::First(_)) {
+                self.other(call, context);
+            } else {
+                load.at_work(call);
+            }
             return;
         }
         let library = call.path.is_some_and(is_loaded);
+        if library && matches!(call.kind, Kind::Stat | Kind::Access | Kind::ReadDir) {
+            return;
+        }
         if library && call.kind != Kind::Write {
             let load = self.processes.entry(call.pid);
-            load.until_ns = call.ended_at_ns();
+            load.linked |= call.kind == Kind::Open && call.succeeded() && call.path.is_some_and(is_library);
+            match load.shared_until_ns {
+                Some(_) => load.shares(call),
+                None => load.until_ns = call.ended_at_ns(),
+            }
             // Of look-ups that fail there are many, and they say nothing.
             let longest = load.example.as_ref().is_none_or(|example| example.dur_ns < call.dur_ns);
             if call.succeeded() && longest {
                 load.example = Some(Example::of(call));
             }
-        } else if matches!(call.kind, Kind::Read | Kind::Write)
-            && call.moved() > 0
-            && let Some(load) = self.processes.get_mut(&call.pid)
-            && context.file(call).is_some_and(|file| file.is_regular())
-        {
-            load.works = true;
+        } else if known {
+            self.other(call, context);
         }
     }
 
@@ -175,6 +303,7 @@ impl Rule for ProcessPerItem {
             let (Some(ended), Some(by)) = (process.ended_at_ns, starter(run.state, *pid)) else { continue };
             let (loading, life) = (load.until_ns - process.started_at_ns, ended - process.started_at_ns);
             let loading = loading.saturating_add(load.later_ns).min(life);
+            let shared = load.shared_ns.min(life.saturating_sub(loading));
             if load.until_ns <= process.started_at_ns || load.until_ns > ended {
                 continue;
             }
@@ -185,6 +314,7 @@ impl Rule for ProcessPerItem {
             started.count += 1;
             *started.names.entry(&process.comm).or_default() += 1;
             started.loading_ns += loading;
+            started.shared_ns += shared;
             started.lives_ns += life;
             started.first_at_ns = started.first_at_ns.min(process.started_at_ns);
             started.last_at_ns = started.last_at_ns.max(ended);
@@ -196,9 +326,10 @@ impl Rule for ProcessPerItem {
         for (pid, started) in by_starter {
             let span = (started.last_at_ns - started.first_at_ns).max(1);
             let at_once = (started.lives_ns as f64 / span as f64).max(1.0);
-            let cost = (started.loading_ns as f64 / at_once) as i64;
+            let starting = started.loading_ns.saturating_add(started.shared_ns);
+            let cost = (starting as f64 / at_once) as i64;
             let part = cost as f64 / run.lifetime_ns(pid).max(1) as f64;
-            let of_theirs = started.loading_ns as f64 / started.lives_ns.max(1) as f64;
+            let of_theirs = starting as f64 / started.lives_ns.max(1) as f64;
             if started.count < MIN_PROCESSES || started.names.len() > MAX_NAMES {
                 continue;
             }
@@ -218,15 +349,17 @@ impl Rule for ProcessPerItem {
             if rest > 0 {
                 shown.push("others".to_owned());
             }
+            let shares = started.shared_ns > started.loading_ns / 4;
             out.push(Found {
                 cost_ns: Some(cost),
                 // Of its own calls it is none: it waits for the processes.
                 costs: Costs::of(&[Kind::Other]).of_all_files(),
                 title: format!(
-                    "{comm} starts {} processes ({}); {} of its time is spent loading their programs",
+                    "{comm} starts {} processes ({}); {} of its time is spent loading their programs{}",
                     units::count(count),
                     list(&shown),
                     units::percent(part.min(1.0)),
+                    if shares { " and on reads that each of them repeats" } else { "" },
                 ),
                 subject: Subject::process(pid, &comm),
                 evidence: vec![
@@ -234,9 +367,18 @@ impl Rule for ProcessPerItem {
                     number("mean_loading_ns", started.loading_ns / count.max(1)),
                     number("mean_life_ns", started.lives_ns / count.max(1)),
                     evidence("at_once", at_once),
-                ],
+                ]
+                .into_iter()
+                .chain(shares.then(|| number("mean_shared_ns", started.shared_ns / count.max(1))))
+                .collect(),
                 examples: started.examples.list(),
-                query: calls!("pid BETWEEN {} AND {} AND comm IN ({}) AND path LIKE '%.so%'", started.pids.first().copied().unwrap_or(0), started.pids.last().copied().unwrap_or(0), names.iter().map(|(name, _)| sql::quote(name)).collect::<Vec<_>>().join(", ")),
+                query: calls!(
+                    "pid BETWEEN {} AND {} AND comm IN ({}){}",
+                    started.pids.first().copied().unwrap_or(0),
+                    started.pids.last().copied().unwrap_or(0),
+                    names.iter().map(|(name, _)| sql::quote(name)).collect::<Vec<_>>().join(", "),
+                    if shares { "" } else { " AND path LIKE '%.so%'" },
+                ),
                 ..Found::default()
             });
         }
@@ -285,6 +427,48 @@ mod tests {
         assert!(found[0].examples.iter().all(|example| example.ret >= Some(0)), "{:?}", found[0].examples);
     }
 
+    /// A script that starts so many processes, each of which reads a table and then so much of its own.
+    fn lookups(processes: i32, table: i64, pause_us: i64, linked: bool) -> Scenario {
+        let mut s = Scenario::new();
+        s.process(100);
+        s.stat("/data/script");
+        for i in 0..processes {
+            s.process(1000 + i);
+            let began = s.now();
+            let loaded = if linked { "/usr/lib/libc.so.6" } else { "/etc/tool.conf" };
+            let fd = s.open_existing(loaded, "O_RDONLY|O_CLOEXEC", 1 << 20);
+            s.mmap(fd);
+            s.close(fd);
+            let fd = s.open_existing("/data/book.pdf", "O_RDONLY", 1 << 30);
+            for block in 0..table {
+                s.wait_us(pause_us);
+                s.pread(fd, 4096, block * 4096);
+            }
+            for block in 0..10 {
+                s.wait_us(20);
+                s.pread(fd, 4096, (100_000 + i64::from(i) * 100 + block) * 4096);
+            }
+            s.wait_us(200);
+            s.child_ends(began, 100, "pdftotext");
+        }
+        s.process(100);
+        s.stat("/data/script");
+        s
+    }
+
+    #[test]
+    fn reads_that_each_process_repeats_count() {
+        let found = fires("process-per-item", lookups(100, 40, 20, true));
+        let shared = found[0].evidence.iter().find(|e| e.name == "mean_shared_ns").unwrap();
+        assert!((700_000.0..1_300_000.0).contains(&shared.value), "{}", shared.value);
+        assert!(found[0].title.ends_with(" and on reads that each of them repeats"), "{}", found[0].title);
+        assert!(!found[0].query.contains(".so"), "{}", found[0].query);
+        silent("process-per-item", lookups(100, 1, 20, true));
+        // Copies of a server, and processes that wait in between.
+        silent("process-per-item", lookups(100, 40, 20, false));
+        silent("process-per-item", lookups(100, 40, 30_000, true));
+    }
+
     #[test]
     fn modules_that_come_later_count_until_the_next_work() {
         let modules = |works: bool| {
@@ -301,7 +485,7 @@ mod tests {
                     s.read(fd, 4000);
                     s.wait_us(400);
                     if module == "os" || works {
-                        let fd = s.open_existing("/home/u/.config/settings", "O_RDONLY", 100);
+                        let fd = s.open_existing(&format!("/home/u{i}/.config/settings"), "O_RDONLY", 100);
                         s.read(fd, 100);
                     }
                 }

@@ -11,6 +11,8 @@ const MIN_AMPLIFICATION: i64 = 8;
 const MAX_READ_NS: i64 = 10_000;
 /// Part of the time of reads that smaller ones would save.
 const SAVED: i64 = 5;
+/// Reads are alike whose mean lengths differ by one in so many bytes at most.
+const ALIKE: i64 = 8;
 
 static INFO: RuleInfo = RuleInfo {
     id: "stdio-read-amplification",
@@ -25,7 +27,9 @@ static INFO: RuleInfo = RuleInfo {
     when: "A process seeks 100 times or more on streams of a file, seeks and reads there read eight times as \
            many bytes from the file as its calls return, and there is at least one lseek for every two reads.",
     cost: "the time of the lseek calls, which pread does not need, and a fifth of the time of the reads, of \
-           which no more than 10 µs each count: as much longer as 4 KiB from the page cache took than 16 bytes",
+           which no more than 10 µs each count: as much longer as 4 KiB from the page cache took than 16 bytes. \
+           Where library calls were too many to be recorded (--library-budget), system calls on the file that \
+           read as much at a time count, too",
     advice: "Use pread on the descriptor (fileno), which needs one call and reads only the wanted bytes. Or \
              make the buffer as small as the pieces (setvbuf), or visit the places in the order of the file so \
              that one buffer serves several.",
@@ -46,10 +50,34 @@ struct Stream {
     lseeks: i64,
     lseeks_ns: i64,
     reads_ns: i64,
+    /// Time and number of these calls, and the bytes that they read, after library calls were only counted.
+    later_ns: i64,
+    later_reads: i64,
+    later_bytes: i64,
     examples: Examples,
 }
 
 impl Stream {
+    /// A system call in no library call that was recorded.
+    fn later(&mut self, call: &Call) {
+        match call.kind {
+            Kind::Read if call.moved() > 0 => {
+                self.later_reads += 1;
+                self.later_bytes = self.later_bytes.saturating_add(call.moved());
+                self.later_ns = self.later_ns.saturating_add(call.dur_ns.min(MAX_READ_NS) / SAVED);
+            }
+            Kind::Seek => self.later_ns = self.later_ns.saturating_add(call.dur_ns),
+            _ => {}
+        }
+    }
+
+    /// Whether the later calls read as much at a time as the reads that are known to fill a buffer.
+    fn goes_on(&self) -> bool {
+        let each = self.read_bytes / self.reads.max(1);
+        let later = self.later_bytes / self.later_reads.max(1);
+        self.later_reads > 0 && (each - later).abs() <= each / ALIKE
+    }
+
     fn made(&mut self, made: &Made) -> bool {
         match made.kind {
             Kind::Read if made.bytes > 0 => {
@@ -68,7 +96,8 @@ impl Stream {
     }
 
     fn cost(&self) -> i64 {
-        self.lseeks_ns.saturating_add(self.reads_ns / SAVED)
+        let known = self.lseeks_ns.saturating_add(self.reads_ns / SAVED);
+        known.saturating_add(if self.goes_on() { self.later_ns } else { 0 })
     }
 
     fn is_amplified(&self) -> bool {
@@ -120,7 +149,14 @@ impl Rule for StdioReadAmplification {
     }
 
     fn call(&mut self, call: &Call, context: &Context) {
-        if call.user_call.is_none() || !context.file(call).is_some_and(|file| file.is_regular()) {
+        if call.user_call.is_none() {
+            let stream = call.file.and_then(|file| self.streams.get_mut(&(call.pid, file)));
+            if let Some(stream) = stream.filter(|stream| stream.seeks >= MIN_SEEKS) {
+                stream.later(call);
+            }
+            return;
+        }
+        if !context.file(call).is_some_and(|file| file.is_regular()) {
             return;
         }
         if let Some(((), made)) = self.makers.call(call)
@@ -160,6 +196,14 @@ impl Rule for StdioReadAmplification {
                     number("lseeks", stream.lseeks),
                 ],
                 examples: stream.examples.list(),
+                caveats: match stream.goes_on() {
+                    true => vec![
+                        "library calls were only counted later on (--library-budget); the reads after that are as long, and \
+                         count as fillings of the buffer"
+                            .to_owned(),
+                    ],
+                    false => Vec::new(),
+                },
                 query: calls!(
                     "pid = {pid} AND file_id = {file} AND user_call IN \
                      (SELECT user_call FROM user_calls WHERE class = 'stdio')"
@@ -194,6 +238,23 @@ mod tests {
         let value = |name: &str| found[0].evidence.iter().find(|e| e.name == name).unwrap().value;
         assert_eq!((value("seeks"), value("amplification")), (200.0, 256.0));
         assert_eq!((value("bytes_returned"), value("bytes_read")), (3200.0, 819_200.0));
+    }
+
+    /// Library calls that are too many are counted from some time on.
+    #[test]
+    fn system_calls_of_counted_library_calls_count() {
+        let later = |block: i64| {
+            let mut s = lookups(200, 16, 4096);
+            let fd = s.open_existing("/data/table", "O_RDONLY", 1 << 30);
+            for i in 0..800 {
+                s.lseek(fd, i * 7919 % 1000 * 4096);
+                s.read(fd, block);
+            }
+            fires("stdio-read-amplification", s)
+        };
+        let (alike, others) = (later(4096), later(100_000));
+        assert!(alike[0].cost_ns > others[0].cost_ns.map(|cost| 3 * cost));
+        assert_eq!((alike[0].caveats.len(), others[0].caveats.len()), (1, 0));
     }
 
     #[test]

@@ -9,6 +9,8 @@ use crate::prelude::*;
 const MIN_FILES: usize = 20;
 /// Time since a file was closed after which its process, which still runs, does not need it: nanoseconds.
 const FORGOTTEN_NS: i64 = 10_000_000_000;
+/// Digits in a row that are a random number: createTempFile of Java makes up to 20.
+const RANDOM_DIGITS: usize = 15;
 /// Directories for what is temporary.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
@@ -27,7 +29,9 @@ static INFO: RuleInfo = RuleInfo {
            seconds or more before the end of the recording. Counted are files created with O_EXCL \
            and mode 0600, as mkstemp does, with a temporary name (tmp, temp, .part) or directly in \
            /tmp, /var/tmp, or /dev/shm; files created with O_EXCL and a name that begins with `tmp` \
-           or ends in .tmp or .temp; and files in another directory named `tmp` or `temp`.",
+           or ends in .tmp or .temp; files created with O_EXCL and a name with 15 or more digits in a row, as Java's \
+           createTempFile does, that the process opens again to read them; and files in another directory named \
+           `tmp` or `temp`.",
     cost: "",
     advice: "Remove each file after its last use on every code path: `with TemporaryFile()` or \
            O_TMPFILE, which leave no name behind; unlink right after open; in a shell `trap 'rm \
@@ -44,6 +48,10 @@ struct Temporary {
     pid: i32,
     comm: Text,
     path: Text,
+    /// Whether only its name says so, which has a random number, and whether its process has opened it
+    /// again to read it.
+    numbered: bool,
+    read_again: bool,
     closed_at_ns: Option<i64>,
     example: Option<Example>,
 }
@@ -69,6 +77,12 @@ fn is_made_for_a_time(call: &Call, path: &str) -> bool {
     }
 }
 
+/// Whether a call makes a file with a random number in its name.
+fn has_random_number(call: &Call, path: &str) -> bool {
+    let mut runs = file_name(path).split(|c: char| !c.is_ascii_digit());
+    call.has_flag("O_CREAT") && call.has_flag("O_EXCL") && !is_rebuilt(path) && runs.any(|run| run.len() >= RANDOM_DIGITS)
+}
+
 impl Rule for TempLeak {
     fn call(&mut self, call: &Call, context: &Context) {
         if !call.succeeded() {
@@ -78,10 +92,16 @@ impl Rule for TempLeak {
             Kind::Open => {
                 let Some(id) = call.file else { return };
                 if let Some(file) = self.files.get_mut(&id) {
+                    file.read_again |= file.pid == call.pid && !call.has_flag("O_WRONLY");
                     (file.pid, file.closed_at_ns) = (call.pid, None);
-                } else if call.path.is_some_and(|path| is_made_for_a_time(call, path)) {
+                    return;
+                }
+                let surely = call.path.is_some_and(|path| is_made_for_a_time(call, path));
+                if surely || call.path.is_some_and(|path| has_random_number(call, path)) {
                     *self.files.entry(id) = Temporary {
                         pid: call.pid,
+                        numbered: !surely,
+                        read_again: false,
                         comm: call.comm_text(),
                         path: call.path_text(),
                         closed_at_ns: None,
@@ -110,7 +130,7 @@ impl Rule for TempLeak {
             let there = known.is_some_and(|file| file.is_regular() && !file.unlinked);
             let ended = run.state.process(file.pid).is_some_and(|process| process.ended_at_ns.is_some());
             let forgotten = |at: i64| run.state.now_ns() - at >= FORGOTTEN_NS;
-            if there && (ended || file.closed_at_ns.is_some_and(forgotten)) {
+            if there && (file.read_again || !file.numbered) && (ended || file.closed_at_ns.is_some_and(forgotten)) {
                 places.entry((&file.comm, directory(&file.path))).or_default().push((id, file));
             }
         }
@@ -186,6 +206,20 @@ mod tests {
         }
         s.ends(0);
         fires("temp-leak", s);
+    }
+
+    /// createTempFile of Java, whose mode is the default one.
+    #[test]
+    fn random_numbers_in_names_count_if_they_are_read_again() {
+        let numbered = |i: i32| format!("/data/work/page{}.raw", 10_993_973_121_936_000_000_u64 + i.unsigned_abs() as u64);
+        let reads = |s: &mut Scenario, path: &str| {
+            let fd = s.open(path, "O_RDONLY");
+            s.read(fd, 1000);
+            s.close(fd);
+        };
+        fires("temp-leak", parts("0666", numbered, reads));
+        silent("temp-leak", parts("0666", numbered, |_, _| {}));
+        silent("temp-leak", parts("0666", |i| format!("/data/work/page{i}.raw"), reads));
     }
 
     #[test]

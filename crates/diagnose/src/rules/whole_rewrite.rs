@@ -6,7 +6,9 @@ use crate::prelude::*;
 /// made as a user changes settings.
 const MIN_SAVES: u64 = 64;
 /// Shorter versions cost their making rather than their bytes.
-const MIN_BYTES: i64 = 4096;
+const SHORT: i64 = 4096;
+/// Share of the recorded time from which on that is a reason to make fewer.
+const MIN_SHORT_COST: f64 = 0.1;
 /// Longer ones are written whole for a reason: images, checkpoints.
 const MAX_BYTES: i64 = 64 << 20;
 /// Versions that are alike in length differ by less than one in so many bytes.
@@ -33,9 +35,9 @@ static INFO: RuleInfo = RuleInfo {
            changed. The work grows with the length of the file times the number of changes, and \
            so do the blocks that the file system allocates and frees.",
     when: "One file is written from its beginning to its end 64 or more times, in place or into \
-           another file that is renamed onto it, with 64 times its greatest length in all; a version has 4 KiB to 64 MiB; three quarters or more of \
+           another file that is renamed onto it, with 64 times its greatest length in all; a version has 64 MiB at most; three quarters or more of \
            the versions have about the length of the one before (an eighth more or less); and the calls on \
-           it take 3 % or more of the recorded time, or 1 % if there are 100 or more versions. Silent on files that are appended to \
+           it take 3 % or more of the recorded time, or 1 % if there are 100 or more versions, or 10 % if no version has 4 KiB, which takes 100 versions. Silent on files that are appended to \
            and that the program does not read whole before each change, on journals of databases, on \
            files that are written over from the beginning on without being cut and never change their length (logs \
            that start over at their beginning), and on files that exist only between two versions.",
@@ -171,6 +173,8 @@ impl Rule for WholeRewrite {
             let cost = saves.time_ns - saves.time_ns / i64::try_from(versions.max(1)).unwrap_or(i64::MAX);
             let journal = ["-journal", "-wal"].iter().any(|ending| saves.path.ends_with(ending));
             let enough = match versions >= MANY_SAVES {
+                // Below that they are not even added up with others.
+                many if saves.longest < SHORT => many && !run.is_faint() && run.matters_from(cost, MIN_SHORT_COST),
                 true => run.matters(cost),
                 false => run.matters_from(cost, MIN_COST),
             };
@@ -252,7 +256,7 @@ impl WholeRewrite {
         }
         // A log is not read before it starts over.
         let log = version.appends && version.read < version.end;
-        if !version.whole || log || version.end < MIN_BYTES || version.end > MAX_BYTES {
+        if !version.whole || log || version.end > MAX_BYTES {
             return;
         }
         let saves = self.saves.entry(version.name);
@@ -353,6 +357,11 @@ fn found(saves: &Saves, cost: i64, run: &Run) -> Found {
             (false, 0) => vec!["the program does not read it, so all of its contents may be new each time".to_owned()],
             _ => Vec::new(),
         },
+        advice: (saves.longest < SHORT).then(|| {
+            "Write it less often: after so many changes or seconds, and at the end; or keep several such values in one \
+             file. Each version costs a new file, its rename, and the removal of the one before."
+                .to_owned()
+        }),
         ..Found::default()
     }
 }
@@ -463,6 +472,24 @@ mod tests {
     }
 
     #[test]
+    fn short_versions_count_if_they_cost_much() {
+        let short = |pause_us: i64| {
+            let mut s = Scenario::new();
+            for _ in 0..300 {
+                s.new_file("/data/.zarray.part");
+                let fd = s.open("/data/.zarray.part", "O_WRONLY|O_CREAT|O_TRUNC");
+                s.write(fd, 340);
+                s.close(fd);
+                s.rename("/data/.zarray.part", "/data/.zarray");
+                s.wait_us(pause_us);
+            }
+            s
+        };
+        fires("whole-rewrite", short(5));
+        silent("whole-rewrite", short(500));
+    }
+
+    #[test]
     fn processes_that_each_write_it_count_together() {
         let each = |s: &mut Scenario, i: i64| s.process(200 + i as i32);
         let found = fires("whole-rewrite", replaced(160, each));
@@ -555,6 +582,7 @@ mod tests {
             let fd = s.open("/data/settings", "O_WRONLY|O_CREAT|O_TRUNC");
             s.write(fd, 700 + i);
             s.close(fd);
+            s.wait_us(200);
         }
         let fd = s.open_existing("/data/table", "O_RDWR", 1 << 20);
         for i in 0..200 {

@@ -41,6 +41,11 @@ impl Scenario {
         let Some(open) = self.fds.get(&(self.pid, from)).cloned() else {
             return;
         };
+        let Some(target) = self.fds.get_mut(&(self.pid, to)) else {
+            return;
+        };
+        let at = target.position;
+        target.position += bytes;
         self.call(Row {
             syscall: "copy_file_range",
             ret: bytes,
@@ -48,7 +53,7 @@ impl Scenario {
             file: Some(open.file),
             bytes: Some(bytes),
             path: Some(&open.path),
-            args: Some(format!("fd_out={to}")),
+            args: Some(format!("fd_out={to}, off_out={at}")),
             ..Row::default()
         });
     }

@@ -16,11 +16,12 @@ fn fires_on_a_sync_a_row() {
 
 #[test]
 fn names_the_process_rather_than_its_thread() {
-    let syncs = |named: bool| {
+    let syncs = |named: bool, one: bool| {
         let mut s = Scenario::new();
-        s.thread(101, "3_scheduler");
+        s.thread(101, "2_scheduler");
         let fd = s.open("/data/wal", "O_WRONLY|O_CREAT");
-        for _ in 0..100 {
+        for i in 0..100 {
+            s.thread(if one || i % 2 == 0 { 101 } else { 102 }, "3_scheduler");
             s.write(fd, 200);
             s.fsync(fd);
         }
@@ -29,11 +30,15 @@ fn names_the_process_rather_than_its_thread() {
         }
         s
     };
-    let found = fires("sync-storm", syncs(true));
+    let found = fires("sync-storm", syncs(true, true));
+    let start = "3_scheduler of beam.smp makes ";
+    assert!(found[0].title.starts_with(start), "{}", found[0].title);
+    assert_eq!(found[0].subject.comm.as_deref(), Some("3_scheduler"));
+    let found = fires("sync-storm", syncs(true, false));
     assert!(found[0].title.starts_with("beam.smp makes "), "{}", found[0].title);
     assert_eq!(found[0].subject.comm.as_deref(), Some("beam.smp"));
     // The name of the process is not known.
-    let found = fires("sync-storm", syncs(false));
+    let found = fires("sync-storm", syncs(false, true));
     assert_eq!(found[0].subject.comm.as_deref(), Some("3_scheduler"));
     // Calls before another program was executed.
     let mut s = Scenario::new();
