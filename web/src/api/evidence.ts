@@ -82,6 +82,7 @@ export const PHRASES: Readonly<Record<string, string>> = {
 	mean_jump_ns: "a read after a jump took {} on average",
 	mean_life_ns: "each lived for {} on average",
 	mean_loading_ns: "each spent {} on loading itself on average",
+	mean_shared_ns: "each spent {} on what the others did, too, on average",
 	median_alone_ns: "half of the writes took {} or less when no other overlapped",
 	median_behind_ns: "half of the delayed requests took {} or less",
 	median_dirty_bytes: "half of the syncs had {} or less to write",
