@@ -80,7 +80,7 @@ impl Page<'_> {
         if amount.asides {
             self.machine();
         }
-        self.some_problems();
+        self.some_problems(if amount.asides { 2 } else { 1 });
         self.why();
         self.causes(amount);
         self.some_findings(amount);
@@ -94,11 +94,12 @@ impl Page<'_> {
         self.what_next(amount);
     }
 
-    fn some_problems(&mut self) {
+    /// Problems, each on so many lines.
+    fn some_problems(&mut self, lines: usize) {
         let problems = &self.report.problems;
         for problem in problems.iter().take(PROBLEMS) {
             let mut mark = "! ";
-            for line in wrap_in(&escape::text(problem), self.width - 2, 2) {
+            for line in wrap_in(&escape::text(problem), self.width - 2, lines) {
                 let line = self.style.bad(&format!("{mark}{line}"));
                 self.line(&line);
                 mark = "  ";
