@@ -24,7 +24,7 @@ const LONGEST_NS: i64 = 20_000_000;
 const EXAMPLES_OF_A_PROGRAM: u32 = 2;
 /// Most calls that are remembered of them, and in all.
 const MAX_OF_A_PROGRAM: usize = 1 << 15;
-const MAX_REMEMBERED: usize = 1 << 20;
+const MAX_REMEMBERED: usize = 1 << 18;
 /// Subshells between a script and what it starts.
 const MAX_SHELLS: usize = 16;
 
