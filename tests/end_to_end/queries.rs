@@ -1,4 +1,4 @@
-//! Queries that somebody stops, and DuckDB's library, which only they need.
+//! Queries that a signal stops, and DuckDB's library, which only queries need.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;

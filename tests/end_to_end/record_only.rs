@@ -1,10 +1,14 @@
 //! The program without DuckDB that `./do dist` ships beside the full one.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use fathom_tests::environment::{build_dir, must_run};
+use fathom_tests::environment::{build_dir, fathom, must_run};
 use fathom_tests::session::query;
 use fathom_tests::{Scratch, need_root, skip, tools};
+
+/// The library that only the full program looks for.
+const LIBRARY: &[u8] = b"libduckdb.so";
 
 /// It records, and the full program reads what it has recorded.
 #[test]
@@ -33,7 +37,12 @@ fn what_it_records_the_other_reads() {
         !commands.contains(&"query") && !commands.contains(&"export"),
         "{help}"
     );
-    // Nothing that it is linked with needs DuckDB.
+    // Nothing that it is linked with needs DuckDB, nor does it load it later, as the full program does.
+    let loads = |program: &Path| {
+        let bytes = std::fs::read(program).unwrap();
+        bytes.windows(LIBRARY.len()).any(|part| part == LIBRARY)
+    };
+    assert!(loads(&fathom()) && !loads(&program));
     let libraries = must_run("ldd", [&program]);
     let libraries = String::from_utf8(libraries).unwrap();
     assert!(

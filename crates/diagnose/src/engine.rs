@@ -336,11 +336,7 @@ impl Engine {
             ledger.call(&of_file, spent);
             clock.call(call, context.file(call), spent, &self.state);
         }
-        for i in self.of_kind.get(call.kind as usize).into_iter().flatten() {
-            if let Some(rule) = self.rules.get_mut(*i) {
-                rule.call(call, &context);
-            }
-        }
+        hand(&self.of_kind, &mut self.rules, call, &context);
         self.state.apply(call, description);
         if call.kind == Kind::Transfer && call.moved() > 0 {
             self.copied(call);
@@ -359,11 +355,7 @@ impl Engine {
         let Some(to) = to.filter(known) else { return };
         let write = call.write_of_copy(fd, to);
         let context = Context::new(&self.state, &write, description, Below::default());
-        for i in self.of_kind.get(write.kind as usize).into_iter().flatten() {
-            if let Some(rule) = self.rules.get_mut(*i) {
-                rule.call(&write, &context);
-            }
-        }
+        hand(&self.of_kind, &mut self.rules, &write, &context);
         self.state.apply(&write, description);
     }
 
@@ -517,6 +509,15 @@ impl EngineResult {
         all.not_observable.sort_by_key(|of| place(of.rule));
         all.more.sort_by_key(|of| place(of.rule));
         all
+    }
+}
+
+/// Hands a call to the rules of its kind.
+fn hand(of_kind: &[Vec<usize>], rules: &mut [Box<dyn Rule>], call: &Call, context: &Context) {
+    for i in of_kind.get(call.kind as usize).into_iter().flatten() {
+        if let Some(rule) = rules.get_mut(*i) {
+            rule.call(call, context);
+        }
     }
 }
 

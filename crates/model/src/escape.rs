@@ -141,11 +141,13 @@ pub fn wrap_in(text: &str, width: usize, lines: usize) -> Vec<String> {
     }
     wrapped.truncate(lines);
     if let Some(last) = wrapped.last_mut() {
-        while last.chars().count() + 2 > width {
-            match last.rfind(' ') {
-                Some(at) => last.truncate(at),
-                None => *last = shorten(last, width.saturating_sub(2)),
-            }
+        let room = width.saturating_sub(2);
+        while last.chars().count() > room {
+            let Some(at) = last.rfind(' ') else {
+                *last = shorten(last, room);
+                break;
+            };
+            last.truncate(at);
         }
         last.push_str(" …");
     }
@@ -228,6 +230,7 @@ mod tests {
         assert_eq!(wrap_in("one two three", 7, 1), ["one …"]);
         assert_eq!(wrap_in("one two three", 9, 1), ["one two …"]);
         assert_eq!(wrap_in("unbreakable words", 4, 1), ["u… …"]);
+        assert_eq!(wrap_in("one two", 1, 1), [" …"]);
     }
 
     #[test]

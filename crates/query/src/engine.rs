@@ -20,6 +20,7 @@ include!(concat!(env!("OUT_DIR"), "/duckdb_functions.rs"));
 
 /// The name that the dynamic linker looks for, in the directories of the program's run path.
 const LIBRARY: &CStr = c"libduckdb.so";
+
 unsafe extern "C" {
     /// Addresses of the functions, in the order of [`FUNCTIONS`].
     static fathom_duckdb_functions: [AtomicPtr<c_void>; FUNCTIONS.len()];
