@@ -77,6 +77,9 @@ fn only_sql_needs_the_library() {
     let (status, _, errors) = run(&query, None);
     assert_eq!(status, Some(2), "{errors}");
     assert!(errors.contains("libduckdb.so: cannot open"), "{errors}");
+    // The page would have nothing to show.
+    let (status, _, errors) = run(&["ui", "--no-open", session], None);
+    assert_eq!(status, Some(2), "{errors}");
     // One that is no such library.
     let other = scratch.root().join("libduckdb.so");
     let libc = std::fs::read_to_string("/proc/self/maps").unwrap();

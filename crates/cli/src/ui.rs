@@ -19,6 +19,7 @@ pub fn run(args: &UiArgs) -> Result<u8, Failure> {
     let at = args.at.as_deref().map(link).transpose();
     let at = at.map_err(Failure::input)?.unwrap_or_default();
     // Copies take long, so everything that can be wrong is read before.
+    fathom_query::engine::load().map_err(Failure::input)?;
     let tls = tls(&args.transport)?;
     let access = access(args.access.as_deref())?;
     let extensions = args.extensions.load()?;
