@@ -205,6 +205,14 @@ impl<'a> Call<'a> {
         has_flag(self.flags, flag)
     }
 
+    /// Whether it is an open that makes a file or empties one. Of one with `O_CREAT` alone the file may
+    /// have been there.
+    pub fn makes_file(&self) -> bool {
+        let flags = ["O_TRUNC", "O_EXCL", "O_TMPFILE"];
+        self.kind == Kind::Open
+            && (self.syscall == "creat" || flags.into_iter().any(|flag| self.has_flag(flag)))
+    }
+
     /// Whether it asks the kernel for a lock on a file: flock, `F_SETLK` and their variants.
     pub fn takes_lock(&self) -> bool {
         match self.kind {

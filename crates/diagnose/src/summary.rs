@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use crate::call::{Call, FileId};
@@ -91,7 +91,7 @@ pub enum Activity {
     Find,
     /// Removes names.
     Remove,
-    /// Makes names, and changes them and attributes.
+    /// Makes and empties files, makes other names, and changes names and attributes.
     Change,
     /// Takes locks.
     Lock,
@@ -129,6 +129,14 @@ impl Activity {
             Flock | Fcntl => Activity::Lock,
             Dup | Ioctl | Mmap | Munmap | Madvise | Connect | Accept | Send | Receive | Poll
             | Futex | Sleep | WaitChild | Other => Activity::Other,
+        }
+    }
+
+    /// The activity of a call: an open may find a file or make one.
+    fn of_call(call: &Call) -> Self {
+        match call.makes_file() {
+            true => Activity::Change,
+            false => Self::of(call.kind),
         }
     }
 
@@ -177,6 +185,8 @@ pub(crate) struct Clock {
 struct Doing {
     covered: Covered,
     spent: Spent,
+    /// Whether opens that make files are among them.
+    made_files: bool,
 }
 
 impl Clock {
@@ -199,10 +209,11 @@ impl Clock {
             return;
         }
         self.waited(from, to);
-        let doing = self.doing((call.pid, call.comm), Activity::of(call.kind), state);
+        let doing = self.doing((call.pid, call.comm), Activity::of_call(call), state);
         if let Some(doing) = doing {
             doing.covered.add(from, to);
             doing.spent.add(spent);
+            doing.made_files |= call.makes_file();
         }
     }
 
@@ -360,11 +371,23 @@ pub(crate) fn summary(times: &Times, clock: &Clock, state: &State, recorded: Rec
             None => files.others = true,
         }
     }
+    // The sums by file have all opens together, whether they find a file or make one.
+    let makers: HashSet<&str> = clock
+        .done()
+        .filter(|(_, _, doing)| doing.made_files)
+        .map(|(comm, ..)| comm)
+        .collect();
     let mut parts: Vec<(Part, Files)> = clock
         .done()
         .filter(|(_, _, doing)| doing.spent.calls > 0)
         .map(|(comm, activity, doing)| {
             let mut files = files.remove(&(comm, activity)).unwrap_or_default();
+            if activity == Activity::Find && makers.contains(comm) {
+                files = Files {
+                    others: true,
+                    ..Files::default()
+                };
+            }
             files.others |= times.coarse;
             let path = files.top().map(|(name, ..)| name.to_owned());
             let part = Part {
@@ -517,6 +540,25 @@ mod tests {
             text.contains("made /data/state durable, in 50 calls"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn opens_that_make_files_are_told_from_others() {
+        let mut s = Scenario::new();
+        for i in 0..30 {
+            let fd = s.open(&format!("/out/f{i}"), "O_WRONLY|O_CREAT|O_TRUNC");
+            s.close(fd);
+            let fd = s.open_existing("/in/a", "O_RDONLY", 10);
+            s.close(fd);
+        }
+        let diagnosis = s.diagnose();
+        let calls = |of| {
+            let mut parts = diagnosis.summary.parts.iter();
+            let part = parts.find(|part| part.activity == of).unwrap();
+            (part.calls, part.path.as_deref())
+        };
+        assert_eq!(calls(Activity::Change), (30, None));
+        assert_eq!(calls(Activity::Find), (90, None));
     }
 
     #[test]

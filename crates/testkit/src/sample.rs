@@ -115,6 +115,7 @@ pub struct Call {
     pub file_id: Option<i64>,
     pub bytes: Option<i64>,
     pub path: Option<&'static str>,
+    pub flags: Option<&'static str>,
 }
 
 impl Call {
@@ -130,6 +131,7 @@ impl Call {
             file_id: None,
             bytes: None,
             path: None,
+            flags: None,
         }
     }
 
@@ -150,6 +152,11 @@ impl Call {
 
     pub fn fails(mut self, ret: i64, errno: &'static str, path: &'static str) -> Self {
         (self.ret, self.errno, self.path) = (Some(ret), Some(errno), Some(path));
+        self
+    }
+
+    pub fn with(mut self, flags: &'static str) -> Self {
+        self.flags = Some(flags);
         self
     }
 
@@ -189,6 +196,7 @@ pub fn syscalls(first_rid: i64, calls: &[Call]) -> Batch {
             file_id: c.file_id.unwrap_or(NULL_I64),
             bytes: c.bytes.unwrap_or(NULL_I64),
             path: text(c.path),
+            flags: text(c.flags),
             ..Default::default()
         });
     }

@@ -1,6 +1,7 @@
 //! Advice, by where the time went.
 
 use fathom_diagnose::{Activity, Finding};
+use fathom_model::kind::Kind;
 use fathom_model::syscalls::Syscall;
 
 use crate::causes::{Cause, Share};
@@ -33,7 +34,10 @@ fn finding_for<'a>(findings: &'a [Finding], group: &Group, total_ns: i64) -> Opt
         // Of what the story is about: a finding about look-ups explains no syncs.
         let example = finding.examples.first();
         let call = example.and_then(|example| Syscall::named(example.syscall.as_bytes()));
-        let activity = call.is_none_or(|call| Activity::of(call.kind) == group.activity);
+        let activity = call.is_none_or(|call| {
+            let of = Activity::of(call.kind);
+            of == group.activity || call.kind == Kind::Open && group.activity == Activity::Change
+        });
         let cost = finding.cost_ns.unwrap_or(0);
         file && program && activity && cost as f64 >= total_ns as f64 * EXPLAINS && cost > 0
     };

@@ -281,7 +281,8 @@ pub(crate) fn selected(scope: &Scope, of: Option<&str>) -> String {
              SELECT pid, arg_max(comm, started_at_ns) AS process FROM processes
              WHERE pid = tid AND comm <> '' GROUP BY pid),
          requests AS (
-             SELECT rid, ts_ns, coalesce(dur_ns, 0) AS dur_ns, pid, tid, comm, syscall, activity,
+             SELECT rid, ts_ns, coalesce(dur_ns, 0) AS dur_ns, pid, tid, comm, syscall,
+                 if({MAKES_FILE}, '{change}', activity) AS activity,
                  (api <> 'syscall')::INTEGER AS asynchronous, bytes, file_id
              FROM (SELECT * FROM syscalls WHERE {numbers} AND {calls})
              JOIN kinds USING (syscall) LEFT JOIN known USING (file_id)
@@ -291,8 +292,13 @@ pub(crate) fn selected(scope: &Scope, of: Option<&str>) -> String {
              SELECT requests.* REPLACE (coalesce(process, comm, '') AS comm)
              FROM requests LEFT JOIN process_names USING (pid))",
         calls = scope.call_condition(),
+        change = name_of(Activity::Change),
     )
 }
+
+/// Whether a call is an open that makes a file or empties one: `Call::makes_file` of the diagnosis.
+const MAKES_FILE: &str = "syscall = 'creat' OR syscall LIKE 'open%' AND coalesce(flags, '') SIMILAR TO \
+                          '.*O_(TRUNC|EXCL|TMPFILE).*'";
 
 /// A file of unknown type, as in a trace of LTTng, outside of the kernel's own file systems.
 const UNKNOWN_OF_STORAGE: &str = "path LIKE '/%' AND NOT path SIMILAR TO '/(dev|proc|sys)(/.*)?'";

@@ -1,6 +1,7 @@
 //! Stories of sessions with known contents.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use fathom_diagnose::Activity;
 use fathom_model::layers::Layer;
 use fathom_model::meta::{RecordedLayer, SessionMeta, State};
 use fathom_model::tables::{
@@ -491,6 +492,33 @@ fn a_file_that_is_made_again_and_again_is_one() {
     assert_eq!((group.files, group.requests), (2, 6));
     assert_eq!(group.path.as_deref(), Some("/srv/a.db-journal"));
     assert_eq!((group.file_ns, group.total_ns), (500 * MS, 600 * MS));
+}
+
+#[test]
+fn opens_that_make_files_are_told_from_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let opens = [
+        ("openat", "O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC"),
+        ("openat", "O_RDWR|O_CREAT|O_EXCL"),
+        ("openat", "O_RDWR|O_CREAT"),
+        ("openat", "O_RDONLY"),
+        ("creat", "O_WRONLY|O_CREAT|O_TRUNC"),
+        ("newfstatat", "AT_SYMLINK_NOFOLLOW"),
+    ];
+    let calls = (0..).zip(opens);
+    let calls: Vec<Call> = calls
+        .map(|(i, (name, flags))| Call::new(name, i * MS, 10_000 + i).with(flags))
+        .collect();
+    files.add(&sample::syscalls(1, &calls));
+    let story = story(&files, &Scope::default());
+    let calls = |of| {
+        let mut groups = story.facts.groups.iter();
+        let of_group = groups.find(|group| group.activity == of);
+        of_group.map(|group| group.requests)
+    };
+    assert_eq!(calls(Activity::Change), Some(3));
+    assert_eq!(calls(Activity::Find), Some(3));
 }
 
 #[test]
