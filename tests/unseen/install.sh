@@ -20,9 +20,13 @@ apt-get install -y --no-install-recommends postgresql-15 mariadb-server redis-se
   mosquitto-clients nco node-chokidar notmuch openmpi-bin libopenmpi-dev pax plocate poppler-utils python3-h5py \
   python3-joblib python3-magic python3-numpy python3-pil python3-pysam python3-whisper python3-zarr recutils sassc \
   sleuthkit tcl tcpdump zpaq \
+  aide binutils busybox clamav cmake dar emacs-nox erlang-base fdupes gcc gearman-job-server gearman-tools hugo \
+  influxdb iputils-ping ldap-utils node-configstore ocaml-nox octave ostree par2 python3-filelock r-base-core rclone \
+  since slapd sphinxsearch universal-ctags \
   $(command -v npm >/dev/null || echo nodejs npm) || { [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d; exit 1; }
 [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d
 for s in postgresql mariadb redis-server nginx rsyslog rsync beanstalkd apache2 apache-htcacheclean etcd \
-  named dovecot krb5-kdc krb5-admin-server lighttpd mosquitto; do
+  named dovecot krb5-kdc krb5-admin-server lighttpd mosquitto slapd \
+  influxdb gearman-job-server sphinxsearch clamav-freshclam; do
   update-rc.d "$s" disable >/dev/null 2>&1 || :
 done

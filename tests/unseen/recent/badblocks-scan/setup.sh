@@ -1,0 +1,1 @@
+head -c 200000000 /dev/urandom > disk.img

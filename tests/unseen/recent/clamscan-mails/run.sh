@@ -1,0 +1,1 @@
+exec clamscan -r -d sig mails

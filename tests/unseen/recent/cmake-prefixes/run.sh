@@ -1,0 +1,1 @@
+exec cmake -S src -B build "-DCMAKE_PREFIX_PATH=$(cat prefixes)"

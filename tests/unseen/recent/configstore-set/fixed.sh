@@ -1,0 +1,1 @@
+NODE_PATH=/usr/share/nodejs exec node visits.js once

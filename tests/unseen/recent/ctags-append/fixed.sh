@@ -1,0 +1,2 @@
+find src -name '*.c' | ctags -f tags -L -
+wc -l tags

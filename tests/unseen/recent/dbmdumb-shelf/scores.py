@@ -1,0 +1,11 @@
+"""Keeps the scores of players on a shelf; this machine has no gdbm or ndbm."""
+import dbm.dumb
+import pickle
+import shelve
+
+shelf = shelve.Shelf(dbm.dumb.open("scores", "c"))
+for game in range(30000):
+    player = f"player{game * 37 % 500}"
+    games, points = shelf.get(player, (0, 0))
+    shelf[player] = (games + 1, points + game % 11)
+shelf.close()

@@ -1,0 +1,1 @@
+exec emacs -Q --batch -l done.el

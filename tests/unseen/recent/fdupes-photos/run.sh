@@ -1,0 +1,2 @@
+fdupes -q -r photos > doubles
+wc -l doubles

@@ -1,0 +1,1 @@
+HUGO_CACHEDIR=$PWD/cache exec hugo --quiet

@@ -1,0 +1,1 @@
+javac Mesh.java Buffered.java

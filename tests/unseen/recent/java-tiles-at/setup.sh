@@ -1,0 +1,1 @@
+head -c 280000000 /dev/urandom > tiles.bin

@@ -1,0 +1,1 @@
+awk 'BEGIN { for (n = 1; n <= 1300; n++) { printf "From list@example.org Mon Jan  1 00:00:00 2024\nFrom: a%d@example.org\nSubject: digest %d\n\n", n, n; for (i = 0; i < 25; i++) print "A line of the text of the mail, which nobody reads twice."; print "" } }' > lists

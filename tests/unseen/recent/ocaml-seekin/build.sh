@@ -1,0 +1,1 @@
+ocamlopt unix.cmxa lookup.ml -o lookup

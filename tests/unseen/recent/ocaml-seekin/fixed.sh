@@ -1,0 +1,2 @@
+ocamlopt unix.cmxa direct.ml -o direct
+exec ./direct

@@ -1,0 +1,1 @@
+exec ostree --repo=repo commit -b stable -s "first" tree

@@ -1,0 +1,1 @@
+exec perl feed.pl wait

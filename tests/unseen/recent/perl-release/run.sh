@@ -1,0 +1,1 @@
+exec perl release.pl

@@ -1,0 +1,4 @@
+php store.php & P=$!
+php fetch.php; rc=$?
+wait $P
+exit $rc

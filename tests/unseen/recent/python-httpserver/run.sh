@@ -1,0 +1,12 @@
+/usr/bin/python3 -m http.server 18961 --bind 127.0.0.1 --directory www 2> access.log & P=$!
+until curl -sI http://127.0.0.1:18961/image1.iso > answer; do sleep 0.1; done
+rc=0
+for round in $(seq 20); do
+  for n in 1 2 3; do
+    curl -sf -o /dev/null http://127.0.0.1:18961/image$n.iso || rc=1
+  done
+done
+kill $P
+wait $P
+wc -l access.log
+exit $rc

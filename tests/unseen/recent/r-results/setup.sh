@@ -1,0 +1,1 @@
+Rscript --vanilla -e 'saveRDS(list(), "results.rds")'

@@ -1,0 +1,1 @@
+exec Rscript --vanilla means.R

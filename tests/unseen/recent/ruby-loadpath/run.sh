@@ -1,0 +1,1 @@
+exec ruby --disable-gems app.rb

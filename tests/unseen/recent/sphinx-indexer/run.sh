@@ -1,0 +1,1 @@
+exec indexer --config sphinx.conf mails
