@@ -328,6 +328,7 @@ fn time_of_layers_is_where_their_visits_were() {
         file_id: Some(1),
         bytes: None,
         path: None,
+        flags: None,
     };
     // A call of 8 s, of which the device had 6 s in the middle, and one without visits.
     let second = 1 << 30;
@@ -411,6 +412,7 @@ fn a_thread_has_at_most_one_call_in_progress() {
             file_id: Some(1),
             bytes: None,
             path: None,
+            flags: None,
         });
         // Half of it is the device's, from a quarter on.
         let (half, quarter) = (dur_ns / 2, dur_ns / 4);

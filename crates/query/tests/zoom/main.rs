@@ -49,6 +49,7 @@ fn calls(rng: &mut fastrand::Rng, count: usize, files: i64) -> Vec<Call> {
                 file_id: (syscall != "io_getevents").then(|| rng.i64(0..files)),
                 bytes: (syscall == "read" || syscall == "write").then(|| rng.i64(0..65_536)),
                 path: None,
+                flags: None,
             }
         })
         .collect()
