@@ -153,6 +153,23 @@ mod tests {
         assert_eq!(found[0].evidence[1].value, 4096.0);
     }
 
+    /// badblocks(8) opens the device first.
+    #[test]
+    fn fires_on_a_file_that_is_made_direct_later() {
+        let reads = |first, then| {
+            let mut s = Scenario::new();
+            let fd = s.open_existing("/data/table", first, 1 << 30);
+            s.set_flags(fd, then);
+            s.slow(80_000);
+            for i in 0..400 {
+                s.pread(fd, 4096, i * 4096);
+            }
+            s
+        };
+        fires("direct-shallow", reads("O_RDONLY", "O_RDONLY|O_DIRECT|O_LARGEFILE"));
+        silent("direct-shallow", reads("O_RDONLY|O_DIRECT", "O_RDONLY|O_LARGEFILE"));
+    }
+
     #[test]
     fn silent_on_large_pieces_on_places_all_over_and_through_the_cache() {
         silent("direct-shallow", reads("O_RDONLY|O_DIRECT", 1 << 20, 1 << 20));

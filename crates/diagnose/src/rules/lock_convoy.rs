@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use crate::covered::Covered;
 use crate::layers::Wait;
 use crate::prelude::*;
 use crate::summary::is_storage;
@@ -21,6 +22,12 @@ const MIN_HANDED_ON: f64 = 0.2;
 const MAX_WAITING: usize = 1 << 17;
 /// Threads of a lock.
 const MAX_THREADS: usize = 1024;
+/// In place of an address: all locks of a process whose waiters sleep on a futex of their own each.
+const OWN: i64 = i64::MIN;
+/// The program whose locks are like that.
+const JAVA: &str = "java";
+/// Requests of a process under way at once, on average, up to which they take turns.
+const MAX_DEPTH: f64 = 1.1;
 /// Files that are remembered of a lock, and named in the query.
 const MAX_FILES: usize = 64;
 
@@ -41,9 +48,10 @@ static INFO: RuleInfo = RuleInfo {
            lock since it got it itself, or since the wait began, and that is in calls on files, \
            directories or block devices for half or more of that time. These waits take a tenth or \
            more of the thread's time. Waits shorter than 20 µs do not count. Syncs and synchronous \
-           writes do not count: rule waits-for-anothers-sync has those. Locks whose waiters sleep \
-           on a futex of their own, such as Java's monitors and PostgreSQL's lightweight locks, \
-           cannot be recognized, nor can any if the calls of class wait are recorded (their rows \
+           writes do not count: rule waits-for-anothers-sync has those. Each thread of a Java machine sleeps \
+           on a futex of its own: these waits count as those for one lock, if the process has \
+           1.1 requests to storage under way at once on average or fewer. PostgreSQL's lightweight locks \
+           cannot be recognized, nor can any lock if the calls of class wait are recorded (their rows \
            have the address).",
     cost: "the time in which a thread waited and the holder of the lock was in calls to storage",
     advice: "Take the lock for what is in memory only: note under the lock what to read or write, \
@@ -97,6 +105,20 @@ struct Lock {
     examples: Examples,
 }
 
+/// The threads that wait on a futex.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sleepers {
+    first: Option<i32>,
+    several: bool,
+}
+
+/// The calls to storage of a process.
+#[derive(Debug, Default)]
+struct Depth {
+    sum_ns: i64,
+    covered: Covered,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     pid: i32,
@@ -113,12 +135,27 @@ rule! {
         threads: Bounded<i32, Seen> = Bounded::new(|seen| (seen.last_at_ns - seen.first_at_ns).unsigned_abs()),
         /// By process and address.
         locks: Bounded<(i32, i64), Lock> = Bounded::new(|lock| lock.waited_ns.unsigned_abs()),
+        /// By process and address.
+        sleepers: Bounded<(i32, i64), Sleepers> = Bounded::new(|sleepers| u64::from(sleepers.several)),
+        /// Of processes with locks whose waiters sleep on futexes of their own.
+        depths: HashMap<i32, Depth>,
     }
 }
 
 impl LockConvoy {
     fn waited(&mut self, wait: &Wait, address: i64, holder: i32, until_ns: i64) {
-        let key = (wait.pid, address);
+        self.waited_for((wait.pid, address), wait, holder, until_ns);
+        let sleepers = self.sleepers.entry((wait.pid, address));
+        sleepers.several |= *sleepers.first.get_or_insert(wait.tid) != wait.tid;
+        if !sleepers.several {
+            if self.depths.len() < MAX_THREADS {
+                self.depths.entry(wait.pid).or_default();
+            }
+            self.waited_for((wait.pid, OWN), wait, holder, until_ns);
+        }
+    }
+
+    fn waited_for(&mut self, key: (i32, i64), wait: &Wait, holder: i32, until_ns: i64) {
         let lock = self.locks.entry(key);
         let full = lock.members.len() >= MAX_THREADS;
         if full && !lock.members.contains_key(&wait.tid) {
@@ -177,6 +214,13 @@ impl Rule for LockConvoy {
         if call.operation || call.asynchronous {
             return;
         }
+        if !self.depths.is_empty()
+            && let Some(depth) = self.depths.get_mut(&call.pid)
+            && is_storage(call.kind, context.file(call))
+        {
+            depth.sum_ns = depth.sum_ns.saturating_add(call.dur_ns);
+            depth.covered.add(call.ts_ns, call.ended_at_ns());
+        }
         let Some(held) = self.held.get_mut(&call.tid) else { return };
         // Waits that ended before a call of the holder began are settled.
         while held.front().is_some_and(|held| held.until_ns <= call.ts_ns) {
@@ -225,6 +269,9 @@ impl Rule for LockConvoy {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((pid, address), lock) in self.locks.iter() {
+            if *address == OWN && !self.takes_turns(*pid, run) {
+                continue;
+            }
             if let Some(found) = self.found(*pid, *address, lock, run) {
                 out.push(found);
             }
@@ -233,6 +280,14 @@ impl Rule for LockConvoy {
 }
 
 impl LockConvoy {
+    /// Whether a process waits on futexes of each thread's own for its locks, and makes one request at a time.
+    fn takes_turns(&self, pid: i32, run: &Run) -> bool {
+        let process = run.state.process(pid);
+        let java = process.is_some_and(|process| process.program == JAVA || process.comm == JAVA);
+        let depth = self.depths.get(&pid);
+        java && depth.is_some_and(|depth| depth.sum_ns as f64 <= depth.covered.ns() as f64 * MAX_DEPTH)
+    }
+
     /// How long a thread was seen, nanoseconds.
     fn time_of(&self, pid: i32, tid: i32, run: &Run) -> i64 {
         let seen = self.threads.get(&tid).filter(|seen| seen.pid == pid);
@@ -306,8 +361,12 @@ impl LockConvoy {
                 "SELECT waits.ts_ns, waits.dur_ns, waits.tid, waits.comm, waker, cause_id AS holder, rid_of_call, syscall, call_ns, path \
                  FROM waits LEFT JOIN (SELECT rid AS rid_of_call, tid AS caller, ts_ns AS from_ns, dur_ns AS call_ns, syscall, path \
                  FROM syscalls WHERE pid = {pid}) AS calls ON caller = cause_id AND from_ns < woken_at_ns \
-                 AND from_ns + call_ns > waits.ts_ns WHERE waits.pid = {pid} AND address = {address} AND cause = 'thread' \
+                 AND from_ns + call_ns > waits.ts_ns WHERE waits.pid = {pid} AND {lock} AND cause = 'thread' \
                  ORDER BY waits.ts_ns",
+                lock = match address {
+                    OWN => "reason = 'futex'".to_owned(),
+                    address => format!("address = {address}"),
+                },
             ),
             ..Found::default()
         })

@@ -26,7 +26,8 @@ static INFO: RuleInfo = RuleInfo {
            programs that walk a tree use it to learn what they must not open. Nor do \
            /etc/nsswitch.conf and /etc/resolv.conf, which the C library checks at each lookup of a \
            user or an address: there the lookups are the cost. /etc/localtime, which the C library \
-           checks with each local time, is a separate finding. 100 or more repetitions on one path \
+           checks with each local time, is a separate finding. So are 100 or more requests within a second of the one before on \
+           paths to which only the process itself has written in between, as before each line of a log that may be rotated. 100 or more repetitions on one path \
            with no other call of the thread in between are polling, and a separate finding.",
     cost: "the time of these calls",
     advice: "Keep the result; open first and use fstat (or statx with AT_EMPTY_PATH) on the \
@@ -47,8 +48,39 @@ const OF_LOOKUPS: [&str; 2] = ["/etc/nsswitch.conf", "/etc/resolv.conf"];
 #[derive(Debug, Default)]
 struct Asked {
     ended_at_ns: i64,
-    /// Number of the change that was the last one then.
-    changes: u64,
+    /// What had happened to it then.
+    then: Changes,
+}
+
+/// What happened to a path.
+#[derive(Clone, Copy, Debug, Default)]
+struct Changes {
+    /// Writes through descriptors, and whose the last were.
+    writes: u64,
+    writer: Option<i32>,
+    /// Writes by others than the last writer, up to the last of them.
+    others: u64,
+    /// Everything else.
+    rest: u64,
+}
+
+impl Changes {
+    fn all(&self) -> u64 {
+        self.writes + self.rest
+    }
+
+    fn write(&mut self, pid: i32) {
+        if self.writer.is_some_and(|writer| writer != pid) {
+            self.others = self.writes;
+        }
+        (self.writer, self.writes) = (Some(pid), self.writes + 1);
+    }
+
+    /// Whether all that has happened since `then` are writes by one process.
+    fn only_writes_by(&self, pid: i32, then: &Changes) -> bool {
+        let own = self.writer == Some(pid) && self.others <= then.writes;
+        own && self.rest == then.rest && self.writes > then.writes
+    }
 }
 
 /// Repetitions.
@@ -82,6 +114,9 @@ struct Process {
     before_open: Repeats,
     /// Of [`LOCAL_TIME`].
     local_time: Repeats,
+    /// Of paths that only the process itself has written to since, and the first of them.
+    own: Repeats,
+    own_path: Text,
     /// The path that it asks for in a row, and these repetitions.
     polled: Option<(u64, Text)>,
     polls: Repeats,
@@ -121,10 +156,10 @@ struct Last {
 rule! {
     pub struct RedundantStat {
         processes: Bounded<i32, Process>
-            = Bounded::new(|process| process.repeated.calls + process.before_open.calls + process.polls.calls + process.local_time.calls),
+            = Bounded::new(|process| process.repeated.calls + process.before_open.calls + process.polls.calls + process.local_time.calls + process.own.calls),
         asked: Bounded<(i32, u64), Asked> = Bounded::new(|asked| asked.ended_at_ns.unsigned_abs()),
-        /// Changes of a path: how many there have been.
-        changed: Bounded<u64, u64> = Bounded::new(|changes| *changes),
+        /// By path.
+        changed: Bounded<u64, Changes> = Bounded::new(Changes::all),
         last: Bounded<i32, Option<Last>>,
     }
 }
@@ -158,7 +193,11 @@ impl Rule for RedundantStat {
         if changes(call) && call.succeeded() {
             let second = call.path2_key();
             for key in [key, second].into_iter().flatten() {
-                *self.changed.entry(key) += 1;
+                let changed = self.changed.entry(key);
+                match call.kind {
+                    Kind::Write => changed.write(call.pid),
+                    _ => changed.rest += 1,
+                }
             }
         }
         // By descriptor: what is advised.
@@ -167,14 +206,21 @@ impl Rule for RedundantStat {
             return;
         }
         let Some(key) = key else { return };
-        let changes = self.changed.get_mut(&key).map_or(0, |n| *n);
+        let now = self.changed.get_mut(&key).map_or_else(Changes::default, |changes| *changes);
         let asked = self.asked.entry((call.pid, key));
-        let repeated = asked.ended_at_ns != 0
-            && asked.changes == changes
-            && call.ts_ns - asked.ended_at_ns < FRESH_NS;
+        let soon = asked.ended_at_ns != 0 && call.ts_ns - asked.ended_at_ns < FRESH_NS;
+        let repeated = soon && asked.then.all() == now.all();
+        if soon && call.succeeded() && now.only_writes_by(call.pid, &asked.then) {
+            let process = self.processes.entry(call.pid);
+            if process.own.calls == 0 {
+                process.own_path = call.path_text();
+            }
+            process.own.add(call, call.dur_ns);
+            process.comm = call.comm_text();
+        }
         *asked = Asked {
             ended_at_ns: call.ended_at_ns(),
-            changes,
+            then: now,
         };
         if repeated {
             let process = self.processes.entry(call.pid);
@@ -205,6 +251,9 @@ impl Rule for RedundantStat {
             }
             if process.local_time.calls >= MIN_CALLS && run.matters(process.local_time.cost_ns) {
                 out.push(local_times(*pid, &comm, &process.local_time));
+            }
+            if process.own.calls >= MIN_CALLS && run.matters(process.own.cost_ns) {
+                out.push(checks(*pid, &comm, process));
             }
             let (mut repeated, before_open) = (process.repeated.clone(), &process.before_open);
             if polled.is_none() {
@@ -267,6 +316,31 @@ fn polling(pid: i32, comm: &str, process: &Process, path: &str) -> Found {
     }
 }
 
+/// A process that looks whether a file is still the one that it writes.
+fn checks(pid: i32, comm: &str, process: &Process) -> Found {
+    let (own, path) = (&process.own, &*process.own_path);
+    Found {
+        cost_ns: Some(own.cost_ns),
+        costs: Costs::of(&[Kind::Stat]),
+        title: format!(
+            "{comm} requests the attributes of {path} by path {}, each time after it has written to the file itself",
+            times(own.calls as i64),
+        ),
+        subject: Subject::process(pid, comm).with_path(path),
+        evidence: vec![number("checks_of_own_file", own.calls as i64)],
+        examples: own.examples.list(),
+        query: calls!("pid = {pid} AND syscall IN ('stat', 'lstat', 'newfstatat', 'statx') AND path = {}", sql::quote(path)),
+        advice: Some(
+            "Look for a new file under the name once per second, or when a signal says that the log was rotated, instead of before each \
+             write: in Python, a FileHandler that is opened again on SIGHUP in place of a WatchedFileHandler. The length of the file \
+             is the sum of the writes, or what fstat on the descriptor says."
+                .to_owned(),
+        ),
+        rests_on_absence: true,
+        ..Found::default()
+    }
+}
+
 /// A process whose C library looks for another time zone with each local time.
 fn local_times(pid: i32, comm: &str, asked: &Repeats) -> Found {
     Found {
@@ -293,6 +367,31 @@ fn local_times(pid: i32, comm: &str, asked: &Repeats) -> Found {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    /// A logger that looks before each line whether the log was rotated.
+    #[test]
+    fn fires_on_checks_between_own_writes() {
+        let log = |others: bool| {
+            let mut s = Scenario::new();
+            let fd = s.open("/log/access", "O_WRONLY|O_CREAT|O_APPEND");
+            s.process(7);
+            let other = s.open_existing("/log/access", "O_WRONLY|O_APPEND", 0);
+            for _ in 0..500 {
+                s.process(100);
+                s.stat("/log/access");
+                s.write(fd, 60);
+                if others {
+                    s.process(7);
+                    s.write(other, 60);
+                }
+            }
+            s
+        };
+        let found = fires("redundant-stat", log(false));
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(found[0].title.contains("/log/access by path 499 times, each time after"), "{}", found[0].title);
+        silent("redundant-stat", log(true));
+    }
 
     #[test]
     fn local_times_are_told_with_the_remedy() {
@@ -393,7 +492,9 @@ mod tests {
         let mut s = Scenario::new();
         let fd = s.open("/data/out", "O_WRONLY|O_CREAT");
         for _ in 0..300 {
+            s.process(7);
             s.stat("/data/out");
+            s.process(100);
             s.write(fd, 4096);
         }
         silent("redundant-stat", s);

@@ -19,7 +19,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "Short-lived files",
     group: Group::Performance,
     needs: &[Input::Calls],
-    kinds: kinds![Open, Read, Write, Sync, SyncRange, Msync, Truncate, Close, Unlink, Rename, Link],
+    kinds: kinds![Open, Read, Write, Sync, SyncRange, Msync, Truncate, Close, Unlink, Rename, Link, Mkdir, Rmdir],
     about_calls: true,
     what: "A process creates files, writes to them, and removes them, and no other process ever \
            opens them. Each costs a directory entry, an inode, and journal space; if it is made \
@@ -27,11 +27,13 @@ static INFO: RuleInfo = RuleInfo {
     when: "One process, or several of one program, create, write, and remove 10 or more files in \
            one directory, each its own, that no other recorded process opens and that are 1 MiB or \
            less on average or written in one or two calls. Larger files are usually deliberate \
-           spills, such as the runs of an external sort, and are ignored. Files without any write \
+           spills, such as the runs of an external sort, and are ignored. A directory that the process makes and \
+           removes with such files in it counts with them, as a part of the directory above. Files without any write \
            count if each has a different name: one name that is created again and again is a lock. \
            A file that is synced, and removed only after its process has synced, renamed or removed \
            other files that stay or were there before, says what to repeat after a crash: it is ignored.",
-    cost: "all calls on these files: open, write, sync, close, unlink",
+    cost: "all calls on these files: open, write, sync, close, unlink; and those that make, remove and close directories \
+           made for them",
     advice: "Keep the data in memory or in a pipe, or give the program more memory (sort -S, samtools sort -m); reuse \
            one file (ftruncate); use memfd_create, or O_TMPFILE, which creates no directory \
            entry. At least put the files on tmpfs and omit fsync.",
@@ -74,12 +76,28 @@ struct Churn {
     examples: Examples,
 }
 
+impl Churn {
+    fn add(&mut self, other: &Churn) {
+        self.comm = other.comm.clone();
+        self.files += other.files;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.syncs += other.syncs;
+        self.time_ns = self.time_ns.saturating_add(other.time_ns);
+        self.writes += other.writes;
+        self.examples.add_all(&other.examples);
+    }
+}
+
 rule! {
     pub struct TempChurn {
         lives: Bounded<FileId, Life>,
         /// By process: syncs of files that are not short-lived, and their renames and removals.
         changes: HashMap<i32, u64>,
         churn: HashMap<(i32, String), Churn>,
+        /// Directories that processes have made: how long that took.
+        made: Bounded<(i32, u64), Option<i64>>,
+        /// Directories made by a process that it has removed, and the directory that had each.
+        removed: Bounded<FileId, Option<(i32, String)>>,
     }
 }
 
@@ -127,12 +145,41 @@ impl TempChurn {
     }
 }
 
+impl TempChurn {
+    /// A process has removed a directory that it had made: its short-lived files are of the one above.
+    fn removed_directory(&mut self, path: &str, call: &Call, context: &Context) {
+        let made = call.path_key().and_then(|key| self.made.remove(&(call.pid, key))).flatten();
+        let Some(churn) = self.churn.remove(&(call.pid, path.to_owned())) else { return };
+        let Some(made_ns) = made else {
+            self.churn.insert((call.pid, path.to_owned()), churn);
+            return;
+        };
+        let above = (call.pid, directory(path).to_owned());
+        let all = self.churn.entry(above.clone()).or_default();
+        all.add(&churn);
+        all.time_ns = all.time_ns.saturating_add(made_ns).saturating_add(call.dur_ns);
+        if let Some(id) = context.state.files.at(path) {
+            *self.removed.entry(id) = Some(above);
+        }
+    }
+}
+
 impl Rule for TempChurn {
     fn call(&mut self, call: &Call, context: &Context) {
         if !call.succeeded() {
             return;
         }
         match call.kind {
+            Kind::Mkdir => {
+                if let Some(key) = call.path_key() {
+                    *self.made.entry((call.pid, key)) = Some(call.dur_ns);
+                }
+            }
+            Kind::Rmdir => {
+                if let Some(path) = call.path {
+                    self.removed_directory(path, call, context);
+                }
+            }
             Kind::Unlink => {
                 let Some(path) = call.path else { return };
                 let life = context.state.files.at(path);
@@ -156,6 +203,11 @@ impl Rule for TempChurn {
             }
             Kind::Close => {
                 let Some(id) = call.file else { return };
+                let above = self.removed.get_mut(&id).and_then(Option::take);
+                if let Some(churn) = above.and_then(|above| self.churn.get_mut(&above)) {
+                    churn.time_ns = churn.time_ns.saturating_add(call.dur_ns);
+                    churn.examples.add(call);
+                }
                 let Some(life) = self.lives.get_mut(&id) else { return };
                 life.descriptors = life.descriptors.saturating_sub(1);
                 if life.unnamed.is_none() || life.written == 0 || life.shared {
@@ -221,13 +273,7 @@ impl Rule for TempChurn {
             }
             let (processes, all) = few.entry((&churn.comm, directory)).or_default();
             *processes += 1;
-            all.comm = churn.comm.clone();
-            all.files += churn.files;
-            all.bytes += churn.bytes;
-            all.syncs += churn.syncs;
-            all.time_ns += churn.time_ns;
-            all.writes += churn.writes;
-            all.examples.add_all(&churn.examples);
+            all.add(churn);
         }
         for ((_, directory), (processes, churn)) in few {
             if processes > 1 && churn.files >= MIN_FILES {
@@ -301,6 +347,40 @@ mod tests {
             s.unlink(&journal);
         }
         silent("temp-churn", s);
+    }
+
+    /// Each file has a directory of its own, which the process makes and removes, too.
+    fn in_directories(make: bool) -> Scenario {
+        let mut s = Scenario::new();
+        for i in 0..30 {
+            let (outer, inner) = (format!("/tmp/scan{i}"), format!("/tmp/scan{i}/mail"));
+            if make {
+                s.mkdir(&outer, None);
+                s.mkdir(&inner, None);
+            }
+            let fd = s.open(&format!("{inner}/text"), "O_RDWR|O_CREAT|O_EXCL");
+            s.write(fd, 5000);
+            s.close(fd);
+            s.unlink(&format!("{inner}/text"));
+            let fd = s.open_directory(&inner);
+            s.rmdir(&inner);
+            s.slow(2_000_000);
+            s.close(fd);
+            s.slow(0);
+            s.rmdir(&outer);
+        }
+        s
+    }
+
+    #[test]
+    fn fires_on_files_in_directories_of_their_own() {
+        let found = fires("temp-churn", in_directories(true));
+        assert_eq!(found.len(), 1);
+        assert!(found[0].title.contains("creates 30 files in /tmp, "), "{}", found[0].title);
+        // With the closes of the directories that are gone.
+        assert!(found[0].cost_ns.unwrap() >= 30 * 2_000_000);
+        // Those were there before.
+        silent("temp-churn", in_directories(false));
     }
 
     /// Syncs alone do not make a file one to keep.

@@ -64,6 +64,8 @@ struct Version {
     path: Text,
     /// Bytes from the beginning on, if it was written one after the other.
     end: i64,
+    /// The file's length after the last of these writes, if it is known: others may append to it later.
+    length: Option<i64>,
     whole: bool,
     /// Whether it may be a log: it is opened to append to it.
     appends: bool,
@@ -155,6 +157,8 @@ impl Rule for WholeRewrite {
             Kind::Read => version.read = version.read.saturating_add(call.moved()),
             Kind::Write => {
                 version.bytes = version.bytes.saturating_add(call.moved());
+                let size = file.and_then(|file| file.size);
+                version.length = size.zip(call.range()).map(|(size, (_, end))| size.max(end));
                 match call.range() {
                     // A header may be written again when the rest is known.
                     Some((start, end)) if start <= version.end => version.end = version.end.max(end),
@@ -190,9 +194,8 @@ impl Rule for WholeRewrite {
 impl WholeRewrite {
     /// A new version of a file begins with this call, with the contents gone that it had.
     fn begin(&mut self, id: FileId, call: &Call, context: &Context, replaces: bool) {
-        let length = context.file(call).and_then(|file| file.size);
         if let Some(version) = self.versions.remove(&id)
-            && length.is_none_or(|length| version.end >= length)
+            && version.length.is_none_or(|length| version.end >= length)
         {
             self.finish(id, version);
         }
@@ -417,6 +420,24 @@ mod tests {
         let found = fires("whole-rewrite", in_place(200, 0));
         assert_eq!(found[0].caveats.len(), 1);
         silent("whole-rewrite", in_place(60, 10));
+    }
+
+    /// Each run of a program appends to a list, and sorts all of it in place.
+    #[test]
+    fn fires_on_a_list_that_is_appended_to_between_two_versions() {
+        let mut s = Scenario::new();
+        for i in 0..200 {
+            let fd = s.open("/src/tags", "O_RDWR|O_CREAT|O_APPEND");
+            s.write(fd, 80);
+            s.close(fd);
+            let fd = s.open("/src/tags", "O_WRONLY|O_CREAT");
+            s.truncate(fd, 0);
+            s.pwrite(fd, 20_000, 0);
+            s.pwrite(fd, 80 * (i + 1), 20_000);
+            s.close(fd);
+        }
+        let found = fires("whole-rewrite", s);
+        assert_eq!(found.len(), 1);
     }
 
     /// Written over from the beginning on.

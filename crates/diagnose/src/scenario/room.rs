@@ -99,6 +99,20 @@ impl Scenario {
         });
     }
 
+    /// Changes the flags of an open file.
+    pub(crate) fn set_flags(&mut self, fd: i32, flags: &str) {
+        let open = self.fds.get(&(self.pid, fd));
+        let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));
+        self.call(Row {
+            syscall: "fcntl",
+            fd: Some(fd),
+            file,
+            path: Some(&path),
+            args: Some(format!("cmd=F_SETFL, arg={flags}")),
+            ..Row::default()
+        });
+    }
+
     /// Makes a directory, or fails to.
     pub(crate) fn mkdir(&mut self, path: &str, errno: Option<&str>) {
         self.by_name("mkdir", path, errno);

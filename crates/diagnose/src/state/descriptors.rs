@@ -25,7 +25,12 @@ pub struct Description {
     pub written: i64,
     /// When the last read or write ended; 0 before the first.
     pub used_at_ns: i64,
+    /// The flags that `F_SETFL` gave it since, in strace's words.
+    pub changed_flags: Option<Text>,
 }
+
+/// Flags that `F_SETFL` changes (fcntl(2)).
+const CHANGEABLE: [&str; 5] = ["O_APPEND", "O_ASYNC", "O_DIRECT", "O_NOATIME", "O_NONBLOCK"];
 
 /// The opener of a description, the time, and the flags.
 #[derive(Clone, Debug)]
@@ -48,9 +53,12 @@ pub struct Opened {
 }
 
 impl Description {
-    /// Whether it was seen to be opened with O_DIRECT.
+    /// Whether it was seen to be opened with O_DIRECT, or to get it later.
     pub fn is_direct(&self) -> bool {
-        self.opened.as_ref().is_some_and(|opened| opened.direct)
+        match &self.changed_flags {
+            Some(flags) => has_flag(flags, "O_DIRECT"),
+            None => self.opened.as_ref().is_some_and(|opened| opened.direct),
+        }
     }
 
     /// Whether it was seen to be opened with O_SYNC or O_DSYNC.
@@ -60,8 +68,12 @@ impl Description {
             .is_some_and(|opened| opened.synchronous)
     }
 
-    /// Whether it was opened with a flag; `None` when its opening was not seen.
+    /// Whether it was opened with a flag, or has it since; `None` when that was not seen.
     pub fn opened_with(&self, flag: &str) -> Option<bool> {
+        let changed = self.changed_flags.as_ref();
+        if let Some(flags) = changed.filter(|_| CHANGEABLE.contains(&flag)) {
+            return Some(has_flag(flags, flag));
+        }
         let opened = self.opened.as_ref()?;
         Some(has_flag(&opened.flags, flag))
     }
@@ -186,6 +198,7 @@ impl Descriptors {
             ios: 0,
             written: 0,
             used_at_ns: 0,
+            changed_flags: None,
         };
         let id = match self.free.pop() {
             Some(id) => id,
@@ -295,6 +308,12 @@ impl Descriptors {
                     })
                     .unwrap_or_default();
                 open.into_iter().for_each(|fd| self.remove(pid, fd));
+            }
+            Kind::Fcntl if call.succeeded() && call.arg("cmd") == Some("F_SETFL") => {
+                let slot = description.and_then(|id| self.slots.get_mut(id.0 as usize)?.as_mut());
+                if let Some((description, flags)) = slot.zip(call.arg("arg")) {
+                    description.changed_flags = Some(flags.into());
+                }
             }
             _ => {}
         }

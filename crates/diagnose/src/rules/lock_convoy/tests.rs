@@ -48,6 +48,50 @@ fn silent_on_threads_that_sleep_on_futexes_of_their_own() {
     silent("lock-convoy", turns(3, 10, |tid| LOCK + i64::from(tid)));
 }
 
+/// Each thread of a Java machine sleeps on a futex of its own.
+#[test]
+fn fires_on_monitors_of_java() {
+    let java = |waiting, compute_us| {
+        let mut s = turns(waiting, compute_us, |tid| LOCK + i64::from(tid));
+        s.child_ends(1, 1, "java");
+        s
+    };
+    let found = fires("lock-convoy", java(3, 10));
+    assert_eq!(found.len(), 1);
+    assert!(found[0].title.starts_with("4 threads of reader wait 39"), "{found:?}");
+    assert!(found[0].query.contains("reason = 'futex'"), "{found:?}");
+    silent("lock-convoy", java(3, 400));
+    // With a lock that has an address the waits are of that lock.
+    let mut s = turns(3, 10, |_| LOCK);
+    s.child_ends(1, 1, "java");
+    let found = fires("lock-convoy", s);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].query.contains("address = "), "{found:?}");
+}
+
+/// Tasks of a pool that are started by each other run at once: no lock holds them up.
+#[test]
+fn silent_on_java_threads_that_work_at_once() {
+    let mut s = Scenario::new();
+    let fd = s.open("/data/table", "O_RDONLY");
+    let mut slept = s.now();
+    for i in 0..400 {
+        let (tid, before) = (101 + i % 4, 101 + (i + 3) % 4);
+        let began = s.now();
+        s.thread(before, "reader");
+        s.slow(300_000);
+        s.pread(fd, 16384, i64::from(i) * 16384);
+        s.sleeps((tid, "reader"), (slept, s.now()), "futex", before);
+        s.on_futex(LOCK + i64::from(tid));
+        // Another one was in a call all the time.
+        s.thread(105, "reader");
+        s.pwrite_since(fd, 16384, began);
+        slept = began;
+    }
+    s.child_ends(1, 1, "java");
+    silent("lock-convoy", s);
+}
+
 /// One thread reads and the others wait for what it has read.
 #[test]
 fn silent_on_threads_that_wait_for_the_data_of_one() {
