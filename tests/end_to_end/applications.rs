@@ -97,4 +97,19 @@ fn rules_without_their_data_say_so() {
         reason("small-collective-io"),
         "recorded without --library mpi-io"
     );
+    let partly = |found: &Value| -> Vec<String> {
+        let rules = found["partly_observable"].as_array().unwrap().iter();
+        let rules = rules.map(|of| of["rule"].as_str().unwrap().to_owned());
+        let mut rules: Vec<String> = rules.collect();
+        rules.sort();
+        rules
+    };
+    assert_eq!(partly(&found), ["busy-retry", "short-io", "userspace-copy"]);
+    let scratch = Scratch::new();
+    let more = Record::new(&scratch)
+        .options(["--syscalls", "storage,socket"])
+        .command(["true"])
+        .run()
+        .must_exit(0);
+    assert!(partly(&diagnosis(&more)).is_empty());
 }

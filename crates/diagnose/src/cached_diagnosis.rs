@@ -142,6 +142,7 @@ struct ReadDiagnosis {
     findings: Vec<ReadFinding>,
     minor: Vec<ReadFinding>,
     not_observable: Vec<ReadReason>,
+    partly_observable: Vec<ReadReason>,
     more: Vec<ReadMore>,
     rules: usize,
     calls: u64,
@@ -263,6 +264,7 @@ fn makes_sense(diagnosis: &Diagnosis) -> bool {
         && diagnosis.calls < MOST
         && diagnosis.rules <= most
         && diagnosis.not_observable.len() <= most
+        && diagnosis.partly_observable.len() <= most
         && diagnosis.more.len() <= most
         && diagnosis
             .more
@@ -289,12 +291,15 @@ impl ReadDiagnosis {
     /// The diagnosis, if it is the one that was written.
     fn diagnosis(self, made_of: &MadeOf) -> Option<Diagnosis> {
         let mut numbers = made_of.numbers.iter().map(|bits| f64::from_bits(*bits));
-        let reasons = self.not_observable.into_iter().map(|read| {
-            Some(NotObservable {
-                rule: info(&read.rule)?.id,
-                reason: read.reason,
-            })
-        });
+        let reasons = |read: Vec<ReadReason>| {
+            let known = read.into_iter().map(|read| {
+                Some(NotObservable {
+                    rule: info(&read.rule)?.id,
+                    reason: read.reason,
+                })
+            });
+            known.collect::<Option<Vec<_>>>()
+        };
         let more = self.more.into_iter().map(|read| {
             Some(More {
                 rule: info(&read.rule)?.id,
@@ -305,7 +310,8 @@ impl ReadDiagnosis {
             summary: self.summary,
             findings: all(self.findings, &mut numbers)?,
             minor: all(self.minor, &mut numbers)?,
-            not_observable: reasons.collect::<Option<_>>()?,
+            not_observable: reasons(self.not_observable)?,
+            partly_observable: reasons(self.partly_observable)?,
             more: more.collect::<Option<_>>()?,
             rules: self.rules,
             calls: self.calls,

@@ -50,6 +50,8 @@ pub struct Diagnosis {
     pub minor: Vec<Finding>,
     /// Rules that could not look.
     pub not_observable: Vec<NotObservable>,
+    /// Rules that could look at a part of what they are about, and what was missing.
+    pub partly_observable: Vec<NotObservable>,
     /// Further findings of rules that have very many.
     pub more: Vec<More>,
     /// Rules that looked.
@@ -89,6 +91,7 @@ pub struct Engine {
     /// Time below which a loss is one of those.
     min_cost_ns: i64,
     missing: Vec<(Input, String)>,
+    partly_observable: Vec<NotObservable>,
     calls: u64,
 }
 
@@ -141,7 +144,18 @@ impl Engine {
             minor: true,
             min_cost_ns: MIN_COST_NS,
             missing: Vec::new(),
+            partly_observable: Vec::new(),
             calls: 0,
+        }
+    }
+
+    /// Says that a rule can look at a part of its calls only, and why.
+    pub fn lacks_a_part(&mut self, rule: &'static str, reason: &str) {
+        if self.rules.iter().any(|own| own.info().id == rule) {
+            self.partly_observable.push(NotObservable {
+                rule,
+                reason: reason.to_owned(),
+            });
         }
     }
 
@@ -462,6 +476,7 @@ impl Engine {
             findings,
             minor,
             not_observable,
+            partly_observable: self.partly_observable.clone(),
             more,
             calls: self.calls,
             span_ns: run.span_ns,
@@ -494,6 +509,7 @@ impl EngineResult {
             all.findings.extend(part.findings);
             all.minor.extend(part.minor);
             all.not_observable.extend(part.not_observable);
+            all.partly_observable.extend(part.partly_observable);
             all.more.extend(part.more);
             all.rules += part.rules;
         }
@@ -507,6 +523,7 @@ impl EngineResult {
         all.minor.sort_by(rank);
         all.minor.truncate(MAX_MINOR);
         all.not_observable.sort_by_key(|of| place(of.rule));
+        all.partly_observable.sort_by_key(|of| place(of.rule));
         all.more.sort_by_key(|of| place(of.rule));
         all
     }

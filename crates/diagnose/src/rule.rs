@@ -241,6 +241,8 @@ pub struct Found {
     pub query: String,
     /// Specific advice, if the rule's own is not sufficient.
     pub advice: Option<String>,
+    /// Whether it is another case than the rule's usual one, which advice for known programs is about.
+    pub other_case: bool,
     /// Reasons for low confidence.
     pub caveats: Vec<String>,
     /// Whether it rests on a call that was not seen: then calls that were lost or
@@ -283,6 +285,7 @@ impl Found {
             );
         }
         let known = known(info.id, &self.subject, &self.examples, run);
+        let known = known.filter(|_| !self.other_case);
         let mut advice = match known {
             Some(known) => format!("{}: {}", known.name, known.text),
             None => String::new(),

@@ -69,6 +69,9 @@ const INPUTS: [(Input, Layer, Option<&Table>, &str); 5] = [
     ),
 ];
 
+/// Rules that also look at pipes and sockets, which are not recorded unless asked for.
+const OF_STREAMS: [&str; 3] = ["short-io", "busy-retry", "userspace-copy"];
+
 /// Name of a table's lost records.
 fn records_of(table: &Table) -> Option<&'static str> {
     let of_table = |records: &Records| records.table.is_some_and(|other| other.name == table.name);
@@ -101,6 +104,15 @@ pub(crate) fn prepare(engine: &mut Engine, meta: &SessionMeta) {
             Input::Calls,
             "recorded with --detail counters, without single calls",
         );
+    }
+    let default = meta.options.syscalls == ["storage"] && meta.spans.is_none();
+    if default && meta.source.is_none() {
+        for rule in OF_STREAMS {
+            engine.lacks_a_part(
+                rule,
+                "recorded without calls on pipes and sockets (--syscalls storage,socket)",
+            );
+        }
     }
     for (input, class) in [(Input::Stdio, "stdio"), (Input::MpiIo, "mpi-io")] {
         if !has_library(meta, class) {

@@ -185,6 +185,8 @@ export type Diagnosis = {
   minor: Array<Finding>,
   /** Rules that could not look. */
   not_observable: Array<NotObservable>,
+  /** Rules that could look at a part of what they are about, and what was missing. */
+  partly_observable: Array<NotObservable>,
   /** Further findings of rules that have very many. */
   more: Array<More>,
   /** Rules that looked. */

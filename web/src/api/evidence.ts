@@ -43,6 +43,7 @@ export const PHRASES: Readonly<Record<string, string>> = {
 	calls_while_busy: "{} calls while the others were busy",
 	calls_while_quiet: "{} calls while they were quiet",
 	calls_with_discards: "{} calls waited for discards",
+	checks_of_own_file: "{} looks at a file that it writes itself",
 	created: "{} names created",
 	device_bytes: "the device wrote {}",
 	device_requests: "{} requests to the device",

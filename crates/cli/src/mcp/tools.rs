@@ -319,6 +319,7 @@ fn diagnose(server: &Server, arguments: &Arguments<'_>) -> Result<Answer, Error>
         "calls": diagnosis.calls,
         "rules": diagnosis.rules,
         "not_observable": diagnosis.not_observable,
+        "partly_observable": diagnosis.partly_observable,
         "more": diagnosis.more,
         "problems": session.problems(),
         "findings": numbers().take(found).collect::<Vec<_>>(),

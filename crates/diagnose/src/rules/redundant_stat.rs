@@ -48,11 +48,11 @@ const OF_LOOKUPS: [&str; 2] = ["/etc/nsswitch.conf", "/etc/resolv.conf"];
 #[derive(Debug, Default)]
 struct Asked {
     ended_at_ns: i64,
-    /// What had happened to it then.
+    /// Its changes until then.
     then: Changes,
 }
 
-/// What happened to a path.
+/// Changes of a path.
 #[derive(Clone, Copy, Debug, Default)]
 struct Changes {
     /// Writes through descriptors, and whose the last were.
@@ -311,6 +311,7 @@ fn polling(pid: i32, comm: &str, process: &Process, path: &str) -> Found {
              wakes the program on a change. Without inotify, sleep between two checks. If the program does not wait for a change, keep the result."
                 .to_owned(),
         ),
+        other_case: true,
         rests_on_absence: true,
         ..Found::default()
     }
@@ -336,6 +337,7 @@ fn checks(pid: i32, comm: &str, process: &Process) -> Found {
              is the sum of the writes, or what fstat on the descriptor says."
                 .to_owned(),
         ),
+        other_case: true,
         rests_on_absence: true,
         ..Found::default()
     }
@@ -359,6 +361,7 @@ fn local_times(pid: i32, comm: &str, asked: &Repeats) -> Found {
              In the program, call localtime_r instead of localtime or mktime, and format a time once per second."
                 .to_owned(),
         ),
+        other_case: true,
         rests_on_absence: true,
         ..Found::default()
     }
@@ -373,6 +376,7 @@ mod tests {
     fn fires_on_checks_between_own_writes() {
         let log = |others: bool| {
             let mut s = Scenario::new();
+            s.thread(100, "python3");
             let fd = s.open("/log/access", "O_WRONLY|O_CREAT|O_APPEND");
             s.process(7);
             let other = s.open_existing("/log/access", "O_WRONLY|O_APPEND", 0);
@@ -390,6 +394,7 @@ mod tests {
         let found = fires("redundant-stat", log(false));
         assert_eq!(found.len(), 1, "{found:#?}");
         assert!(found[0].title.contains("/log/access by path 499 times, each time after"), "{}", found[0].title);
+        assert!(found[0].advice.starts_with("Look for a new file"), "{}", found[0].advice);
         silent("redundant-stat", log(true));
     }
 

@@ -32,7 +32,7 @@ static INFO: RuleInfo = RuleInfo {
            count if each has a different name: one name that is created again and again is a lock. \
            A file that is synced, and removed only after its process has synced, renamed or removed \
            other files that stay or were there before, says what to repeat after a crash: it is ignored.",
-    cost: "all calls on these files: open, write, sync, close, unlink; and those that make, remove and close directories \
+    cost: "all calls on these files: open, write, sync, close, unlink; and calls that make, remove and close directories \
            made for them",
     advice: "Keep the data in memory or in a pipe, or give the program more memory (sort -S, samtools sort -m); reuse \
            one file (ftruncate); use memfd_create, or O_TMPFILE, which creates no directory \

@@ -1,6 +1,6 @@
 //! Findings for a terminal.
 
-use fathom_diagnose::{Diagnosis, Finding, Group, Severity};
+use fathom_diagnose::{Diagnosis, Finding, Group, NotObservable, Severity};
 use fathom_model::units::{count, duration, percent, share};
 use fathom_query::escape::{self, shell_words, wrap};
 
@@ -193,14 +193,28 @@ impl Page<'_> {
                 more.rule
             ));
         }
-        if diagnosis.not_observable.is_empty() {
-            return;
+        self.unseen("Not observable", &diagnosis.not_observable);
+        self.unseen("Partly observable", &diagnosis.partly_observable);
+    }
+
+    /// Rules that could not look, those with the same reason together.
+    fn unseen(&mut self, title: &str, unseen: &[NotObservable]) {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for of in unseen {
+            match reasons.iter_mut().find(|(reason, _)| *reason == of.reason) {
+                Some((_, rules)) => rules.push(of.rule),
+                None => reasons.push((&of.reason, vec![of.rule])),
+            }
         }
-        let title = self.style.bold("Not observable");
-        self.line(&format!("\n{title}"));
-        for rule in &diagnosis.not_observable {
-            let text = format!("{}: {}", rule.rule, rule.reason);
-            self.line(&format!("   {}", escape::text(&text)));
+        if !reasons.is_empty() {
+            let title = self.style.bold(title);
+            self.line(&format!("\n{title}"));
+        }
+        for (reason, rules) in reasons {
+            let text = format!("{}: {reason}", rules.join(", "));
+            for line in wrap(&escape::text(&text), self.width - 3) {
+                self.line(&format!("   {line}"));
+            }
         }
     }
 }
