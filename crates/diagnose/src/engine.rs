@@ -457,6 +457,8 @@ impl Engine {
             findings.append(&mut own);
         }
         findings.sort_by(rank);
+        let mut partly_observable = self.partly_observable.clone();
+        partly_observable.retain(|of| not_observable.iter().all(|none| none.rule != of.rule));
         let times = self.ledger.as_ref();
         let times = times.map(|(ledger, clock)| (ledger.times(&self.state), clock));
         let measured = |input| !self.missing.iter().any(|(lacking, _)| *lacking == input);
@@ -476,7 +478,7 @@ impl Engine {
             findings,
             minor,
             not_observable,
-            partly_observable: self.partly_observable.clone(),
+            partly_observable,
             more,
             calls: self.calls,
             span_ns: run.span_ns,

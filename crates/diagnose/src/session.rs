@@ -70,7 +70,7 @@ const INPUTS: [(Input, Layer, Option<&Table>, &str); 5] = [
 ];
 
 /// Rules that also look at pipes and sockets, which are not recorded unless asked for.
-const OF_STREAMS: [&str; 3] = ["short-io", "busy-retry", "userspace-copy"];
+const OF_STREAMS: [&str; 2] = ["busy-retry", "userspace-copy"];
 
 /// Name of a table's lost records.
 fn records_of(table: &Table) -> Option<&'static str> {
@@ -105,8 +105,15 @@ pub(crate) fn prepare(engine: &mut Engine, meta: &SessionMeta) {
             "recorded with --detail counters, without single calls",
         );
     }
-    let default = meta.options.syscalls == ["storage"] && meta.spans.is_none();
-    if default && meta.source.is_none() {
+    let words = meta
+        .options
+        .syscalls
+        .iter()
+        .flat_map(|list| list.split(','));
+    let streams = words
+        .map(str::trim)
+        .any(|word| ["socket", "all"].contains(&word));
+    if !streams && meta.spans.is_none() && meta.source.is_none() {
         for rule in OF_STREAMS {
             engine.lacks_a_part(
                 rule,

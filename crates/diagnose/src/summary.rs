@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{Call, FileId};
@@ -24,6 +24,8 @@ use sentences::sentences;
 const MAX_PROGRAMS: usize = 256;
 /// Processes whose program is remembered.
 const MAX_PROCESSES: usize = 1 << 16;
+/// Opens that make files may take this share of the time of look-ups, and the files of look-ups are still known.
+const FEW: f64 = 0.1;
 /// Page faults that wait for the calls of their time.
 const MAX_AHEAD: usize = 1 << 18;
 
@@ -185,8 +187,8 @@ pub(crate) struct Clock {
 struct Doing {
     covered: Covered,
     spent: Spent,
-    /// Whether opens that make files are among them.
-    made_files: bool,
+    /// Time of the opens among them that make files.
+    making_ns: i64,
 }
 
 impl Clock {
@@ -213,7 +215,9 @@ impl Clock {
         if let Some(doing) = doing {
             doing.covered.add(from, to);
             doing.spent.add(spent);
-            doing.made_files |= call.makes_file();
+            if call.makes_file() {
+                doing.making_ns = doing.making_ns.saturating_add(call.dur_ns.max(0));
+            }
         }
     }
 
@@ -372,17 +376,23 @@ pub(crate) fn summary(times: &Times, clock: &Clock, state: &State, recorded: Rec
         }
     }
     // The sums by file have all opens together, whether they find a file or make one.
-    let makers: HashSet<&str> = clock
+    let makers: HashMap<&str, i64> = clock
         .done()
-        .filter(|(_, _, doing)| doing.made_files)
-        .map(|(comm, ..)| comm)
+        .filter(|(_, _, doing)| doing.making_ns > 0)
+        .map(|(comm, _, doing)| (comm, doing.making_ns))
         .collect();
     let mut parts: Vec<(Part, Files)> = clock
         .done()
         .filter(|(_, _, doing)| doing.spent.calls > 0)
         .map(|(comm, activity, doing)| {
             let mut files = files.remove(&(comm, activity)).unwrap_or_default();
-            if activity == Activity::Find && makers.contains(comm) {
+            let making_ns = makers.get(comm).copied().unwrap_or(0);
+            let mixed = match activity {
+                Activity::Find => making_ns as f64 > doing.spent.ns as f64 * FEW,
+                Activity::Change => making_ns > 0,
+                _ => false,
+            };
+            if mixed {
                 files = Files {
                     others: true,
                     ..Files::default()

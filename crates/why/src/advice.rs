@@ -36,7 +36,11 @@ fn finding_for<'a>(findings: &'a [Finding], group: &Group, total_ns: i64) -> Opt
         let call = example.and_then(|example| Syscall::named(example.syscall.as_bytes()));
         let activity = call.is_none_or(|call| {
             let of = Activity::of(call.kind);
-            of == group.activity || call.kind == Kind::Open && group.activity == Activity::Change
+            let opens = |name: &str| {
+                Syscall::named(name.as_bytes()).map(|call| call.kind) == Some(Kind::Open)
+            };
+            let makes = group.activity == Activity::Change && opens(&group.syscall);
+            of == group.activity || call.kind == Kind::Open && makes
         });
         let cost = finding.cost_ns.unwrap_or(0);
         file && program && activity && cost as f64 >= total_ns as f64 * EXPLAINS && cost > 0
@@ -193,6 +197,10 @@ pub(crate) fn advice(
                 (Activity::Read | Activity::Write | Activity::Transfer, _) => {
                     "Make fewer and larger calls: the largest part of the time is the kernel's work for \
                      each of them."
+                }
+                (Activity::Change, _) if group.files == 1 => {
+                    "The time is the file system's work for each call: keep the file open, or change it \
+                     less often."
                 }
                 (Activity::Remove | Activity::Change, _) => {
                     "The time is the file system's work for each name: have fewer files."

@@ -248,10 +248,11 @@ pub(crate) fn selected(scope: &Scope, of: Option<&str>) -> String {
         let by_path = call.kind == Kind::SyncAll || call.kind.is_metadata() && !of_descriptor;
         let _ = write!(
             kinds,
-            "{}({}, '{}', {by_path})",
+            "{}({}, '{}', {by_path}, {})",
             if i == 0 { "" } else { ", " },
             sql_string(call.name),
             name_of(Activity::of(call.kind)),
+            call.kind == Kind::Open,
         );
     }
     // Pipes, sockets and terminals are no storage. A question about one request or file includes them.
@@ -271,7 +272,7 @@ pub(crate) fn selected(scope: &Scope, of: Option<&str>) -> String {
         ),
     };
     format!(
-        "WITH kinds(syscall, activity, by_path) AS (VALUES {kinds}),
+        "WITH kinds(syscall, activity, by_path, opens) AS (VALUES {kinds}),
          known AS (
              SELECT file_id, CASE WHEN file_type <> 'unknown'
                  THEN file_type IN ('regular', 'directory', 'symlink', 'block')
@@ -297,7 +298,7 @@ pub(crate) fn selected(scope: &Scope, of: Option<&str>) -> String {
 }
 
 /// Whether a call is an open that makes a file or empties one: `Call::makes_file` of the diagnosis.
-const MAKES_FILE: &str = "syscall = 'creat' OR syscall LIKE 'open%' AND coalesce(flags, '') SIMILAR TO \
+const MAKES_FILE: &str = "syscall = 'creat' OR opens AND coalesce(flags, '') SIMILAR TO \
                           '.*O_(TRUNC|EXCL|TMPFILE).*'";
 
 /// A file of unknown type, as in a trace of LTTng, outside of the kernel's own file systems.

@@ -26,6 +26,8 @@ const MAX_THREADS: usize = 1024;
 const OWN: i64 = i64::MIN;
 /// The program whose locks are like that.
 const JAVA: &str = "java";
+/// Threads that take turns with such locks: two may hand a task to and fro.
+const MIN_OWN_THREADS: i64 = 3;
 /// Requests of a process under way at once, on average, up to which they take turns.
 const MAX_DEPTH: f64 = 1.1;
 /// Files that are remembered of a lock, and named in the query.
@@ -49,8 +51,9 @@ static INFO: RuleInfo = RuleInfo {
            directories or block devices for half or more of that time. These waits take a tenth or \
            more of the thread's time. Waits shorter than 20 µs do not count. Syncs and synchronous \
            writes do not count: rule waits-for-anothers-sync has those. Each thread of a Java machine sleeps \
-           on a futex of its own: these waits count as those for one lock, if the process has \
-           1.1 requests to storage under way at once on average or fewer. PostgreSQL's lightweight locks \
+           on a futex of its own: these waits count as those for one lock, if three or more threads do so and the \
+           process has 1.1 requests to storage under way at once on average or fewer. Threads of a pool that hand one task \
+           from one to the next look the same, so confidence is low. PostgreSQL's lightweight locks \
            cannot be recognized, nor can any lock if the calls of class wait are recorded (their rows \
            have the address).",
     cost: "the time in which a thread waited and the holder of the lock was in calls to storage",
@@ -138,13 +141,17 @@ rule! {
         /// By process and address.
         sleepers: Bounded<(i32, i64), Sleepers> = Bounded::new(|sleepers| u64::from(sleepers.several)),
         /// Of processes with locks whose waiters sleep on futexes of their own.
-        depths: HashMap<i32, Depth>,
+        depths: hashbrown::HashMap<i32, Depth>,
     }
 }
 
 impl LockConvoy {
-    fn waited(&mut self, wait: &Wait, address: i64, holder: i32, until_ns: i64) {
+    fn waited(&mut self, wait: &Wait, address: i64, holder: i32, until_ns: i64, state: &State) {
         self.waited_for((wait.pid, address), wait, holder, until_ns);
+        let process = state.process(wait.pid);
+        if !process.is_some_and(|process| process.program == JAVA || process.comm == JAVA) {
+            return;
+        }
         let sleepers = self.sleepers.entry((wait.pid, address));
         sleepers.several |= *sleepers.first.get_or_insert(wait.tid) != wait.tid;
         if !sleepers.several {
@@ -196,7 +203,7 @@ impl Rule for LockConvoy {
         &[Layer::Wait]
     }
 
-    fn row(&mut self, row: &Row, _: &State) {
+    fn row(&mut self, row: &Row, state: &State) {
         let Row::Wait(wait) = row else { return };
         let seen = self.threads.entry(wait.tid);
         if seen.last_at_ns == 0 || seen.pid != wait.pid {
@@ -206,7 +213,7 @@ impl Rule for LockConvoy {
         seen.last_at_ns = seen.last_at_ns.max(wait.ended_at_ns());
         let holder = wait.ended_by.filter(|tid| *tid != wait.tid);
         if let (Some(address), Some(holder), Some(until_ns)) = (wait.address, holder, wait.woken_at_ns) {
-            self.waited(wait, address, holder, until_ns);
+            self.waited(wait, address, holder, until_ns, state);
         }
     }
 
@@ -269,7 +276,7 @@ impl Rule for LockConvoy {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((pid, address), lock) in self.locks.iter() {
-            if *address == OWN && !self.takes_turns(*pid, run) {
+            if *address == OWN && !self.takes_turns(*pid) {
                 continue;
             }
             if let Some(found) = self.found(*pid, *address, lock, run) {
@@ -280,12 +287,10 @@ impl Rule for LockConvoy {
 }
 
 impl LockConvoy {
-    /// Whether a process waits on futexes of each thread's own for its locks, and makes one request at a time.
-    fn takes_turns(&self, pid: i32, run: &Run) -> bool {
-        let process = run.state.process(pid);
-        let java = process.is_some_and(|process| process.program == JAVA || process.comm == JAVA);
+    /// Whether a process makes one request at a time.
+    fn takes_turns(&self, pid: i32) -> bool {
         let depth = self.depths.get(&pid);
-        java && depth.is_some_and(|depth| depth.sum_ns as f64 <= depth.covered.ns() as f64 * MAX_DEPTH)
+        depth.is_some_and(|depth| depth.sum_ns as f64 <= depth.covered.ns() as f64 * MAX_DEPTH)
     }
 
     /// How long a thread was seen, nanoseconds.
@@ -315,7 +320,8 @@ impl LockConvoy {
             }
         }
         let cost = lock.in_calls_ns;
-        if threads < 2 || !run.matters(cost) {
+        let least = if address == OWN { MIN_OWN_THREADS } else { 2 };
+        if threads < least || !run.matters(cost) {
             return None;
         }
         let mut files: Vec<(FileId, i64)> = lock.files.iter().map(|(id, ns)| (*id, *ns)).collect();
@@ -357,6 +363,10 @@ impl LockConvoy {
                 number("held_in_calls_ns", cost),
             ],
             examples: lock.examples.list(),
+            caveats: match address {
+                OWN => vec!["threads of a pool that hand one task from one to the next look the same".to_owned()],
+                _ => vec![],
+            },
             query: format!(
                 "SELECT waits.ts_ns, waits.dur_ns, waits.tid, waits.comm, waker, cause_id AS holder, rid_of_call, syscall, call_ns, path \
                  FROM waits LEFT JOIN (SELECT rid AS rid_of_call, tid AS caller, ts_ns AS from_ns, dur_ns AS call_ns, syscall, path \

@@ -4,6 +4,8 @@ use crate::prelude::*;
 
 /// Redundant calls of a process from which on they count.
 const MIN_CALLS: u64 = 100;
+/// Share of the recorded time from which on looks between own writes count: databases look once for each transaction.
+const MIN_CHECKS_COST: f64 = 0.03;
 /// A repetition after this long may look for changes, nanoseconds.
 const FRESH_NS: i64 = 1_000_000_000;
 
@@ -27,7 +29,8 @@ static INFO: RuleInfo = RuleInfo {
            /etc/nsswitch.conf and /etc/resolv.conf, which the C library checks at each lookup of a \
            user or an address: there the lookups are the cost. /etc/localtime, which the C library \
            checks with each local time, is a separate finding. So are 100 or more requests within a second of the one before on \
-           paths to which only the process itself has written in between, as before each line of a log that may be rotated. 100 or more repetitions on one path \
+           paths to which only the process itself has written in between, as before each line of a log that may be rotated, \
+           if they cost 3 % or more of the recorded time. 100 or more repetitions on one path \
            with no other call of the thread in between are polling, and a separate finding.",
     cost: "the time of these calls",
     advice: "Keep the result; open first and use fstat (or statx with AT_EMPTY_PATH) on the \
@@ -117,6 +120,8 @@ struct Process {
     /// Of paths that only the process itself has written to since, and the first of them.
     own: Repeats,
     own_path: Text,
+    /// Whether there are others.
+    own_paths: bool,
     /// The path that it asks for in a row, and these repetitions.
     polled: Option<(u64, Text)>,
     polls: Repeats,
@@ -151,6 +156,8 @@ struct Last {
     dur_ns: i64,
     /// Whether fstat of the opened file would return the same.
     as_fstat: bool,
+    /// Whether only the process itself had written since the one before.
+    own: bool,
 }
 
 rule! {
@@ -210,11 +217,14 @@ impl Rule for RedundantStat {
         let asked = self.asked.entry((call.pid, key));
         let soon = asked.ended_at_ns != 0 && call.ts_ns - asked.ended_at_ns < FRESH_NS;
         let repeated = soon && asked.then.all() == now.all();
-        if soon && call.succeeded() && now.only_writes_by(call.pid, &asked.then) {
+        let again = repeated && last.as_ref().is_some_and(|last| last.own && last.path == key);
+        let own = again || soon && call.succeeded() && now.only_writes_by(call.pid, &asked.then);
+        if own {
             let process = self.processes.entry(call.pid);
             if process.own.calls == 0 {
                 process.own_path = call.path_text();
             }
+            process.own_paths |= call.path != Some(&*process.own_path);
             process.own.add(call, call.dur_ns);
             process.comm = call.comm_text();
         }
@@ -222,7 +232,7 @@ impl Rule for RedundantStat {
             ended_at_ns: call.ended_at_ns(),
             then: now,
         };
-        if repeated {
+        if repeated && !own {
             let process = self.processes.entry(call.pid);
             if call.path == Some(LOCAL_TIME) {
                 process.local_time.add(call, call.dur_ns);
@@ -238,7 +248,8 @@ impl Rule for RedundantStat {
         *self.last.entry(call.tid) = Some(Last {
             path: key,
             dur_ns: call.dur_ns,
-            as_fstat: call.succeeded() && !repeated && !of_name,
+            as_fstat: call.succeeded() && !repeated && !own && !of_name,
+            own,
         });
     }
 
@@ -252,7 +263,8 @@ impl Rule for RedundantStat {
             if process.local_time.calls >= MIN_CALLS && run.matters(process.local_time.cost_ns) {
                 out.push(local_times(*pid, &comm, &process.local_time));
             }
-            if process.own.calls >= MIN_CALLS && run.matters(process.own.cost_ns) {
+            let checked = process.own.calls >= MIN_CALLS && !run.is_faint();
+            if checked && run.matters_from(process.own.cost_ns, MIN_CHECKS_COST) {
                 out.push(checks(*pid, &comm, process));
             }
             let (mut repeated, before_open) = (process.repeated.clone(), &process.before_open);
@@ -320,21 +332,25 @@ fn polling(pid: i32, comm: &str, process: &Process, path: &str) -> Found {
 /// A process that looks whether a file is still the one that it writes.
 fn checks(pid: i32, comm: &str, process: &Process) -> Found {
     let (own, path) = (&process.own, &*process.own_path);
+    let (others, only) = match process.own_paths {
+        true => (" and other files", String::new()),
+        false => ("", format!(" AND path = {}", sql::quote(path))),
+    };
     Found {
         cost_ns: Some(own.cost_ns),
         costs: Costs::of(&[Kind::Stat]),
         title: format!(
-            "{comm} requests the attributes of {path} by path {}, each time after it has written to the file itself",
+            "{comm} requests the attributes of {path}{others} by path {}, each time after it has written there itself",
             times(own.calls as i64),
         ),
         subject: Subject::process(pid, comm).with_path(path),
         evidence: vec![number("checks_of_own_file", own.calls as i64)],
         examples: own.examples.list(),
-        query: calls!("pid = {pid} AND syscall IN ('stat', 'lstat', 'newfstatat', 'statx') AND path = {}", sql::quote(path)),
+        query: calls!("pid = {pid} AND syscall IN ('stat', 'lstat', 'newfstatat', 'statx') AND path_arg <> ''{only}"),
         advice: Some(
-            "Look for a new file under the name once per second, or when a signal says that the log was rotated, instead of before each \
-             write: in Python, a FileHandler that is opened again on SIGHUP in place of a WatchedFileHandler. The length of the file \
-             is the sum of the writes, or what fstat on the descriptor says."
+            "If the program looks whether a log was rotated: do so once per second, or on a signal, instead of at each line (in \
+             Python, a FileHandler that is opened again on SIGHUP in place of a WatchedFileHandler). If it wants the length: that is the sum of \
+             the writes, or the answer of fstat on the descriptor."
                 .to_owned(),
         ),
         other_case: true,
@@ -394,7 +410,7 @@ mod tests {
         let found = fires("redundant-stat", log(false));
         assert_eq!(found.len(), 1, "{found:#?}");
         assert!(found[0].title.contains("/log/access by path 499 times, each time after"), "{}", found[0].title);
-        assert!(found[0].advice.starts_with("Look for a new file"), "{}", found[0].advice);
+        assert!(found[0].advice.starts_with("If the program looks"), "{}", found[0].advice);
         silent("redundant-stat", log(true));
     }
 

@@ -150,7 +150,8 @@ impl TempChurn {
     fn removed_directory(&mut self, path: &str, call: &Call, context: &Context) {
         let made = call.path_key().and_then(|key| self.made.remove(&(call.pid, key))).flatten();
         let Some(churn) = self.churn.remove(&(call.pid, path.to_owned())) else { return };
-        let Some(made_ns) = made else {
+        // A directory with nothing but empty files in it is a lock.
+        let Some(made_ns) = made.filter(|_| churn.bytes > 0) else {
             self.churn.insert((call.pid, path.to_owned()), churn);
             return;
         };
@@ -175,7 +176,8 @@ impl Rule for TempChurn {
                     *self.made.entry((call.pid, key)) = Some(call.dur_ns);
                 }
             }
-            Kind::Rmdir => {
+            // unlinkat removes directories, too.
+            kind if kind == Kind::Rmdir || kind == Kind::Unlink && call.has_flag("AT_REMOVEDIR") => {
                 if let Some(path) = call.path {
                     self.removed_directory(path, call, context);
                 }
@@ -381,6 +383,22 @@ mod tests {
         assert!(found[0].cost_ns.unwrap() >= 30 * 2_000_000);
         // Those were there before.
         silent("temp-churn", in_directories(false));
+    }
+
+    /// A directory that is made and removed is a lock, and the file in it says whose.
+    #[test]
+    fn silent_on_directories_that_are_locks() {
+        let mut s = Scenario::new();
+        s.slow(100_000);
+        for _ in 0..30 {
+            s.mkdir("/spool/lock", None);
+            let fd = s.open("/spool/lock/owner", "O_RDWR|O_CREAT");
+            s.close(fd);
+            s.unlink("/spool/lock/owner");
+            s.rmdir("/spool/lock");
+            s.new_file("/spool/lock/owner");
+        }
+        silent("temp-churn", s);
     }
 
     /// Syncs alone do not make a file one to keep.

@@ -155,6 +155,7 @@ impl Rule for WholeRewrite {
         version.time_ns = version.time_ns.saturating_add(call.dur_ns);
         match call.kind {
             Kind::Read => version.read = version.read.saturating_add(call.moved()),
+            Kind::Truncate => version.length = call.arg("length").and_then(|length| length.parse().ok()),
             Kind::Write => {
                 version.bytes = version.bytes.saturating_add(call.moved());
                 let size = file.and_then(|file| file.size);
@@ -438,6 +439,20 @@ mod tests {
         }
         let found = fires("whole-rewrite", s);
         assert_eq!(found.len(), 1);
+    }
+
+    /// Written over, and then cut to its new length.
+    #[test]
+    fn fires_on_a_state_that_is_cut_at_the_end() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/state", "O_RDWR", 20_000);
+        for i in 0..200 {
+            let length = 20_000 - i % 2 * 10;
+            s.pwrite(fd, length, 0);
+            s.truncate(fd, length);
+        }
+        let found = fires("whole-rewrite", s);
+        assert!(found[0].evidence[0].value >= 190.0, "{found:?}");
     }
 
     /// Written over from the beginning on.
