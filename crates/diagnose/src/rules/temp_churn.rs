@@ -6,6 +6,7 @@ use hashbrown::{HashMap, HashSet};
 
 use crate::names::directory;
 use crate::prelude::*;
+use crate::text_key::key_of;
 
 /// Files of a process in a directory from which on they count.
 const MIN_FILES: u64 = 10;
@@ -28,7 +29,7 @@ static INFO: RuleInfo = RuleInfo {
            one directory, each its own, that no other recorded process opens and that are 1 MiB or \
            less on average or written in one or two calls. Larger files are usually deliberate \
            spills, such as the runs of an external sort, and are ignored. A directory that the process makes and \
-           removes with such files in it counts with them, as a part of the directory above. Files without any write \
+           removes with such files in it, before it makes another one there, counts with them, as a part of the directory above. Files without any write \
            count if each has a different name: one name that is created again and again is a lock. \
            A file that is synced, and removed only after its process has synced, renamed or removed \
            other files that stay or were there before, says what to repeat after a crash: it is ignored.",
@@ -76,6 +77,14 @@ struct Churn {
     examples: Examples,
 }
 
+/// A directory that a process has made.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    dur_ns: i64,
+    /// Its number among the directories made in the one above.
+    number: u64,
+}
+
 impl Churn {
     fn add(&mut self, other: &Churn) {
         self.comm = other.comm.clone();
@@ -94,8 +103,10 @@ rule! {
         /// By process: syncs of files that are not short-lived, and their renames and removals.
         changes: HashMap<i32, u64>,
         churn: HashMap<(i32, String), Churn>,
-        /// Directories that processes have made: how long that took.
-        made: Bounded<(i32, u64), Option<i64>>,
+        /// Directories that processes have made.
+        made: Bounded<(i32, u64), Option<Made>>,
+        /// How many a process has made in a directory.
+        makes: Bounded<(i32, u64), u64> = Bounded::new(|makes| *makes),
         /// Directories made by a process that it has removed, and the directory that had each.
         removed: Bounded<FileId, Option<(i32, String)>>,
     }
@@ -149,16 +160,19 @@ impl TempChurn {
     /// A process has removed a directory that it had made: its short-lived files are of the one above.
     fn removed_directory(&mut self, path: &str, call: &Call, context: &Context) {
         let made = call.path_key().and_then(|key| self.made.remove(&(call.pid, key))).flatten();
+        let makes = self.makes.get(&(call.pid, key_of(directory(path)))).copied();
+        // Where another one was made after it, it has stayed for a while, as checkpoints do.
+        let made = made.filter(|made| makes == Some(made.number));
         let Some(churn) = self.churn.remove(&(call.pid, path.to_owned())) else { return };
         // A directory with nothing but empty files in it is a lock.
-        let Some(made_ns) = made.filter(|_| churn.bytes > 0) else {
+        let Some(made) = made.filter(|_| churn.bytes > 0) else {
             self.churn.insert((call.pid, path.to_owned()), churn);
             return;
         };
         let above = (call.pid, directory(path).to_owned());
         let all = self.churn.entry(above.clone()).or_default();
         all.add(&churn);
-        all.time_ns = all.time_ns.saturating_add(made_ns).saturating_add(call.dur_ns);
+        all.time_ns = all.time_ns.saturating_add(made.dur_ns).saturating_add(call.dur_ns);
         if let Some(id) = context.state.files.at(path) {
             *self.removed.entry(id) = Some(above);
         }
@@ -172,8 +186,10 @@ impl Rule for TempChurn {
         }
         match call.kind {
             Kind::Mkdir => {
-                if let Some(key) = call.path_key() {
-                    *self.made.entry((call.pid, key)) = Some(call.dur_ns);
+                if let (Some(key), Some(path)) = (call.path_key(), call.path) {
+                    let makes = self.makes.entry((call.pid, key_of(directory(path))));
+                    *makes += 1;
+                    *self.made.entry((call.pid, key)) = Some(Made { dur_ns: call.dur_ns, number: *makes });
                 }
             }
             // unlinkat removes directories, too.
@@ -383,6 +399,28 @@ mod tests {
         assert!(found[0].cost_ns.unwrap() >= 30 * 2_000_000);
         // Those were there before.
         silent("temp-churn", in_directories(false));
+    }
+
+    /// The last two checkpoints stay, each in a directory of its own.
+    #[test]
+    fn silent_on_the_oldest_of_several_directories() {
+        let mut s = Scenario::new();
+        for i in 0..40 {
+            let directory = format!("/data/step{i}");
+            s.mkdir(&directory, None);
+            for name in ["a", "b"] {
+                let fd = s.open(&format!("{directory}/{name}"), "O_RDWR|O_CREAT|O_EXCL");
+                s.write(fd, 100_000);
+                s.close(fd);
+            }
+            if i >= 2 {
+                let old = format!("/data/step{}", i - 2);
+                s.unlink(&format!("{old}/a"));
+                s.unlink(&format!("{old}/b"));
+                s.rmdir(&old);
+            }
+        }
+        silent("temp-churn", s);
     }
 
     /// A directory that is made and removed is a lock, and the file in it says whose.
