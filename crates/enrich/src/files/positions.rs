@@ -151,15 +151,16 @@ impl Positions {
                     count += 1;
                 }
                 let (burst, behind) = rest.split_at(count);
-                settle_burst(burst, &mut self.resolved);
+                let next = behind.first().and_then(|call| call.moved);
+                settle_burst(burst, next, &mut self.resolved);
                 rest = behind;
             }
         }
     }
 }
 
-/// Adds the rows of a burst whose offset is not the derived one.
-fn settle_burst(burst: &[Use], out: &mut Vec<(usize, Option<i64>)>) {
+/// Adds the rows of a burst whose offset is not the derived one. `next` is the first call after it.
+fn settle_burst(burst: &[Use], next: Option<Moved>, out: &mut Vec<(usize, Option<i64>)>) {
     if burst.iter().all(Use::is_certain) {
         return;
     }
@@ -172,8 +173,15 @@ fn settle_burst(burst: &[Use], out: &mut Vec<(usize, Option<i64>)>) {
     let offsets = match (last, moved.as_slice()) {
         // Its position or its description may be another one now.
         _ if moved.len() < burst.len() => None,
-        // Alone: this description's position was moved by this call only.
-        (_, [call]) => (call.appends && call.derived >= 0).then(|| vec![Some(call.derived)]),
+        // Alone: this description's position was moved by this call only. Unless the processor stood still between
+        // the call's end and the look at the position: calls that began later have moved it then, too, and
+        // the first of them found an end of the file that is before that position.
+        (_, [call]) => {
+            let moved_later = next.zip(call.position());
+            let moved_later = moved_later.is_some_and(|(next, position)| next.entry < position);
+            let known = call.appends && call.derived >= 0 && !moved_later;
+            known.then(|| vec![Some(call.derived)])
+        }
         (Some(last), calls) => Cells::new(calls, last).and_then(Cells::settle),
         (None, _) => None,
     };

@@ -317,6 +317,16 @@ fn a_position_that_something_unseen_moved_is_unknown() {
     assert_eq!(settled(&[appended(alone)]), []);
 }
 
+/// The processor stood still between the end of a call and the look at its position, while another thread wrote.
+#[test]
+fn a_position_that_was_read_late_says_nothing() {
+    let late = appended(call(7, (1, 5), 0, 50, 50));
+    let next = |entry, derived| appended(call(8, (6, 9), entry, derived, 50));
+    // This one began at an end of the file that is before the position which the first one is said to have left.
+    assert_eq!(settled(&[late, next(50, 50)]), [(7, None)]);
+    assert_eq!(settled(&[late, next(100, 100)]), []);
+}
+
 #[test]
 fn seeks_and_closed_descriptors_take_offsets_away() {
     for alone in [
