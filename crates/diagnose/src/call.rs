@@ -208,9 +208,12 @@ impl<'a> Call<'a> {
     /// Whether it is an open that makes a file or empties one. Of one with `O_CREAT` alone the file may
     /// have been there.
     pub fn makes_file(&self) -> bool {
-        let flags = ["O_TRUNC", "O_EXCL", "O_TMPFILE"];
         self.kind == Kind::Open
-            && (self.syscall == "creat" || flags.into_iter().any(|flag| self.has_flag(flag)))
+            && (self.syscall == "creat"
+                || self.has_flag("O_TRUNC")
+                || self.has_flag("O_TMPFILE")
+                // Alone it asks for a device that is not in use.
+                || self.has_flag("O_EXCL") && self.has_flag("O_CREAT"))
     }
 
     /// Whether it asks the kernel for a lock on a file: flock, `F_SETLK` and their variants.

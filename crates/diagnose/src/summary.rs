@@ -134,14 +134,6 @@ impl Activity {
         }
     }
 
-    /// The activity of a call: an open may find a file or make one.
-    fn of_call(call: &Call) -> Self {
-        match call.makes_file() {
-            true => Activity::Change,
-            false => Self::of(call.kind),
-        }
-    }
-
     fn of_index(index: usize) -> Self {
         match index {
             FAULTS => Activity::Fault,
@@ -211,11 +203,18 @@ impl Clock {
             return;
         }
         self.waited(from, to);
-        let doing = self.doing((call.pid, call.comm), Activity::of_call(call), state);
+        // An open may find a file or make one.
+        let makes_file = call.makes_file();
+        let activity = if makes_file {
+            Activity::Change
+        } else {
+            Activity::of(call.kind)
+        };
+        let doing = self.doing((call.pid, call.comm), activity, state);
         if let Some(doing) = doing {
             doing.covered.add(from, to);
             doing.spent.add(spent);
-            if call.makes_file() {
+            if makes_file {
                 doing.making_ns = doing.making_ns.saturating_add(call.dur_ns.max(0));
             }
         }

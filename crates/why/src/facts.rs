@@ -299,7 +299,7 @@ pub(crate) fn selected(scope: &Scope, of: Option<&str>) -> String {
 
 /// Whether a call is an open that makes a file or empties one: `Call::makes_file` of the diagnosis.
 const MAKES_FILE: &str = "syscall = 'creat' OR opens AND coalesce(flags, '') SIMILAR TO \
-                          '.*O_(TRUNC|EXCL|TMPFILE).*'";
+                          '.*O_(TRUNC|TMPFILE|CREAT[|]O_EXCL).*'";
 
 /// A file of unknown type, as in a trace of LTTng, outside of the kernel's own file systems.
 const UNKNOWN_OF_STORAGE: &str = "path LIKE '/%' AND NOT path SIMILAR TO '/(dev|proc|sys)(/.*)?'";

@@ -1,7 +1,9 @@
 //! `lock-convoy`: threads take turns with a lock that each holds while it is in calls to storage.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
+
+use hashbrown::HashMap;
 
 use crate::covered::Covered;
 use crate::layers::Wait;
@@ -141,7 +143,7 @@ rule! {
         /// By process and address.
         sleepers: Bounded<(i32, i64), Sleepers> = Bounded::new(|sleepers| u64::from(sleepers.several)),
         /// Of processes with locks whose waiters sleep on futexes of their own.
-        depths: hashbrown::HashMap<i32, Depth>,
+        depths: HashMap<i32, Depth>,
     }
 }
 

@@ -258,7 +258,7 @@ impl Rule for RedundantStat {
             let comm = run.process_name(*pid, &process.comm);
             let polled = process.polls();
             if let Some(path) = polled.filter(|_| run.matters(process.polls.cost_ns)) {
-                out.push(polling(*pid, &comm, process, path));
+                out.push(polling(*pid, &comm, &process.polls, path));
             }
             if process.local_time.calls >= MIN_CALLS && run.matters(process.local_time.cost_ns) {
                 out.push(local_times(*pid, &comm, &process.local_time));
@@ -305,81 +305,76 @@ impl Rule for RedundantStat {
     }
 }
 
-/// A process that waits for a change by asking.
-fn polling(pid: i32, comm: &str, process: &Process, path: &str) -> Found {
-    let polls = &process.polls;
+/// A finding about requests for a path by its name that are not the rule's usual case; `only` is false when there are
+/// other paths, too.
+fn other_case(pid: i32, comm: &str, path: &str, asked: &Repeats, only: bool) -> Found {
+    let condition = match only {
+        true => format!(" AND path = {}", sql::quote(path)),
+        false => String::new(),
+    };
     Found {
-        cost_ns: Some(polls.cost_ns),
+        cost_ns: Some(asked.cost_ns),
+        costs: Costs::of(&[Kind::Stat]),
+        subject: Subject::process(pid, comm).with_path(path),
+        examples: asked.examples.list(),
+        query: calls!("pid = {pid} AND syscall IN ('stat', 'lstat', 'newfstatat', 'statx') AND path_arg <> ''{condition}"),
+        other_case: true,
+        rests_on_absence: true,
+        ..Found::default()
+    }
+}
+
+/// A process that waits for a change by asking.
+fn polling(pid: i32, comm: &str, polls: &Repeats, path: &str) -> Found {
+    Found {
         title: format!(
             "{comm} polls {path}: it requests its attributes {} in a row without a change",
             times(polls.calls as i64),
         ),
-        subject: Subject::process(pid, comm).with_path(path),
         evidence: vec![number("polls", polls.calls as i64)],
-        examples: polls.examples.list(),
-        query: calls!("pid = {pid} AND syscall IN ('stat', 'lstat', 'newfstatat', 'statx') AND path = {}", sql::quote(path)),
         advice: Some(
             "Wait for the change instead of asking: inotify on the file or its directory (IN_CLOSE_WRITE, IN_MOVED_TO, IN_ATTRIB) \
              wakes the program on a change. Without inotify, sleep between two checks. If the program does not wait for a change, keep the result."
                 .to_owned(),
         ),
-        other_case: true,
-        rests_on_absence: true,
-        ..Found::default()
+        ..other_case(pid, comm, path, polls, true)
     }
 }
 
 /// A process that looks whether a file is still the one that it writes.
 fn checks(pid: i32, comm: &str, process: &Process) -> Found {
     let (own, path) = (&process.own, &*process.own_path);
-    let (others, only) = match process.own_paths {
-        true => (" and other files", String::new()),
-        false => ("", format!(" AND path = {}", sql::quote(path))),
-    };
+    let others = if process.own_paths { " and other files" } else { "" };
     Found {
-        cost_ns: Some(own.cost_ns),
-        costs: Costs::of(&[Kind::Stat]),
         title: format!(
             "{comm} requests the attributes of {path}{others} by path {}, each time after it has written there itself",
             times(own.calls as i64),
         ),
-        subject: Subject::process(pid, comm).with_path(path),
         evidence: vec![number("checks_of_own_file", own.calls as i64)],
-        examples: own.examples.list(),
-        query: calls!("pid = {pid} AND syscall IN ('stat', 'lstat', 'newfstatat', 'statx') AND path_arg <> ''{only}"),
         advice: Some(
             "If the program looks whether a log was rotated: do so once per second, or on a signal, instead of at each line (in \
              Python, a FileHandler that is opened again on SIGHUP in place of a WatchedFileHandler). If it wants the length: that is the sum of \
              the writes, or the answer of fstat on the descriptor."
                 .to_owned(),
         ),
-        other_case: true,
-        rests_on_absence: true,
-        ..Found::default()
+        ..other_case(pid, comm, path, own, !process.own_paths)
     }
 }
 
 /// A process whose C library looks for another time zone with each local time.
 fn local_times(pid: i32, comm: &str, asked: &Repeats) -> Found {
     Found {
-        cost_ns: Some(asked.cost_ns),
-        costs: Costs::of(&[Kind::Stat]),
         title: format!(
             "{comm} requests the attributes of {LOCAL_TIME} {}: the C library does so for each local time",
             times(asked.calls as i64),
         ),
-        subject: Subject::process(pid, comm).with_path(LOCAL_TIME),
         evidence: vec![number("local_times", asked.calls as i64)],
-        examples: asked.examples.list(),
-        query: calls!("pid = {pid} AND syscall IN ('stat', 'lstat', 'newfstatat', 'statx') AND path = '{LOCAL_TIME}'"),
         advice: Some(
             "Set TZ in the environment of the program (TZ=:/etc/localtime, or the name of the zone): glibc then reads the file once. \
              In the program, call localtime_r instead of localtime or mktime, and format a time once per second."
                 .to_owned(),
         ),
-        other_case: true,
-        rests_on_absence: true,
-        ..Found::default()
+        ..other_case(pid, comm, LOCAL_TIME, asked, true)
     }
 }
 

@@ -368,7 +368,7 @@ mod tests {
     }
 
     /// Each file has a directory of its own, which the process makes and removes, too.
-    fn in_directories(make: bool) -> Scenario {
+    fn in_directories(make: bool, remove: fn(&mut Scenario, &str)) -> Scenario {
         let mut s = Scenario::new();
         for i in 0..30 {
             let (outer, inner) = (format!("/tmp/scan{i}"), format!("/tmp/scan{i}/mail"));
@@ -381,24 +381,26 @@ mod tests {
             s.close(fd);
             s.unlink(&format!("{inner}/text"));
             let fd = s.open_directory(&inner);
-            s.rmdir(&inner);
+            remove(&mut s, &inner);
             s.slow(2_000_000);
             s.close(fd);
             s.slow(0);
-            s.rmdir(&outer);
+            remove(&mut s, &outer);
         }
         s
     }
 
     #[test]
     fn fires_on_files_in_directories_of_their_own() {
-        let found = fires("temp-churn", in_directories(true));
-        assert_eq!(found.len(), 1);
-        assert!(found[0].title.contains("creates 30 files in /tmp, "), "{}", found[0].title);
-        // With the closes of the directories that are gone.
-        assert!(found[0].cost_ns.unwrap() >= 30 * 2_000_000);
+        for remove in [Scenario::rmdir as fn(&mut Scenario, &str), Scenario::unlink_directory] {
+            let found = fires("temp-churn", in_directories(true, remove));
+            assert_eq!(found.len(), 1);
+            assert!(found[0].title.contains("creates 30 files in /tmp, "), "{}", found[0].title);
+            // With the closes of the directories that are gone.
+            assert!(found[0].cost_ns.unwrap() >= 30 * 2_000_000);
+        }
         // Those were there before.
-        silent("temp-churn", in_directories(false));
+        silent("temp-churn", in_directories(false, Scenario::rmdir));
     }
 
     /// The last two checkpoints stay, each in a directory of its own.

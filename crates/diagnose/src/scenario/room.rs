@@ -122,6 +122,17 @@ impl Scenario {
         self.by_name("rmdir", path, None);
     }
 
+    /// `unlinkat` of a directory.
+    pub(crate) fn unlink_directory(&mut self, path: &str) {
+        self.call(Row {
+            syscall: "unlinkat",
+            by_path: true,
+            path: Some(path),
+            flags: Some("AT_REMOVEDIR"),
+            ..Row::default()
+        });
+    }
+
     fn by_name(&mut self, syscall: &str, path: &str, errno: Option<&str>) {
         self.call(Row {
             syscall,
