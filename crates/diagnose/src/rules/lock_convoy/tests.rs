@@ -5,11 +5,15 @@ const LOCK: i64 = 0x7f00_1000;
 /// Threads that take turns with a lock, in the order in which they wait for it. `waiting` wait at the
 /// same time; each computes for a while before the read that it makes under the lock.
 fn turns(waiting: usize, compute_us: i64, address: impl Fn(i32) -> i64) -> Scenario {
+    turns_of(4, waiting, compute_us, address)
+}
+
+fn turns_of(threads: i32, waiting: usize, compute_us: i64, address: impl Fn(i32) -> i64) -> Scenario {
     let mut s = Scenario::new();
     let fd = s.open("/data/table", "O_RDONLY");
     let mut began = vec![];
     for i in 0..400 {
-        let (tid, before) = (101 + i % 4, 101 + (i + 3) % 4);
+        let (tid, before) = (101 + i % threads, 101 + (i + threads - 1) % threads);
         if let Some(from) = began.len().checked_sub(waiting).and_then(|at| began.get(at)) {
             s.sleeps((tid, "reader"), (*from, s.now()), "futex", before);
             s.on_futex(address(tid));
@@ -61,6 +65,10 @@ fn fires_on_monitors_of_java() {
     assert!(found[0].title.starts_with("4 threads of reader wait 39"), "{found:?}");
     assert!(found[0].query.contains("reason = 'futex'"), "{found:?}");
     silent("lock-convoy", java(3, 400));
+    // Two may hand a task to and fro.
+    let mut s = turns_of(2, 1, 10, |tid| LOCK + i64::from(tid));
+    s.child_ends(1, 1, "java");
+    silent("lock-convoy", s);
     // With a lock that has an address the waits are of that lock.
     let mut s = turns(3, 10, |_| LOCK);
     s.child_ends(1, 1, "java");
