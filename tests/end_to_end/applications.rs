@@ -105,6 +105,20 @@ fn rules_without_their_data_say_so() {
         rules
     };
     assert_eq!(partly(&found), ["busy-retry", "userspace-copy"]);
+    // Rules with the same reason share a line.
+    let text = Command::new(fathom())
+        .arg("diagnose")
+        .arg(&recording.session)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&text.stdout);
+    for line in [
+        "\n   slow-request, queries-in-a-loop: recorded without --spans",
+        "\n   unbuffered-stdio, stdio-read-amplification: recorded without --library stdio\n",
+        "\nPartly observable\n   userspace-copy, busy-retry: recorded without calls on pipes",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
     let scratch = Scratch::new();
     let more = Record::new(&scratch)
         .options(["--syscalls", "storage,socket"])

@@ -162,13 +162,13 @@ impl TempChurn {
         let made = call.path_key().and_then(|key| self.made.remove(&(call.pid, key))).flatten();
         let makes = self.makes.get(&(call.pid, key_of(directory(path)))).copied();
         // Where another one was made after it, it has stayed for a while, as checkpoints do.
-        let made = made.filter(|made| makes == Some(made.number));
-        let Some(churn) = self.churn.remove(&(call.pid, path.to_owned())) else { return };
+        let Some(made) = made.filter(|made| makes == Some(made.number)) else { return };
+        let key = (call.pid, path.to_owned());
         // A directory with nothing but empty files in it is a lock.
-        let Some(made) = made.filter(|_| churn.bytes > 0) else {
-            self.churn.insert((call.pid, path.to_owned()), churn);
+        if self.churn.get(&key).is_none_or(|churn| churn.bytes == 0) {
             return;
-        };
+        }
+        let Some(churn) = self.churn.remove(&key) else { return };
         let above = (call.pid, directory(path).to_owned());
         let all = self.churn.entry(above.clone()).or_default();
         all.add(&churn);

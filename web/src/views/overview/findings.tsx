@@ -12,6 +12,7 @@ import type { Resource } from "../../state/resource";
 import { useSession } from "../../state/session";
 import { useParam } from "../../state/store";
 import { evidenceOf } from "./evidence";
+import { byReason, unseenText } from "./unseen";
 
 /** Findings that stand open; the others follow behind a click. */
 const FIRST = 3;
@@ -69,10 +70,27 @@ export function Findings({ diagnosis }: { diagnosis: Resource<Diagnosis> }) {
 								))}
 							</details>
 						) : null}
+						<CouldNotLook diagnosis={data} />
 					</div>
 				)}
 			</Shown>
 		</Panel>
+	);
+}
+
+/** The rules whose data were not recorded, with what to record for them. */
+function CouldNotLook({ diagnosis }: { diagnosis: Diagnosis }) {
+	const text = unseenText(diagnosis);
+	if (!text) return null;
+	return (
+		<details>
+			<summary className="quiet">{text}</summary>
+			{byReason([...diagnosis.not_observable, ...diagnosis.partly_observable]).map(({ rules, reason }) => (
+				<p key={reason} className="quiet findings-more">
+					{rules.join(", ")}: {visible(reason)}
+				</p>
+			))}
+		</details>
 	);
 }
 
