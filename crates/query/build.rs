@@ -88,23 +88,16 @@ fn views() -> Result<String, Box<dyn Error>> {
     }
     left.sort();
     let mut rows = String::new();
-    let mut done: Vec<String> = Vec::new();
     while !left.is_empty() {
         let next = left.iter().position(|(name, sql, _)| {
             let mut others = left.iter().filter(|(other, ..)| other != name);
             !others.any(|(other, ..)| uses(sql, other))
         });
-        let (name, sql, path) = left.remove(next.ok_or("views use each other in a circle")?);
-        let numbers = done.iter().enumerate();
-        let used: Vec<usize> = numbers
-            .filter(|(_, other)| uses(&sql, other))
-            .map(|(number, _)| number)
-            .collect();
+        let (name, _, path) = left.remove(next.ok_or("views use each other in a circle")?);
         writeln!(
             rows,
-            "    View {{ name: {name:?}, sql: include_str!({path:?}), uses: &{used:?} }},"
+            "    View {{ name: {name:?}, sql: include_str!({path:?}) }},"
         )?;
-        done.push(name);
     }
     let code = format!(
         "/// Every view, in an order in which each uses earlier ones only.\n\

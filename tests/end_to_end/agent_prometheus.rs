@@ -47,6 +47,8 @@ impl Prometheus {
             "curl",
             [
                 "-s",
+                // Of an answer that is tried again nothing is printed.
+                "-f",
                 &format!("http://{}/api/v1/query", self.address),
                 "--retry",
                 "30",

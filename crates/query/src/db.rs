@@ -48,7 +48,7 @@ pub type RowGate = Arc<dyn Fn(&[&str]) -> bool + Send + Sync>;
 /// A session opened for SQL: its tables, the views, macro `wall_time(ts_ns)`.
 pub struct Db {
     connection: Connection,
-    views: Arc<OnDemand>,
+    on_demand: Arc<OnDemand>,
     limits: Limits,
     busy: Cell<bool>,
     exact_percentiles: bool,
@@ -261,29 +261,36 @@ impl Db {
         for source in sources {
             clocks::create(&connection, source.clock)?;
         }
-        let (exact_percentiles, place, views) = match (sources, hosts) {
+        let home = match joined {
+            Some(_) => members::JOINED,
+            None => members::MAIN,
+        };
+        let on_demand = OnDemand::new(relations::tables(sources)?, hosts, home);
+        let stored: Option<u64> = sources.iter().map(|source| source.stored).sum();
+        // Parts that are merged are gone when a statement names their table.
+        let is_live = !dirs.is_empty();
+        let (exact_percentiles, place) = match (sources, hosts) {
             ([source], []) => {
-                let stored = relations::create_tables(&connection, source)?;
+                relations::create(&connection, source)?;
+                own_tables::create(&connection, source)?;
+                if is_live || stored.is_none() {
+                    on_demand.create_tables(&connection)?;
+                }
+                let stored = stored.map_or_else(|| relations::count(&connection), Ok)?;
                 let exact = stored <= limits.exact_percentiles();
                 relations::create_percentiles(&connection, exact)?;
-                own_tables::create(&connection, source)?;
-                (
-                    exact,
-                    source.place.clone(),
-                    OnDemand::new(hosts, members::MAIN),
-                )
+                (exact, source.place.clone())
             }
             _ => {
-                let exact = |stored| stored <= limits.exact_percentiles();
-                let exact = members::create(&connection, sources, hosts, exact)?;
-                let home = match joined {
-                    Some(clocks) => {
-                        members::join(&connection, hosts, clocks)?;
-                        members::JOINED
-                    }
-                    None => members::MAIN,
-                };
-                (exact, Place::default(), OnDemand::new(hosts, home))
+                let exact = stored.unwrap_or(u64::MAX) <= limits.exact_percentiles();
+                members::create(&connection, sources, hosts, exact)?;
+                if is_live || joined.is_some() {
+                    on_demand.create_tables(&connection)?;
+                }
+                if let Some(clocks) = joined {
+                    members::join(&connection, hosts, clocks)?;
+                }
+                (exact, Place::default())
             }
         };
         paths::create(&connection).map_err(db)?;
@@ -298,7 +305,7 @@ impl Db {
         let places = sources.iter().map(|source| source.place.clone()).collect();
         Ok(Self {
             connection,
-            views: Arc::new(views),
+            on_demand: Arc::new(on_demand),
             limits,
             busy: Cell::new(false),
             exact_percentiles,
@@ -347,7 +354,7 @@ impl Db {
         }
         sql.push_str("DELETE FROM session;\n");
         let connection = &next.connection;
-        let changed = self.views.locked(|| {
+        let changed = self.on_demand.locked(|| {
             connection
                 .execute_batch(&sql)
                 .and_then(|()| session_row::insert(connection, &meta_of(session)))
@@ -471,10 +478,19 @@ impl Db {
         // Statements that name it do not show the tables that it reads.
         self.check_rows()?;
         let create = || self.connection.execute_batch(sql);
-        let created = self
-            .views
-            .with_views(&self.connection, self.home.as_deref(), sql, create);
-        created.map_err(|e| QueryError::Sql(message(&e)))
+        self.with_relations(sql, create, |e| QueryError::Sql(message(e)))
+    }
+
+    /// Runs `prepare` with the tables and views that `sql` names.
+    fn with_relations<T>(
+        &self,
+        sql: &str,
+        prepare: impl Fn() -> duckdb::Result<T>,
+        failed: impl Fn(&duckdb::Error) -> QueryError,
+    ) -> Result<T, QueryError> {
+        let (connection, home) = (&self.connection, self.home.as_deref());
+        let on_demand = &self.on_demand;
+        on_demand.with_relations(connection, home, sql, prepare, failed)
     }
 
     /// Where the parts are.
@@ -492,14 +508,12 @@ impl Db {
         if self.busy.get() {
             return Err(QueryError::Busy);
         }
-        self.check_rows_of(&on_demand::tables_read(sql))?;
+        let read: Vec<&str> = on_demand::tables_read(sql).into_iter().collect();
+        self.check_rows_of(&read)?;
         let watchdog = Watchdog::start(self.limits.time, self.connection.interrupt_handle())?;
-        let statement = self
-            .views
-            .with_views(&self.connection, self.home.as_deref(), sql, || {
-                self.connection.prepare(sql)
-            })
-            .map_err(|e| QueryError::from_db(&e, &self.limits, watchdog.fired()))?;
+        let prepare = || self.connection.prepare(sql);
+        let failed = |e: &_| QueryError::from_db(e, &self.limits, watchdog.fired());
+        let statement = self.with_relations(sql, prepare, failed)?;
         Rows::new(statement, &self.limits, watchdog, &self.busy)
     }
 }
@@ -521,7 +535,7 @@ impl Db {
         }
         Ok(Self {
             connection,
-            views: Arc::clone(&self.views),
+            on_demand: Arc::clone(&self.on_demand),
             limits: self.limits.clone(),
             busy: Cell::new(false),
             exact_percentiles: self.exact_percentiles,
@@ -619,10 +633,8 @@ impl Db {
         let columns = "SELECT column_name, data_type FROM duckdb_columns() \
              WHERE table_name = ? ORDER BY column_index";
         let prepare = || self.connection.prepare(columns);
-        let mut statement = self
-            .views
-            .with_views(&self.connection, self.home.as_deref(), table, prepare)
-            .map_err(db)?;
+        let failed = |e: &_| QueryError::Sql(message(e));
+        let mut statement = self.with_relations(table, prepare, failed)?;
         let rows = statement
             .query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))
             .map_err(db)?;

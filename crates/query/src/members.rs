@@ -5,12 +5,11 @@
 
 use duckdb::Connection;
 use fathom_model::set::MemberClock;
-use fathom_model::tables::TABLES;
 
 use crate::error::message;
 use crate::escape::{sql_name, sql_string};
 use crate::source::Source;
-use crate::views::{View, WITHOUT_PARTS, create_view};
+use crate::views::WITHOUT_PARTS;
 use crate::{QueryError, own_tables, percentiles, relations};
 
 /// Name of the schema of a member.
@@ -131,31 +130,23 @@ pub(crate) fn join(
     run(&format!("USE {JOINED}"))
 }
 
-/// Creates the schemas and what is above them. `exact` is whether the percentiles of so many calls
-/// are; the result is whether they are here.
+/// Creates the schemas, with everything in them but tables with parts and views, and the same above them. `exact` is
+/// whether percentiles are.
 pub(crate) fn create(
     connection: &Connection,
     sources: &[Source<'_>],
     hosts: &[&str],
-    exact: impl Fn(u64) -> bool,
-) -> Result<bool, QueryError> {
+    exact: bool,
+) -> Result<(), QueryError> {
     let run = |sql: &str| {
         let done = connection.execute_batch(sql);
         done.map_err(|e| QueryError::Sql(message(&e)))
     };
-    let mut stored = 0;
     for (member, source) in sources.iter().enumerate() {
         let name = schema(member);
         run(&format!("CREATE SCHEMA {name}; USE {name}"))?;
-        stored += relations::create_tables(connection, source)?;
-    }
-    let exact = exact(stored);
-    for member in 0..sources.len() {
-        run(&format!("USE {}", schema(member)))?;
+        relations::create(connection, source)?;
         relations::create_percentiles(connection, exact)?;
-    }
-    for (member, source) in sources.iter().enumerate() {
-        run(&format!("USE {}", schema(member)))?;
         own_tables::create(connection, source)?;
     }
     run(&format!("USE {MAIN}"))?;
@@ -163,16 +154,14 @@ pub(crate) fn create(
     run(&relations::macros(wall_ns))?;
     run(&percentiles::functions())?;
     run(&percentiles::of_durations("CREATE MACRO", exact))?;
-    let tables = TABLES.iter().map(|table| table.name);
-    for name in tables.chain(WITHOUT_PARTS) {
+    for name in WITHOUT_PARTS {
         run(&of_all(name, hosts))?;
     }
-    own_tables::join(connection, sources, hosts, schema)?;
-    Ok(exact)
+    own_tables::join(connection, sources, hosts, schema)
 }
 
 /// The statement that makes a view with the rows of all members out of one that each of them has.
-fn of_all(name: &str, hosts: &[impl AsRef<str>]) -> String {
+pub(crate) fn of_all(name: &str, hosts: &[impl AsRef<str>]) -> String {
     let rows = hosts.iter().enumerate().map(|(member, host)| {
         let host = sql_string(host.as_ref());
         let columns = match name {
@@ -195,22 +184,17 @@ fn of_all(name: &str, hosts: &[impl AsRef<str>]) -> String {
     )
 }
 
-/// Creates views in the schema of each member, and above them those with the rows of all. `home` is the
-/// schema of the database's statements.
-pub(crate) fn create_views(
+/// Runs the statement that `create` gives for a member in the schema of each of them. `home` is the schema of the
+/// connection's statements.
+pub(crate) fn create_in_each<'a>(
     connection: &Connection,
-    views: &[&View],
-    hosts: &[String],
+    members: usize,
     home: &str,
+    create: impl Fn(usize) -> &'a str,
 ) -> duckdb::Result<()> {
-    let of_each = (0..hosts.len()).try_for_each(|member| {
-        let created = views.iter().map(|view| create_view(view));
-        let created: Vec<String> = created.collect();
-        connection.execute_batch(&format!("USE {};\n{}", schema(member), created.join(";\n")))
+    let of_each = (0..members).try_for_each(|member| {
+        connection.execute_batch(&format!("USE {};\n{}", schema(member), create(member)))
     });
     connection.execute_batch(&format!("USE {home}"))?;
-    of_each?;
-    views
-        .iter()
-        .try_for_each(|view| connection.execute_batch(&of_all(view.name, hosts)))
+    of_each
 }

@@ -1,5 +1,7 @@
 //! The tables, views, and functions of one session, in the current schema of a database.
 
+use std::collections::BTreeMap;
+
 use duckdb::Connection;
 use fathom_model::failure::{ErrorKind, error_kind};
 use fathom_model::syscalls::{Class, Returns, SYSCALLS, Syscall};
@@ -10,9 +12,12 @@ use crate::escape::sql_string;
 use crate::source::Source;
 use crate::{QueryError, findings, percentiles, session_row, tables};
 
-/// Calls that have no rows in table `syscalls`, for the views that add them to those
-/// that have: lost ones and counted ones.
-const UNSTORED: &str = "CREATE VIEW unstored AS
+/// Name of a view that others use: calls that have no rows in table `syscalls`, lost ones and counted ones. They are
+/// added to those that have.
+pub(crate) const UNSTORED: &str = "unstored";
+/// The tables that it reads.
+pub(crate) const UNSTORED_OF: [&str; 2] = ["losses", "counters"];
+const CREATE_UNSTORED: &str = "CREATE VIEW IF NOT EXISTS unstored AS
     SELECT syscall, pid, nullif(file_id, -1) AS file_id, count, count AS lost, bytes, errors,
         dur_ns, max_dur_ns, hist
     FROM losses
@@ -21,11 +26,8 @@ const UNSTORED: &str = "CREATE VIEW unstored AS
     SELECT syscall, pid, file_id, count, 0, bytes, errors, dur_ns, max_dur_ns, hist
     FROM counters";
 
-/// Creates the tables of a session, and the functions that read them. Returns the number of calls.
-pub(crate) fn create_tables(
-    connection: &Connection,
-    source: &Source<'_>,
-) -> Result<u64, QueryError> {
+/// Creates the tables of a session that have no parts, and the functions that read the others.
+pub(crate) fn create(connection: &Connection, source: &Source<'_>) -> Result<(), QueryError> {
     let db = |e: duckdb::Error| QueryError::Sql(message(&e));
     let functions = [macros(source.wall_ns), percentiles::functions()];
     connection.execute_batch(&functions.concat()).map_err(db)?;
@@ -34,26 +36,34 @@ pub(crate) fn create_tables(
     clock.start_monotonic_ns = source.clock.apply(clock.start_monotonic_ns);
     clock.end_monotonic_ns = clock.end_monotonic_ns.map(|end| source.clock.apply(end));
     session_row::create(connection, &meta).map_err(db)?;
-    findings::create(connection).map_err(db)?;
-    let unreadable = |table: &'static str| {
-        move |e: duckdb::Error| QueryError::Table {
-            table,
-            detail: message(&e),
-        }
-    };
+    findings::create(connection).map_err(db)
+}
+
+/// The statements that create the tables of `sources` with parts, by the table's name, one for each source.
+pub(crate) fn tables(
+    sources: &[Source<'_>],
+) -> Result<BTreeMap<&'static str, Vec<String>>, QueryError> {
+    let mut all = BTreeMap::new();
     for table in TABLES {
-        let create = tables::create_view(table, source, "CREATE VIEW")?;
-        let created = connection.execute_batch(&create);
-        created.map_err(unreadable(table.name))?;
+        // It may be there if an earlier statement was interrupted.
+        let create = |source| tables::create_view(table, source, "CREATE VIEW IF NOT EXISTS");
+        let each = sources.iter().map(create);
+        all.insert(table.name, each.collect::<Result<Vec<_>, _>>()?);
     }
-    connection.execute_batch(UNSTORED).map_err(db)?;
-    if let Some(stored) = source.stored {
-        return Ok(stored);
-    }
+    let unstored = vec![CREATE_UNSTORED.to_owned(); sources.len()];
+    all.insert(UNSTORED, unstored);
+    Ok(all)
+}
+
+/// Number of stored calls.
+pub(crate) fn count(connection: &Connection) -> Result<u64, QueryError> {
     let count = "SELECT count(*) FROM syscalls";
     let stored: i64 = connection
         .query_row(count, [], |row| row.get(0))
-        .map_err(unreadable("syscalls"))?;
+        .map_err(|e| QueryError::Table {
+            table: "syscalls",
+            detail: message(&e),
+        })?;
     Ok(u64::try_from(stored).unwrap_or(0))
 }
 

@@ -7,8 +7,6 @@ pub(crate) struct View {
     pub name: &'static str,
     /// The file.
     pub sql: &'static str,
-    /// Those before it in [`VIEWS`] that it names.
-    pub uses: &'static [usize],
 }
 
 include!(concat!(env!("OUT_DIR"), "/views.rs"));

@@ -4,10 +4,10 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use fathom_query::Limits;
 use fathom_query::arrow::array::AsArray;
 use fathom_query::arrow::datatypes::Int64Type;
 use fathom_query::zoom::{Request, Zoom};
+use fathom_query::{Db, Limits};
 use fathom_session::{Session, SessionWriter, WriterOptions};
 use fathom_testkit::sample::{self, Call, START};
 
@@ -151,4 +151,32 @@ fn a_recording_that_is_followed_gives_no_other_file() {
         assert!(refused.is_err(), "{unchecked}");
     }
     drop(writer);
+}
+
+#[test]
+fn a_statement_on_a_closed_session_reads_its_tables_only() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("s.fathom");
+    let writer = SessionWriter::create(&dir, sample::meta(), options()).unwrap();
+    write(&writer, 0, 1);
+    writer.finish(sample::meta()).unwrap();
+    let session = Session::open(&dir).unwrap();
+    let db = Db::open(&session, Limits::default()).unwrap();
+    fs::remove_dir_all(dir.join("block")).unwrap();
+    let rows = |sql: &str| db.query(sql).and_then(|mut rows| rows.next_batch());
+    for sql in ["SELECT count(*) FROM syscalls", "FROM by_syscall"] {
+        assert!(rows(sql).unwrap().is_some(), "{sql}");
+    }
+    for sql in ["FROM block", "FROM by_device", "SHOW TABLES"] {
+        let text = rows(sql).unwrap_err().to_string();
+        assert!(
+            text.starts_with("table block cannot be read"),
+            "{sql}: {text}"
+        );
+    }
+    // A statement that fails is tried with all tables; its own message stays.
+    let text = rows("SELECT nothing FROM syscalls")
+        .unwrap_err()
+        .to_string();
+    assert!(text.contains("\"nothing\" not found"), "{text}");
 }
