@@ -5,11 +5,11 @@ export default defineConfig({
 	test: {
 		include: ["tests/page/**/*.test.ts"],
 		environment: "node",
-		// Recordings would meet each other's I/O.
-		fileParallelism: false,
+		// A browser, its server and recordings wait for each other a third of the time.
+		maxWorkers: 2,
 		// A machine that is busy with other tests takes its time.
-		expect: { poll: { timeout: 15_000, interval: 50 } },
-		testTimeout: 60_000,
+		expect: { poll: { timeout: 40_000, interval: 50 } },
+		testTimeout: 120_000,
 		hookTimeout: 120_000,
 	},
 });

@@ -58,6 +58,16 @@ impl Jobs {
         }
     }
 
+    /// Runs queries of one client that waits for all of them, `at_once` of them together.
+    pub fn of_one_client(library: Arc<Library>, at_once: usize) -> Self {
+        Self {
+            library,
+            running: Arc::new(Semaphore::new(at_once)),
+            slow: Arc::new(Semaphore::new(at_once)),
+            long: Arc::new(Semaphore::new(1)),
+        }
+    }
+
     /// Runs `query` on session `id`. When this future is dropped, as its connection
     /// has closed, the query is stopped.
     pub async fn query<T: Send + 'static>(

@@ -10,7 +10,7 @@ import type { ListMember } from "../lib/filters";
 import { chipsOf, isNumeric, isTenant, mergeFilters, parseTyped, withoutMember } from "../lib/filters";
 import { count, counted, duration, shortPath, visible } from "../lib/format";
 import { sumsOf } from "../lib/sums";
-import { meaningOf } from "../lib/typed";
+import { meaningOf, offersOf } from "../lib/typed";
 import { useShortcut } from "../state/keys";
 import { client } from "../state/server";
 import { useColumns, useJson, useSession } from "../state/session";
@@ -98,11 +98,12 @@ function Field({ input, open, setOpen }: FieldProps) {
 	const [text, setText] = useState("");
 	const [chosen, setChosen] = useState(0);
 	const id = useId();
-	const all = useSuggestions(open);
+	const [doubt, setDoubt] = useState<Doubt | null>(null);
+	// Who clicks on an offer leaves the field first.
+	const all = useSuggestions(open || doubt !== null);
 	const entries = useEntries(all, useDeferredValue(text));
 	const at = Math.min(chosen, entries.length - 1);
 	const session = useSession();
-	const [doubt, setDoubt] = useState<Doubt | null>(null);
 	const add = (more: Filter | null) => {
 		if (more) setFilter(mergeFilters(store.get().filter, more));
 		// The result is what is looked at next.
@@ -116,14 +117,14 @@ function Field({ input, open, setOpen }: FieldProps) {
 		const meaning = meaningOf(text, all);
 		if (meaning === null) add(entries[0]?.filter ?? null);
 		else if ("filter" in meaning) add(meaning.filter);
-		else if ("problem" in meaning) setDoubt({ typed: text, ...meaning });
+		else if ("problem" in meaning) setDoubt({ typed: text, problem: meaning.problem });
 		else {
-			const { path, otherwise } = meaning;
+			const { path } = meaning;
 			const query = selectionText({ filter: { path } }, { by: "file", sort: "calls", limit: 1 });
 			const known = await columns(client, sessionPath(session.id, `/top${query}`)).catch(() => null);
 			// Without an answer the filter itself will tell.
 			if (known?.rows !== 0) add({ path });
-			else setDoubt({ typed: text, problem: `No path contains “${path}”`, offers: otherwise, anyway: { path } });
+			else setDoubt({ typed: text, problem: `No path contains “${path}”`, anyway: { path } });
 		}
 	};
 	return (
@@ -163,7 +164,7 @@ function Field({ input, open, setOpen }: FieldProps) {
 				}}
 			/>
 			{doubt && doubt.typed === text ? (
-				<Doubtful doubt={doubt} add={add} close={() => setDoubt(null)} />
+				<Doubtful doubt={doubt} offers={offersOf(doubt.typed, all)} add={add} close={() => setDoubt(null)} />
 			) : open ? (
 				<Suggestions id={id} entries={entries} at={at} add={add} />
 			) : null}
@@ -175,25 +176,26 @@ function Field({ input, open, setOpen }: FieldProps) {
 interface Doubt {
 	typed: string;
 	problem: string;
-	offers: readonly Suggestion[];
 	/** It can be applied all the same. */
 	anyway?: Filter;
 }
 
 interface DoubtfulProps {
 	doubt: Doubt;
+	/** Names of the session may come after the doubt. */
+	offers: readonly Suggestion[];
 	add: (filter: Filter) => void;
 	close: () => void;
 }
 
-function Doubtful({ doubt, add, close }: DoubtfulProps) {
+function Doubtful({ doubt, offers, add, close }: DoubtfulProps) {
 	return (
 		<div className="suggestions doubt" role="alert">
 			<p>
-				{visible(doubt.problem)}.{doubt.offers.length > 0 ? " Did you mean" : ""}
+				{visible(doubt.problem)}.{offers.length > 0 ? " Did you mean" : ""}
 			</p>
 			<div className="doubt-offers">
-				{doubt.offers.map((offer) => (
+				{offers.map((offer) => (
 					<button
 						type="button"
 						className="button"

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { distance, type Known, meaningOf } from "./typed";
+import { distance, type Known, meaningOf, offersOf } from "./typed";
 
 const KNOWN: Known[] = [
 	{ kind: "syscall", label: "fsync", filter: { syscall: ["fsync"] } },
@@ -37,6 +37,16 @@ describe("a typed text", () => {
 		expect(offers("fsyncc > 10 bananas")).toEqual(["fsync"]);
 		expect(meaningOf("redis-servr", KNOWN)).toMatchObject({ path: "redis-servr", otherwise: [KNOWN[2]] });
 		expect(meaningOf("appendonly", KNOWN)).toEqual({ path: "appendonly", otherwise: [] });
+	});
+
+	it("gets offers when the names of the session come after it", () => {
+		const offers = (text: string, known = KNOWN) => offersOf(text, known).map((k) => k.label);
+		for (const text of ["fsync", "fsyncc"]) {
+			expect(offers(text, [])).toEqual([]);
+			expect(offers(text)).toContain("fsync");
+		}
+		expect(offers("syscall:fsyncc")).toEqual(["fsync"]);
+		expect(offers("")).toEqual([]);
 	});
 	it.each([
 		["unit:nginx", { unit: ["nginx"] }],

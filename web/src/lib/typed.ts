@@ -51,6 +51,17 @@ export function meaningOf<T extends Known>(text: string, known: readonly T[]): M
 	return filter.path === undefined ? { filter } : { path: filter.path, otherwise: nearest(word, known) };
 }
 
+/** What may be meant by a text that is no filter, or that nothing matches. */
+export function offersOf<T extends Known>(text: string, known: readonly T[]): readonly T[] {
+	const meaning = meaningOf(text, known);
+	if (meaning === null) return [];
+	if ("problem" in meaning) return meaning.offers;
+	if ("path" in meaning) return meaning.otherwise;
+	// It was no name when it was typed.
+	const name = text.trim().toLowerCase();
+	return known.filter((k) => k.label.toLowerCase() === name).slice(0, OFFERS);
+}
+
 function someHave(text: string, known: readonly Known[]): boolean {
 	const wanted = text.toLowerCase();
 	return known.some((k) => k.kind === "file" && k.label.toLowerCase().includes(wanted));

@@ -243,7 +243,7 @@ onStage(
 			await one.close();
 		});
 
-		it("weighs less than 400 KB, all views together", { timeout: 90_000 }, async () => {
+		it("weighs less than 400 KB, all views together", { timeout: 240_000 }, async () => {
 			let bytes = 0;
 			const seen = new Set<string>();
 			tab.page.on("response", async (response) => {
@@ -470,15 +470,13 @@ onStage(
 				await open(view, own, session);
 				await own.stop();
 				await view.page.keyboard.press("w");
-				await expect
-					.poll(() => view.page.locator(".banner").innerText(), { timeout: 10_000 })
-					.toContain("does not answer");
+				await expect.poll(() => view.page.locator(".banner").innerText()).toContain("does not answer");
 				// What was shown stays.
 				expect(await view.page.locator(".u-over").count()).toBeGreaterThan(0);
 				const back = await serve(dir, own.port);
 				// A new start has a new token: the page says so, and what was shown still stays.
 				const refused = view.page.locator(".refused");
-				await expect.poll(() => refused.innerText(), { timeout: 20_000 }).toContain("was restarted");
+				await expect.poll(() => refused.innerText()).toContain("was restarted");
 				expect(await view.page.locator(".u-over").count()).toBeGreaterThan(0);
 				// The key has changed the window, which the address has a moment later.
 				await expect.poll(() => view.page.url()).toContain("from=");
@@ -486,7 +484,7 @@ onStage(
 				// Its address in another tab is enough.
 				const other = await view.context.newPage();
 				await other.goto(back.url);
-				await expect.poll(() => view.page.locator(".banner, .refused").count(), { timeout: 20_000 }).toBe(0);
+				await expect.poll(() => view.page.locator(".banner, .refused").count()).toBe(0);
 				await settled(view.page);
 				expect(view.page.url()).toBe(where);
 				await view.close();
@@ -521,14 +519,14 @@ onStage(
 			await light.close();
 		});
 
-		it("follows a recording, and notices its end", { timeout: 90_000 }, async () => {
+		it("follows a recording, and notices its end", { timeout: 240_000 }, async () => {
 			const script = "i=0; while [ $i -lt 400 ]; do echo $i >> live.txt; sleep 0.05; i=$((i+1)); done";
 			const child = recording(dir, "live", script);
 			try {
 				await open(tab, server);
-				await expect.poll(text, { timeout: 15_000 }).toContain("live.fathom");
+				await expect.poll(text).toContain("live.fathom");
 				await tab.page.getByRole("link", { name: "live.fathom" }).click();
-				await expect.poll(() => tab.page.locator(".badge.live").count(), { timeout: 15_000 }).toBe(1);
+				await expect.poll(() => tab.page.locator(".badge.live").count()).toBe(1);
 				const calls = async () => {
 					const title = await tab.page.locator(".summary > div").first().getAttribute("title");
 					return Number((title ?? "").replace(/\D/g, ""));
@@ -540,7 +538,7 @@ onStage(
 				child.kill("SIGTERM");
 				await new Promise((done) => child.on("exit", done));
 			}
-			await expect.poll(() => tab.page.locator(".badge.live").count(), { timeout: 15_000 }).toBe(0);
+			await expect.poll(() => tab.page.locator(".badge.live").count()).toBe(0);
 		});
 	},
 );

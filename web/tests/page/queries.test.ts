@@ -240,7 +240,7 @@ onStage("queries and sharing", [["work", WORK, ["--layers", "all"]]], () => {
 				await expect.poll(() => page.locator(".devices-table").count()).toBe(1);
 			});
 		});
-		it("exports a session as a page of which every view is complete", { timeout: 120_000 }, async () => {
+		it("exports a session as a page of which every view is complete", { timeout: 240_000 }, async () => {
 			const kept = join(dir, "exported.html");
 			const work = join(dir, "work.fathom");
 			execFileSync(FATHOM, ["export", work, "--format", "page", "-o", kept]);

@@ -246,11 +246,11 @@ onStage("reading", sessions, () => {
 		expect(await coding(`/sessions/${session.s}/nothing`)).toBeNull();
 	});
 
-	it("a saved page has what its explanation and its findings link to", { timeout: 120_000 }, async () => {
+	it("a saved page has what its explanation and its findings link to", { timeout: 240_000 }, async () => {
 		await open(tab, server, { ...session, view: "overview" });
 		await tab.page.locator(".share > summary").click();
 		const [file] = await Promise.all([
-			tab.page.waitForEvent("download", { timeout: 90_000 }),
+			tab.page.waitForEvent("download", { timeout: 240_000 }),
 			tab.page.getByRole("button", { name: "Save as page" }).click(),
 		]);
 		expect(new URL(tab.page.url()).searchParams.get("view")).toBe("overview");

@@ -83,18 +83,18 @@ onStage("roles", [["work", "for i in 1 2 3; do echo x > x; cat x; done"]], () =>
 		const live = () => tab.page.locator(".badge.live").count();
 		const menu = tab.page.getByTitle("Save or stop this recording");
 		try {
-			await expect.poll(() => existsSync(join(dir, "live.fathom/session.json")), { timeout: 15_000 }).toBe(true);
+			await expect.poll(() => existsSync(join(dir, "live.fathom/session.json"))).toBe(true);
 			await open("query", { s: "live.fathom" });
-			await expect.poll(live, { timeout: 15_000 }).toBe(1);
+			await expect.poll(live).toBe(1);
 			expect(await menu.count()).toBe(0);
 			await tab.page.goto("about:blank");
 			await open("record", { s: "live.fathom" });
-			await expect.poll(() => menu.count(), { timeout: 15_000 }).toBe(1);
+			await expect.poll(() => menu.count()).toBe(1);
 			await menu.click();
 			// Another process records it.
 			expect(await tab.page.getByText("Stop recording").count()).toBe(0);
 			await tab.page.getByText("Save now").click();
-			await expect.poll(text, { timeout: 15_000 }).toMatch(/Saved as live-.*[.]fathom/);
+			await expect.poll(text).toMatch(/Saved as live-.*[.]fathom/);
 		} finally {
 			writeFileSync(join(dir, "end"), "");
 			await new Promise((done) => child.on("exit", done));

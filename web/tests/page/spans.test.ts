@@ -250,7 +250,7 @@ onStage(
 			});
 		});
 
-		it("are in a session that was exported as a page", { timeout: 120_000 }, async () => {
+		it("are in a session that was exported as a page", { timeout: 240_000 }, async () => {
 			const exported = (name: string) => {
 				const kept = join(dir, `${name}.html`);
 				execFileSync(FATHOM, ["export", join(dir, `${name}.fathom`), "--format", "page", "-o", kept]);

@@ -117,11 +117,11 @@ onStage(
 				await expect.poll(() => tab.page.locator(".board").count()).toBe(1);
 				expect(await tab.page.locator(".machine").count()).toBe(0);
 			});
-			it("follows a recording", { timeout: 90_000 }, async () => {
+			it("follows a recording", { timeout: 240_000 }, async () => {
 				const child = recording(dir, "live", "for i in $(seq 300); do echo $i > live.txt; sleep 0.05; done");
 				try {
 					await open(tab, server);
-					await expect.poll(text, { timeout: 15_000 }).toContain("live.fathom");
+					await expect.poll(text).toContain("live.fathom");
 					await open(tab, server, { ...session, s: "live.fathom" });
 					const words = async () => ((await plots().count()) > 1 ? plots().first().getAttribute("aria-label") : null);
 					await expect.poll(words).toContain("Processors");

@@ -593,7 +593,7 @@ onStage(
 			});
 		});
 
-		it("every view is drawn in light and at both widths without faults", { timeout: 120_000 }, async () => {
+		it("every view is drawn in light and at both widths without faults", { timeout: 240_000 }, async () => {
 			for (const look of [
 				{ width: 1280, theme: "light" as const },
 				{ width: 2560, height: 1300, theme: "dark" as const },
@@ -611,30 +611,28 @@ onStage(
 			}
 		});
 
-		it("views follow a recording", { timeout: 90_000 }, async () => {
+		it("views follow a recording", { timeout: 240_000 }, async () => {
 			const script = "i=0; while [ $i -lt 600 ]; do echo $i >> live.txt; sleep 0.05; i=$((i+1)); done";
 			const child = recording(dir, "live", script);
 			try {
-				await expect
-					.poll(async () => (await ask(server, "/sessions/live.fathom")).status, { timeout: 20_000 })
-					.toBe(200);
+				await expect.poll(async () => (await ask(server, "/sessions/live.fathom")).status).toBe(200);
 				const counted = "SELECT count(*) AS calls FROM syscalls";
 				await open(tab, server, { s: "live.fathom", view: "sql", sql: counted });
 				const shown = async () => Number(await tab.page.locator(".result-row").first().innerText());
-				await expect.poll(shown, { timeout: 15_000 }).toBeGreaterThan(0);
+				await expect.poll(shown).toBeGreaterThan(0);
 				const before = await shown();
-				await expect.poll(shown, { timeout: 6000 }).toBeGreaterThan(before);
+				await expect.poll(shown).toBeGreaterThan(before);
 				await expect.poll(() => tab.page.locator(".minimap .now-edge").allInnerTexts()).toEqual(["now"]);
 				await open(tab, server, { s: "live.fathom", view: "threads" });
 				const calls = async () => {
 					const cell = tab.page.locator(".threads-names tbody tr").first().locator("td").nth(2);
 					return Number(((await cell.getAttribute("title")) ?? "").replace(/\D/g, ""));
 				};
-				await expect.poll(calls, { timeout: 15_000 }).toBeGreaterThan(0);
+				await expect.poll(calls).toBeGreaterThan(0);
 				const some = await calls();
-				await expect.poll(calls, { timeout: 3000 }).toBeGreaterThan(some);
+				await expect.poll(calls).toBeGreaterThan(some);
 				await open(tab, server, { s: "live.fathom", view: "file" });
-				await expect.poll(text, { timeout: 10_000 }).toContain("live.txt");
+				await expect.poll(text).toContain("live.txt");
 			} finally {
 				child.kill("SIGTERM");
 				await new Promise((done) => child.on("exit", done));

@@ -7,6 +7,7 @@
 mod standard;
 
 use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::{Body, to_bytes};
 use axum::extract::State;
@@ -17,12 +18,15 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use serde::{Deserialize, Serialize};
 
 use crate::access::{Caller, Role};
 use crate::error::ApiError;
+use crate::job::AT_ONCE;
 use crate::page;
 
 pub use standard::shared_page;
@@ -39,6 +43,8 @@ const MOST_QUESTIONS: usize = 1000;
 const MOST_BYTES: usize = 48 << 20;
 /// Bytes of the list of questions at most.
 const MOST_ASKED: usize = 4 << 20;
+/// Tries of a question that has found others before it: each waits for its turn.
+const TRIES: u32 = 4;
 
 /// The requested contents of a file.
 #[derive(Clone, Debug, Deserialize)]
@@ -87,6 +93,20 @@ struct Answer {
     data: String,
 }
 
+impl Archive<'_> {
+    /// Adds an answer, if there is room for its bytes, which are taken from it.
+    fn add(&mut self, answer: Option<(Answer, usize)>, room: &AtomicUsize) {
+        let left = |bytes| room.load(Ordering::Relaxed).checked_sub(bytes);
+        match answer.and_then(|(answer, bytes)| Some((answer, left(bytes)?))) {
+            Some((answer, left)) => {
+                room.store(left, Ordering::Relaxed);
+                self.answers.push(answer);
+            }
+            None => self.missing += 1,
+        }
+    }
+}
+
 /// `POST /share`.
 pub(crate) async fn share(
     State(routes): State<Router>,
@@ -104,17 +124,18 @@ pub(crate) async fn share(
     })?;
     let request: ShareRequest = serde_json::from_slice(&body)
         .map_err(|e| ApiError::parameter("the body", format!("it is not as expected: {e}")))?;
-    let file = file(&routes, &request, &caller).await?;
+    let file = file(&routes, &request, &caller, AT_ONCE).await?;
     // No HTML of this origin: it is to be saved, not shown.
     let kind = [(header::CONTENT_TYPE, "application/octet-stream")];
     Ok((kind, file).into_response())
 }
 
-/// The file with the answers to the questions of `request` that `caller` may ask.
+/// The file with the answers to the questions of `request` that `caller` may ask; `at_once` of them are asked together.
 pub(crate) async fn file(
     routes: &Router,
     request: &ShareRequest,
     caller: &Caller,
+    at_once: usize,
 ) -> Result<String, ApiError> {
     let template = page::text("share.html").ok_or_else(|| {
         let next = "build the page (./do build), then fathom";
@@ -135,12 +156,21 @@ pub(crate) async fn file(
         answers: Vec::new(),
         missing: 0,
     };
-    let mut room = MOST_BYTES;
+    let room = AtomicUsize::new(MOST_BYTES);
+    let mut waiting = FuturesOrdered::new();
+    // The first finds what is damaged, and the others leave it out.
+    let mut most = 1;
     for question in &request.questions {
-        match ask(routes, question, caller, &mut room).await? {
-            Some(answer) => archive.answers.push(answer),
-            None => archive.missing += 1,
+        if waiting.len() == most
+            && let Some(answer) = waiting.next().await
+        {
+            archive.add(answer?, &room);
+            most = at_once;
         }
+        waiting.push_back(ask(routes, question, caller, &room));
+    }
+    while let Some(answer) = waiting.next().await {
+        archive.add(answer?, &room);
     }
     let data = serde_json::to_string(&archive).map_err(|e| ApiError::internal(e.to_string()))?;
     // In JSON only strings can have these signs, which could end the element.
@@ -152,22 +182,59 @@ pub(crate) async fn file(
         .replacen(MARK, &data, 1))
 }
 
-/// Answers a question as the server does; `None` when it has no answer, or there is no room.
+/// Answers a question as the server does, with the number of bytes before they are compressed; `None` when it has no
+/// answer, or there is no room.
 async fn ask(
     routes: &Router,
     question: &Question,
     caller: &Caller,
-    room: &mut usize,
-) -> Result<Option<Answer>, ApiError> {
+    room: &AtomicUsize,
+) -> Result<Option<(Answer, usize)>, ApiError> {
     // A stream that goes on, and this itself, have no answer that can be kept. The name of
     // the client that saves the file is no reader's concern.
     let path = bare(&question.path);
     if path.ends_with("/live") || path == ADDRESS || path == "/access" {
         return Ok(None);
     }
+    // Of what is posted only SQL is a question; the others change something.
+    if question.body.is_some() && !path.ends_with("/sql") {
+        return Ok(None);
+    }
+    let mut tries = TRIES;
+    let answer = loop {
+        let answer = answered(routes, question, caller).await?;
+        tries -= 1;
+        if answer.status() != StatusCode::SERVICE_UNAVAILABLE || tries == 0 {
+            break answer;
+        }
+    };
+    if !answer.status().is_success() {
+        return Ok(None);
+    }
+    let kind = answer.headers().get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.to_string();
+    let Ok(bytes) = to_bytes(answer.into_body(), room.load(Ordering::Relaxed)).await else {
+        return Ok(None);
+    };
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    let packed = packed.write_all(&bytes).and_then(|()| packed.finish());
+    let packed = packed.map_err(|e| ApiError::internal(e.to_string()))?;
+    let answer = Answer {
+        path: question.path.clone(),
+        body: question.body.clone(),
+        kind,
+        data: STANDARD.encode(packed),
+    };
+    Ok(Some((answer, bytes.len())))
+}
+
+async fn answered(
+    routes: &Router,
+    question: &Question,
+    caller: &Caller,
+) -> Result<Response, ApiError> {
     let (method, body) = match &question.body {
-        // Of what is posted only SQL is a question; the others change something.
-        Some(_) if !path.ends_with("/sql") => return Ok(None),
         Some(body) => (Method::POST, Body::from(body.clone())),
         None => (Method::GET, Body::empty()),
     };
@@ -176,25 +243,7 @@ async fn ask(
     let asked = asked.body(body);
     let asked = asked.map_err(|e| ApiError::parameter("questions", e.to_string()))?;
     let Ok(answer) = TowerToHyperService::new(routes.clone()).call(asked).await;
-    if !answer.status().is_success() {
-        return Ok(None);
-    }
-    let kind = answer.headers().get(header::CONTENT_TYPE);
-    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.to_string();
-    let Ok(bytes) = to_bytes(answer.into_body(), *room).await else {
-        return Ok(None);
-    };
-    *room -= bytes.len();
-    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
-    let packed = packed.write_all(&bytes).and_then(|()| packed.finish());
-    let packed = packed.map_err(|e| ApiError::internal(e.to_string()))?;
-    Ok(Some(Answer {
-        path: question.path.clone(),
-        body: question.body.clone(),
-        kind,
-        data: STANDARD.encode(packed),
-    }))
+    Ok(answer)
 }
 
 /// The path without a query and a fragment.
@@ -211,6 +260,8 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU32;
+
     use axum::routing::get;
 
     use super::*;
@@ -231,15 +282,23 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        let mut room = 100;
+        let room = AtomicUsize::new(100);
+        let mut archive = Archive {
+            start: "",
+            views: &[],
+            answers: Vec::new(),
+            missing: 0,
+        };
         let mut asked = |path: &str| {
             let question = question(path);
             let caller = Caller {
                 role: Role::Look,
                 name: None,
             };
-            let answer = ask(&routes, &question, &caller, &mut room);
-            runtime.block_on(answer).unwrap().is_some()
+            let answer = runtime.block_on(ask(&routes, &question, &caller, &room));
+            let before = archive.missing;
+            archive.add(answer.unwrap(), &room);
+            archive.missing == before
         };
         assert!(asked("/a"));
         for never in ["/live", "/live?x", "/live#x", "/access", "/access?x"] {
@@ -247,8 +306,31 @@ mod tests {
         }
         assert!(!asked("/nothing"));
         assert!(!asked("/a"), "60 of 100 bytes are taken");
-        assert_eq!(room, 40);
+        assert_eq!(room.load(Ordering::Relaxed), 40);
         assert_eq!(bare("/sessions/a/save?/sql"), "/sessions/a/save");
+    }
+
+    #[test]
+    fn a_question_waits_for_others() {
+        static BUSY: AtomicU32 = AtomicU32::new(2);
+        let busy = async || match BUSY.fetch_sub(1, Ordering::Relaxed) {
+            0 => StatusCode::OK,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        let routes = Router::new().route("/a", get(busy));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let caller = Caller {
+            role: Role::Look,
+            name: None,
+        };
+        let room = AtomicUsize::new(100);
+        let (question, other) = (question("/a"), question("/b"));
+        let answer = runtime.block_on(ask(&routes, &question, &caller, &room));
+        assert!(answer.unwrap().is_some());
+        let answer = runtime.block_on(ask(&routes, &other, &caller, &room));
+        assert!(answer.unwrap().is_none());
     }
 
     #[test]

@@ -5,16 +5,19 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 use fathom_extensions::Extensions;
+use fathom_model::tables::SYSCALLS;
 use fathom_query::Limits;
+use fathom_session::Session;
 
 use super::{Question, ShareRequest, file};
 use crate::access::{Caller, Role};
 use crate::api::{self, App};
 use crate::columns::{collect, texts};
 use crate::error::{ApiError, Problem};
-use crate::job::{Lane, Stop};
+use crate::job::{Jobs, Lane, Stop};
 use crate::library::Library;
 use crate::view::Reader;
 use crate::{QUERY_TIME, ServerError};
@@ -29,6 +32,12 @@ const DEVICES: usize = 4;
 /// Names of spans, those with the most time, and the longest spans of each, with their calls.
 const NAMES: usize = 12;
 const SPANS: usize = 4;
+
+/// Calls of a session up to which questions are asked together: to plan them takes the time, and one processor. The
+/// queries of larger sessions use all processors, and the memory.
+const FEW_CALLS: u64 = 1 << 20;
+/// Questions that are asked together at most.
+const MOST_TOGETHER: usize = 8;
 
 /// Views that the file has tabs for, as far as the session has rows for them.
 const VIEWS: [&str; 11] = [
@@ -99,7 +108,10 @@ pub fn shared_page(
         .worker_threads(1)
         .enable_all()
         .build()?;
-    let made = runtime.block_on(make(&Arc::new(App::new(library, None, None))));
+    let at_once = together(session);
+    let mut app = App::new(library, None, None);
+    app.jobs = Jobs::of_one_client(app.library.clone(), at_once);
+    let made = runtime.block_on(make(&Arc::new(app), at_once));
     runtime.shutdown_background();
     made.map_err(|error| {
         let Problem {
@@ -111,7 +123,18 @@ pub fn shared_page(
     })
 }
 
-async fn make(app: &Arc<App>) -> Result<String, ApiError> {
+/// Questions about `session` that are asked together.
+fn together(session: &Path) -> usize {
+    let calls = Session::open(session).map_or(u64::MAX, |session| session.rows(SYSCALLS.name));
+    match calls <= FEW_CALLS {
+        true => available_parallelism()
+            .map_or(1, usize::from)
+            .min(MOST_TOGETHER),
+        false => 1,
+    }
+}
+
+async fn make(app: &Arc<App>, at_once: usize) -> Result<String, ApiError> {
     let missing = || ApiError::not_found("the session", "give the directory of one session");
     let [id] = <[String; 1]>::try_from(app.library.ids()?).map_err(|_| missing())?;
     let own = format!("/sessions/{}", encoded(&id));
@@ -213,7 +236,8 @@ async fn make(app: &Arc<App>) -> Result<String, ApiError> {
         role: Role::Query,
         name: None,
     };
-    file(&api::routes(app.clone()), &request, &caller).await
+    // Answers are taken in order: some wait, so that one that takes long leaves no processor idle.
+    file(&api::routes(app.clone()), &request, &caller, 4 * at_once).await
 }
 
 /// A list of texts in JSON.
