@@ -15,6 +15,8 @@ use crate::environment::{Scratch, fathom};
 /// After this long a recorder that has not ended is killed and its test fails.
 /// Emulated machines are slow.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// Conditions often run a query, which takes a processor that the recorder could use.
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
 /// A recording to be made.
 pub struct Record {
@@ -199,6 +201,7 @@ impl Running {
     /// Waits until `condition` holds; the recorder must live on meanwhile.
     pub fn until(&mut self, what: &str, mut condition: impl FnMut() -> bool) {
         let start = Instant::now();
+        let mut pause = Duration::from_millis(20);
         while !condition() {
             let ended = self.child.try_wait().expect("state of the recorder");
             assert!(
@@ -211,7 +214,8 @@ impl Running {
                 "no sign of: {what}\n{}",
                 self.errors()
             );
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 

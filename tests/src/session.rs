@@ -136,65 +136,60 @@ impl Recording {
     }
 
     /// Checks that seen = stored + lost, in the session's own totals and in its
-    /// tables, and returns the numbers.
+    /// tables, and returns the numbers of calls.
     pub fn balanced(&self) -> Totals {
-        let meta = meta(&self.session);
-        assert_eq!(meta["state"], "complete", "{}", self.stderr);
-        let total = |name: &str| {
-            meta["totals"][name]
-                .as_i64()
-                .unwrap_or_else(|| panic!("totals.{name}: {meta}"))
-        };
-        let totals = Totals {
-            seen: total("seen"),
-            stored: total("stored"),
-            lost: total("lost"),
-        };
-        assert_eq!(totals.seen, totals.stored + totals.lost, "{totals:?}");
-        // Calls that had not ended are rows of their own and counted as seen.
-        assert_eq!(
-            self.number("SELECT count(*) FROM syscalls"),
-            totals.stored,
-            "{totals:?}"
-        );
-        assert_eq!(
-            self.number(
-                "SELECT coalesce(sum(count), 0)::BIGINT FROM losses WHERE layer = 'syscall'"
-            ),
-            totals.lost,
-            "{totals:?}"
-        );
-        for (table, name) in [("faults", "page_fault"), ("writeback", "writeback")] {
-            self.balanced_table(table, name);
-        }
-        totals
+        let state = &meta(&self.session)["state"];
+        assert_eq!(state, "complete", "{}", self.stderr);
+        let [calls, ..] = self.balanced_tables([
+            // Calls that had not ended are rows of their own and counted as seen.
+            ("syscalls", "layer = 'syscall'"),
+            ("faults", "syscall = 'page_fault'"),
+            ("writeback", "syscall = 'writeback'"),
+        ]);
+        calls
     }
 
     /// The same for a table besides `syscalls`, whose losses are called `name`.
     pub fn balanced_table(&self, table: &str, name: &str) -> Totals {
-        let meta = meta(&self.session);
-        let total = |part: &str| {
-            meta["totals"][table][part]
-                .as_i64()
-                .unwrap_or_else(|| panic!("totals.{table}.{part}: {meta}"))
-        };
-        let totals = Totals {
-            seen: total("seen"),
-            stored: total("stored"),
-            lost: total("lost"),
-        };
-        assert_eq!(
-            totals.seen,
-            totals.stored + totals.lost,
-            "{table}: {totals:?}"
-        );
-        let rows = self.number(&format!("SELECT count(*) FROM {table}"));
-        assert_eq!(rows, totals.stored, "{table}: {totals:?}");
-        let lost = self.number(&format!(
-            "SELECT coalesce(sum(count), 0)::BIGINT FROM losses WHERE syscall = '{name}'"
-        ));
-        assert_eq!(lost, totals.lost, "{table}: {totals:?}");
+        let losses = format!("syscall = '{name}'");
+        let [totals] = self.balanced_tables([(table, &losses)]);
         totals
+    }
+
+    /// The same for tables, each with the condition of its losses, in one query.
+    fn balanced_tables<const N: usize>(&self, tables: [(&str, &str); N]) -> [Totals; N] {
+        let counts = tables.map(|(table, losses)| {
+            format!(
+                "(SELECT count(*) FROM {table}) AS {table}, \
+                 coalesce(sum(count) FILTER ({losses}), 0)::BIGINT AS lost_{table}"
+            )
+        });
+        let rows = self.rows(&format!("SELECT {} FROM losses", counts.join(", ")));
+        let [row] = rows.as_slice() else {
+            panic!("{rows:?}");
+        };
+        let meta = meta(&self.session);
+        tables.map(|(table, _)| {
+            let of_table = match table {
+                "syscalls" => &meta["totals"],
+                table => &meta["totals"][table],
+            };
+            let total = |part: &str| {
+                let total = of_table[part].as_i64();
+                total.unwrap_or_else(|| panic!("{part} of {table}: {meta}"))
+            };
+            let totals = Totals {
+                seen: total("seen"),
+                stored: total("stored"),
+                lost: total("lost"),
+            };
+            let Totals { seen, stored, lost } = totals;
+            assert_eq!(seen, stored + lost, "{table}: {totals:?}");
+            assert_eq!(row.int(table), Some(stored), "{table}: {totals:?}");
+            let lost_rows = row.int(&format!("lost_{table}"));
+            assert_eq!(lost_rows, Some(lost), "{table}: {totals:?}");
+            totals
+        })
     }
 
     /// The same, and nothing may be lost.

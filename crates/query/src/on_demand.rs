@@ -1,6 +1,6 @@
 //! The tables and views of a session, created when a statement names them. The database resolves them when they
-//! are created, a table down to the columns of its first part, a view down to those of its tables: all of them take
-//! longer than most statements do.
+//! are created, a table down to the columns of its first part, a view down to the columns of its tables: all of them
+//! take longer than most statements do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -43,7 +43,7 @@ struct Missing {
     views: BTreeSet<usize>,
 }
 
-/// What the database does not have yet. Its connections share it.
+/// The tables and views that the database does not have yet. Its connections share them.
 pub(crate) struct OnDemand {
     missing: Mutex<Missing>,
     /// Names of the members of a set, each of which has tables and views for itself; empty for one session.
@@ -149,8 +149,7 @@ impl OnDemand {
         for number in views {
             let view = VIEWS.get(number).into_iter();
             view.map(|view| self.create_view(connection, home, view))
-                .collect::<duckdb::Result<()>>()
-                .map_err(|e| failed(&e))?;
+                .try_for_each(|created| created.map_err(|e| failed(&e)))?;
             missing.views.remove(&number);
             created = true;
         }

@@ -12,8 +12,8 @@ use crate::escape::sql_string;
 use crate::source::Source;
 use crate::{QueryError, findings, percentiles, session_row, tables};
 
-/// Name of a view that others use: calls that have no rows in table `syscalls`, lost ones and counted ones. They are
-/// added to those that have.
+/// Name of a view that others use: calls that have no rows in table `syscalls`, lost ones and counted ones. The views
+/// add them to the calls in the table.
 pub(crate) const UNSTORED: &str = "unstored";
 /// The tables that it reads.
 pub(crate) const UNSTORED_OF: [&str; 2] = ["losses", "counters"];
