@@ -12,6 +12,7 @@ use fathom_recorder::{Observer, Options, Signals, Stall, Summary, TASK_FILTERS, 
 
 use crate::args::{Action, AgentArgs, Arguments};
 use crate::exit::Failure;
+use crate::parts::parts;
 use crate::record::{self, Terminal, ready};
 use crate::settings;
 
@@ -121,12 +122,10 @@ impl AgentObserver for Journal {
         let count = |n: u64| units::count(i64::try_from(n).unwrap_or(i64::MAX));
         let totals = &summary.totals;
         self.0.warning(&format!(
-            "{} calls in {:.1} s, {} stored, {} counted, {} lost, in {}",
+            "{} calls in {:.1} s, {}, in {}",
             count(totals.seen),
             summary.duration.as_secs_f64(),
-            count(totals.stored),
-            count(totals.counted),
-            count(totals.lost),
+            parts(totals),
             session.display(),
         ));
     }

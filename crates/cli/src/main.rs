@@ -11,6 +11,7 @@ mod doctor;
 mod exit;
 mod help;
 mod import;
+mod parts;
 mod progress;
 mod record;
 mod redact;

@@ -378,11 +378,17 @@ impl Engine {
         EngineResult::together([self.result()])
     }
 
+    /// How long was recorded so far, nanoseconds: what ran before and goes on may make calls in a part of it, and a
+    /// program may compute after its last call.
+    fn took_ns(&self) -> i64 {
+        self.state.run_ns().max(self.recorded_ns.unwrap_or(0))
+    }
+
     /// The findings of each rule so far.
     pub(crate) fn result(&self) -> EngineResult {
         let run = Run {
             state: &self.state,
-            span_ns: self.state.span_ns(),
+            span_ns: self.took_ns(),
             min_share: MIN_SHARE,
         };
         let (mut findings, mut not_observable, mut more) = (Vec::new(), Vec::new(), Vec::new());
@@ -464,7 +470,7 @@ impl Engine {
         let measured = |input| !self.missing.iter().any(|(lacking, _)| *lacking == input);
         let recorded = Recorded {
             command: self.recorded_ns.is_none(),
-            took_ns: self.state.run_ns().max(self.recorded_ns.unwrap_or(0)),
+            took_ns: run.span_ns,
             calls: measured(Input::Calls),
             waits: measured(Input::Waits),
             faults: measured(Input::Faults),

@@ -44,8 +44,12 @@ impl Run<'_> {
         let began = now.saturating_sub(self.state.span_ns());
         let process = self.state.process(pid);
         let start = process.map_or(began, |p| p.started_at_ns.max(began));
-        let end = process.and_then(|p| p.ended_at_ns).unwrap_or(now);
-        end.saturating_sub(start)
+        match process.and_then(|p| p.ended_at_ns) {
+            Some(end) => end.saturating_sub(start),
+            // It may have made no call for long.
+            None if start == began => self.span_ns,
+            None => now.saturating_sub(start),
+        }
     }
 
     /// Name of a process: its first thread's, which may have made no call. Without it, the name

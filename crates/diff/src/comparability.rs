@@ -17,6 +17,7 @@ pub(crate) struct Comparable {
     percentiles: Option<String>,
     asked: Option<String>,
     error_names: Option<String>,
+    findings: Option<String>,
     devices: Option<String>,
     /// Layers that a side does not have, and why.
     layers: Vec<(&'static str, String)>,
@@ -47,6 +48,7 @@ impl Comparable {
                 out.session(name, profile);
             }
         }
+        out.counted(sides);
         out.layers(sides);
         out.options(sides);
         out
@@ -72,6 +74,21 @@ impl Comparable {
                  comparable"
             ));
             self.lacks_rows(&why);
+        }
+        if gaps.counted > 0 && !gaps.counters_only {
+            let why = format!(
+                "{} calls of {session} were counted and have no rows",
+                number(gaps.counted)
+            );
+            self.notes.push(format!(
+                "{why}: counts, bytes and sums include them; percentiles, names of errors, bytes asked for, files and \
+                 layers are not comparable"
+            ));
+            self.lacks_rows(&why);
+            let names = Layer::chosen().flat_map(in_slices);
+            self.layers.extend(names.map(|name| (name, why.clone())));
+            // A counted call has its file, but not the path that it was given.
+            self.no_files = true;
         }
         if gaps.counters_only {
             let why = format!("{session} was recorded with --detail counters");
@@ -126,6 +143,22 @@ impl Comparable {
         ] {
             slot.get_or_insert(why.to_owned());
         }
+    }
+
+    /// Calls of one side were counted: rules do not see them, and calls by path do not have them.
+    fn counted(&mut self, sides: [&[Profile]; 2]) {
+        let counted = |side: &[Profile]| side.iter().any(|p| p.gaps.counted > 0);
+        let side = match sides.map(counted) {
+            [true, false] => "before",
+            [false, true] => "after",
+            _ => return,
+        };
+        let why = format!("calls were counted {side} only");
+        self.notes.push(format!(
+            "{why}: findings are not comparable, and calls are compared by name only"
+        ));
+        self.findings.get_or_insert(why);
+        self.no_files = true;
     }
 
     fn layers(&mut self, sides: [&[Profile]; 2]) {
@@ -228,6 +261,11 @@ impl Comparable {
     /// Why names of errors cannot be.
     pub fn error_names(&self) -> Option<&str> {
         self.error_names.as_deref().or(self.counts.as_deref())
+    }
+
+    /// Why findings cannot be.
+    pub fn findings(&self) -> Option<&str> {
+        self.findings.as_deref()
     }
 
     /// Why devices cannot be.

@@ -64,7 +64,13 @@ pub fn compare(
         let calls = tables.syscalls.iter().find(|calls| calls.name == row.name);
         direction::reconcile_part(row, calls);
     }
-    let findings = findings::compare([before, after], &work.matcher, &work.judge, &tables);
+    let findings = findings::compare(
+        [before, after],
+        &work.matcher,
+        &work.judge,
+        &tables,
+        work.comparable.findings(),
+    );
     let metrics = options.guards.clone().unwrap_or_else(|| {
         let repeated = work.judge.sessions.iter().all(|n| *n >= SESSIONS_FOR_TIMES);
         let times = |metric: &Metric| !metric.is_duration();

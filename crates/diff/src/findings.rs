@@ -26,12 +26,13 @@ struct Both<'a> {
     sides: [BTreeMap<usize, (Option<i64>, &'a FoundIn)>; 2],
 }
 
-/// Compares the findings of two sides.
+/// Compares the findings of two sides. `lacking`: why they are not comparable.
 pub(crate) fn compare(
     sides: [&[Profile]; 2],
     matcher: &Matcher,
     judge: &Judge,
     tables: &Tables,
+    lacking: Option<&str>,
 ) -> Vec<FindingChange> {
     let mut subjects: BTreeMap<(&str, String, String), Both> = BTreeMap::new();
     for (s, side) in sides.iter().enumerate() {
@@ -68,7 +69,15 @@ pub(crate) fn compare(
                 moved: changed(tables, &comm, &file),
                 clear: about_calls(rule) && both.cost(sides) >= CLEAR && as_long(sides),
             };
-            both.change(rule, &comm, &file, judge, evidence)
+            let change = both.change(rule, &comm, &file, judge, evidence);
+            match lacking {
+                None => change,
+                Some(why) => FindingChange {
+                    verdict: Verdict::NotComparable,
+                    why: why.to_owned(),
+                    ..change
+                },
+            }
         })
         .collect();
     out.sort_by(|a, b| {

@@ -105,13 +105,20 @@ impl Profile {
         let (first, last, timed, calls) = times.into_iter().next().unwrap_or_default();
         let since = |ns: i64| ns.saturating_sub(start).max(0);
         let end = meta.clock.end_monotonic_ns.or(last).unwrap_or(start);
+        let gaps = gaps(meta, calls > 0 && timed == 0);
+        let lives: Vec<[Option<i64>; 2]> = rows(
+            db,
+            "SELECT min(started_at_ns) AS started, max(ended_at_ns) AS ended FROM processes",
+            |row| Ok([row.get("started")?, row.get("ended")?]),
+        )?;
+        let lives = lives.into_iter().next().unwrap_or_default();
         Ok(Self {
             name: name.to_owned(),
             id: meta.id.clone(),
             command: meta.command.clone(),
             machine: format!("{}, Linux {}", meta.host.name, meta.host.kernel),
-            duration_ns: since(end),
-            gaps: gaps(meta, calls > 0 && timed == 0),
+            duration_ns: ran(&gaps, [first, last], lives).unwrap_or_else(|| since(end)),
+            gaps,
             first_call_ns: first.map(since),
             last_call_ns: last.map(since),
             operations: rows(db, OPERATIONS, operation)?,
@@ -208,6 +215,19 @@ fn latencies(db: &Db) -> Result<BTreeMap<String, Latency>, DiffError> {
     Ok(latencies)
 }
 
+/// How long a command ran: from its first call to the end of its last process. The recorder starts
+/// before and ends later. The first call may have no row; then the start of the first process takes
+/// its place. `calls` and `processes`: first begin and last end.
+fn ran(gaps: &Gaps, calls: [Option<i64>; 2], processes: [Option<i64>; 2]) -> Option<i64> {
+    if gaps.open_ended || gaps.imported.is_some() {
+        return None;
+    }
+    let ([first, last], [started, ended]) = (calls, processes);
+    let whole = gaps.lost + gaps.counted + gaps.gone == 0;
+    let begin = if whole { first } else { started };
+    Some(last.max(ended)?.saturating_sub(begin?)).filter(|ns| *ns > 0)
+}
+
 fn gaps(meta: &SessionMeta, no_durations: bool) -> Gaps {
     let totals = &meta.totals;
     let counters_only = meta.options.detail == "counters";
@@ -220,6 +240,7 @@ fn gaps(meta: &SessionMeta, no_durations: bool) -> Gaps {
             .any(|o| o.starts_with("--duration"));
     Gaps {
         lost: totals.lost,
+        counted: totals.counted,
         gone: totals.expired + totals.missing,
         layers_lost: totals.layers.lost,
         counters_only,
@@ -232,5 +253,27 @@ fn gaps(meta: &SessionMeta, no_durations: bool) -> Gaps {
         filters: meta.options.filters.clone(),
         layers: meta.recorded_layers(),
         problems: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The recording is from 0 to 500, a command in it from 20 to 437.
+    #[test]
+    fn a_command_runs_from_its_first_call_to_the_end_of_its_last_process() {
+        let (calls, processes) = ([Some(25), Some(430)], [Some(20), Some(437)]);
+        let mut gaps = Gaps::default();
+        assert_eq!(ran(&gaps, calls, processes), Some(412));
+        // A process that had not ended.
+        assert_eq!(ran(&gaps, calls, [Some(20), None]), Some(405));
+        assert_eq!(ran(&gaps, [None; 2], [None; 2]), None);
+        // The first call may have been counted.
+        gaps.counted = 1;
+        assert_eq!(ran(&gaps, [Some(300), Some(430)], processes), Some(417));
+        // A recording that was stopped at any time.
+        gaps.open_ended = true;
+        assert_eq!(ran(&gaps, calls, processes), None);
     }
 }

@@ -18,6 +18,7 @@ pub struct Profile {
     pub(crate) id: String,
     pub(crate) command: Vec<String>,
     pub(crate) machine: String,
+    /// How long the command ran; without a command, how long was recorded.
     pub(crate) duration_ns: i64,
     pub(crate) gaps: Gaps,
     /// From the beginning of the recording to the first call.
@@ -39,6 +40,8 @@ pub struct Profile {
 pub(crate) struct Gaps {
     /// Calls without rows, which counts include.
     pub lost: u64,
+    /// Calls in table `counters` only, which counts include.
+    pub counted: u64,
     /// Calls that were dropped again, or are in no table.
     pub gone: u64,
     pub layers_lost: u64,

@@ -47,7 +47,8 @@ pub struct Headline {
     pub source: Option<String>,
     /// The layer below that call with the largest part, and what it did there.
     pub layer: Option<[String; 2]>,
-    /// Mean time of the recordings before and after, nanoseconds.
+    /// Mean time of the runs before and after, nanoseconds: of a command from its first call to the end
+    /// of its last process, otherwise of the recording.
     pub duration_ns: [f64; 2],
     /// Difference of the time in calls per unit of work, nanoseconds.
     pub impact_ns: Option<f64>,
@@ -84,7 +85,8 @@ pub struct SessionRef {
     pub id: String,
     /// The recorded target.
     pub command: Vec<String>,
-    /// How long was recorded, nanoseconds.
+    /// How long the command ran, nanoseconds: from its first call to the end of its last process.
+    /// Without a command, how long was recorded.
     pub duration_ns: i64,
     /// Calls, lost ones included.
     pub calls: i64,

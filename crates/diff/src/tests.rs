@@ -314,6 +314,51 @@ fn what_a_side_lacks_is_not_comparable() {
     );
 }
 
+/// A recording that counts most of the same calls: without paths, and without the bytes asked for.
+#[test]
+fn counted_calls_are_compared_by_name() {
+    let mut full = session(BASE);
+    full.layers.push(LayerVisit {
+        call: None,
+        layer: "device".to_owned(),
+        name: "vda".to_owned(),
+        visits: 10,
+        self_ns: 1000,
+    });
+    let mut counted = session(BASE);
+    counted.gaps.counted = 1_000;
+    for operation in &mut counted.operations {
+        operation.path = None;
+        operation.asked = 0;
+    }
+    counted.findings = Some(vec![FoundIn {
+        rule: "a-rule",
+        group: Group::Correctness,
+        severity: Severity::High,
+        cost_ns: None,
+        comm: Some("program".to_owned()),
+        path: Some("/data/out".to_owned()),
+        title: "it does".to_owned(),
+    }]);
+    let both = diff(&[full], &[counted]);
+    assert_eq!(both.outcome, Outcome::WithinNoise, "{:?}", both.changes);
+    assert_eq!(total(&both, Metric::Calls), Verdict::Same);
+    assert_eq!(total(&both, Metric::AskedBytes), Verdict::NotComparable);
+    assert_eq!(both.findings[0].verdict, Verdict::NotComparable);
+    assert_eq!(
+        both.tables.layers[0].figures[0].verdict,
+        Verdict::NotComparable
+    );
+    assert!(both.tables.files.is_empty());
+    for said in ["1,000 calls of  (after) were counted", "counted after only"] {
+        assert!(
+            both.notes.iter().any(|n| n.contains(said)),
+            "{:?}",
+            both.notes
+        );
+    }
+}
+
 #[test]
 fn recordings_without_an_end_are_compared_by_second() {
     let open = |seconds: i64, reads: i64| {

@@ -16,7 +16,7 @@
 -- culprit_tid: Of a device: the thread whose block request the device completed next while the
 --   victim's was in the queue. Of a CPU: the recorded thread that ran on it. Otherwise: the thread
 --   that ended the wait. It may be the victim itself. Null if the device completed none until it
---   took the victim's, or if it is not known.
+--   took the victim's, if an interrupt ended the wait, or if it is not known.
 -- culprit_comm: Its name, also of a thread that was not recorded; null if not known.
 -- culprit_pid: Its process, like victim_pid.
 -- culprit_process: Name of the process.
@@ -155,7 +155,8 @@ cpu_waits AS (
             AS time_ns
     FROM periods, counted WHERE wanted_ns > 0 GROUP BY tid
 ),
--- Waits that a thread ended, and those for other threads with an unknown end.
+-- Waits that an interrupt ended have no thread as culprit. They are here because the shares are of all
+-- waits.
 wake_ups AS (
     SELECT
         reason AS resource, tid AS victim_tid, waker_tid AS culprit_tid,
@@ -164,7 +165,6 @@ wake_ups AS (
             AS time_ns
     FROM periods, counted
     WHERE reason NOT IN ('cpu', 'preempted')
-        AND (waker_tid IS NOT NULL OR reason IN ('lock', 'file_lock', 'futex', 'pipe', 'socket'))
     GROUP BY ALL
 ),
 parts AS (

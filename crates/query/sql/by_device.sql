@@ -5,7 +5,8 @@
 -- requests: Requests.
 -- unseen: Requests whose end was not observed: in flight when the recording ended, or completed
 --   while the kernel ran no programs. They have no times and no error.
--- recorded: Requests caused by a recorded request.
+-- recorded: Requests caused by a recorded request; null for flush: the block layer makes flushes
+--   for several requests at once, so their causes are not known.
 -- errors: Requests that failed.
 -- bytes: Bytes moved.
 -- queue_p50_ns: Median time from submission to the issue to the device's driver, nanoseconds.
@@ -24,7 +25,8 @@ SELECT
 FROM (
     SELECT
         device, op, count(*) AS requests,
-        count(*) FILTER (completed_at_ns IS NULL) AS unseen, count(rid) AS recorded,
+        count(*) FILTER (completed_at_ns IS NULL) AS unseen,
+        if(op = 'flush', NULL, count(rid)) AS recorded,
         count(*) FILTER (error <> 0) AS errors, bounded(sum(bytes)) AS bytes,
         quantile_disc(issued_at_ns - queued_at_ns, [0.5, 0.99]) AS q,
         quantile_disc(completed_at_ns - issued_at_ns, [0.5, 0.9, 0.99]) AS d,

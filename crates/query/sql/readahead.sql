@@ -11,16 +11,19 @@
 -- path: Its path.
 -- file_offset: Byte in the file.
 -- bytes: Size in bytes.
--- used_bytes: Bytes that were used.
--- wasted_bytes: Bytes that were not used.
+-- used_bytes: Bytes of the pages that were used.
+-- wasted_bytes: Bytes of the other pages.
 WITH ahead AS (
     SELECT row_number() OVER () AS n, * FROM bios
     WHERE origin = 'readahead' AND file_offset BETWEEN 0 AND (1::BIGINT << 62) AND file_id IS NOT NULL
         AND bytes BETWEEN 1 AND (1::BIGINT << 31)
 ),
 -- The kernel reads at most 2 GiB at once; more can only come from a damaged capture and is ignored.
+-- A page counts as a whole, of which a request may read a few bytes.
 uses AS (
-    SELECT file_id, ts_ns + dur_ns AS ended_at_ns, file_offset AS first, file_offset + bytes AS behind
+    SELECT
+        file_id, ts_ns + dur_ns AS ended_at_ns, file_offset // 4096 * 4096 AS first,
+        ((file_offset + bytes - 1) // 4096 + 1) * 4096 AS behind
     FROM syscalls
     WHERE call_reads(syscall) AND bytes BETWEEN 1 AND (1::BIGINT << 31)
         AND file_offset BETWEEN 0 AND (1::BIGINT << 62)

@@ -208,7 +208,13 @@ fn waits_for_threads_are_of_the_thread_that_ended_them() {
         ]));
     assert_eq!(
         blame(&files, "wake_up"),
-        ["futex,100,101,1400", "futex,100,,100", "pipe,100,555,50"]
+        [
+            "disk,100,,1000",
+            "futex,100,101,1400",
+            "futex,100,,100",
+            "pipe,100,555,50",
+            "timer,100,,1000",
+        ]
     );
     assert_eq!(
         rows(
@@ -216,6 +222,23 @@ fn waits_for_threads_are_of_the_thread_that_ended_them() {
             "SELECT culprit_comm, culprit_pid FROM blame WHERE culprit_tid > 0 ORDER BY ALL"
         ),
         ["owner,100", "stranger,"]
+    );
+}
+
+#[test]
+fn shares_are_of_the_waits_that_an_interrupt_ended_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    files.add(&waits(&[
+        Wait::new(100, 1_000, 1_300, "disk").by_block(1_000),
+        Wait::new(100, 2_000, 2_100, "disk").by_thread(555, "kworker"),
+    ]));
+    assert_eq!(
+        rows(
+            &files,
+            "SELECT culprit_tid, culprit_comm, time_ns, share FROM blame ORDER BY time_ns"
+        ),
+        ["555,kworker,100,0.25", ",,300,0.75"]
     );
 }
 

@@ -16,6 +16,7 @@ struct Span {
     from_ns: i64,
     until_ns: i64,
     status: &'static str,
+    kind: &'static str,
 }
 
 impl Span {
@@ -28,6 +29,7 @@ impl Span {
             from_ns,
             until_ns,
             status: "unset",
+            kind: "internal",
         }
     }
 
@@ -38,6 +40,11 @@ impl Span {
 
     fn of(mut self, tid: i32) -> Self {
         self.tid = tid;
+        self
+    }
+
+    fn kind(mut self, kind: &'static str) -> Self {
+        self.kind = kind;
         self
     }
 
@@ -66,7 +73,7 @@ fn spans(all: &[Span]) -> Batch {
             tid: span.tid,
             service: strings.intern(b"shop"),
             name: strings.intern(name.as_bytes()),
-            kind: strings.intern(b"internal"),
+            kind: strings.intern(span.kind.as_bytes()),
             status: strings.intern(span.status.as_bytes()),
             source: strings.intern(b"otlp"),
             ..SpanRow::default()
@@ -422,9 +429,52 @@ fn slow_spans_differ_in_a_layer() {
             "SELECT * REPLACE (round(share, 3) AS share) FROM slow_spans"
         ),
         [
-            "shop,http,block,10,2,0,2000,2000,1.0",
-            "shop,http,outside,10,2,60,60,0,0.0",
-            "shop,http,syscall,10,2,40,40,0,0.0",
+            "shop,http,internal,block,10,2,0,2000,2000,1.0",
+            "shop,http,internal,outside,10,2,60,60,0,0.0",
+            "shop,http,internal,syscall,10,2,40,40,0,0.0",
+        ]
+    );
+}
+
+/// A program that serves an item and asks another one for it. The client's spans contain the fast calls.
+#[test]
+fn client_and_server_spans_of_one_name_are_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let servers = [
+        "item1", "item2", "item3", "item4", "item5", "item6", "item7", "item8", "item9", "item10",
+    ];
+    let clients = [
+        "item11", "item12", "item13", "item14", "item15", "item16", "item17", "item18", "item19",
+        "item20",
+    ];
+    let (mut all, mut calls) = (Vec::new(), Vec::new());
+    for (i, (server, client)) in (0..).zip(servers.into_iter().zip(clients)) {
+        let at = i * 10_000;
+        all.push(Span::new(server, at, at + 1_000).kind("server"));
+        calls.push(Call::new("read", at + 10, 300).by(100, T));
+        all.push(Span::new(client, at + 2_000, at + 2_100).kind("client"));
+        calls.push(Call::new("read", at + 2_010, 40).by(100, T));
+    }
+    files.add(&sample::syscalls(1, &calls)).add(&spans(&all));
+    assert_eq!(
+        rows(&files, "FROM by_span_layer"),
+        [
+            "shop,item,client,syscall,10,400,1.0",
+            "shop,item,server,syscall,10,3000,1.0",
+        ]
+    );
+    assert_eq!(
+        rows(
+            &files,
+            "SELECT kind, layer, usual_spans, slow_spans, usual_ns, slow_ns, more_ns FROM slow_spans \
+             ORDER BY kind, layer"
+        ),
+        [
+            "client,outside,5,1,60,60,0",
+            "client,syscall,5,1,40,40,0",
+            "server,outside,5,1,700,700,0",
+            "server,syscall,5,1,300,300,0",
         ]
     );
 }

@@ -5,7 +5,7 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use fathom_model::StringTable;
 use fathom_model::batch::{NULL_I32, NULL_I64};
-use fathom_model::tables::{BioRow, BioRows, BlockRow, BlockRows};
+use fathom_model::tables::{BioRow, BioRows, BlockRow, BlockRows, SyscallRow, SyscallRows};
 use fathom_query::output::{self, Format, Options};
 use fathom_query::{Db, Limits};
 use fathom_testkit::sample::{self, Call, Files, HOSTILE, START};
@@ -370,6 +370,50 @@ fn read_ahead_beyond_what_a_kernel_reads_is_left_out() {
     assert_eq!(rows(&db, "SELECT bytes FROM readahead"), ["8192"]);
 }
 
+/// A file of 100 bytes, and a read of two pages within four.
+#[test]
+fn a_page_that_was_read_in_part_was_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let (mut bios, mut strings) = (BioRows::default(), StringTable::default());
+    for (file_id, bytes) in [(1, 4096), (2, 16384)] {
+        bios.push(BioRow {
+            bytes,
+            origin: strings.intern(b"readahead"),
+            ts_ns: START,
+            file_id,
+            file_offset: 0,
+            ..Default::default()
+        });
+    }
+    let (mut calls, mut words) = (SyscallRows::default(), StringTable::default());
+    for (rid, file_id, file_offset, bytes) in [(1, 1, 0, 100), (2, 2, 8000, 200)] {
+        calls.push(SyscallRow {
+            rid,
+            ts_ns: START,
+            dur_ns: 10,
+            syscall: words.intern(b"read"),
+            class: words.intern(b"data"),
+            api: words.intern(b"syscall"),
+            file_id,
+            file_offset,
+            bytes,
+            ..Default::default()
+        });
+    }
+    files
+        .add(&bios.into_batch(strings))
+        .add(&calls.into_batch(words));
+    let db = open(&files);
+    assert_eq!(
+        rows(
+            &db,
+            "SELECT file_id, used_bytes, wasted_bytes FROM readahead ORDER BY file_id"
+        ),
+        ["1,4096,0", "2,8192,8192"]
+    );
+}
+
 /// Bios in the rows of their requests are rows of table bios, too.
 #[test]
 fn bios_that_are_alone_in_their_request() {
@@ -434,6 +478,30 @@ fn bios_that_are_alone_in_their_request() {
     assert_eq!(rows(&db, times), ["1,10,88"; 4]);
     let columns = db.columns("block").unwrap();
     assert!(columns.iter().all(|(name, _)| !name.starts_with("bio_")));
+}
+
+#[test]
+fn causes_of_flushes_are_not_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let (mut blocks, mut strings) = (BlockRows::default(), StringTable::default());
+    for (block_id, op, rid) in [
+        (1, "write", 5),
+        (2, "write", NULL_I64),
+        (3, "flush", NULL_I64),
+    ] {
+        blocks.push(BlockRow {
+            block_id,
+            rid,
+            ts_ns: START,
+            device: strings.intern(b"vda"),
+            op: strings.intern(op.as_bytes()),
+            ..Default::default()
+        });
+    }
+    files.add(&blocks.into_batch(strings));
+    let recorded = "SELECT op, requests, recorded FROM by_device ORDER BY op";
+    assert_eq!(rows(&open(&files), recorded), ["flush,1,", "write,2,1"]);
 }
 
 /// Four threads; what each call took, and why, is in the comments. The recording is from 0 to

@@ -66,8 +66,8 @@ pub struct Device {
     pub requests: i64,
     /// Of which the end was not seen.
     pub unseen: i64,
-    /// Of which a recorded request caused.
-    pub recorded: i64,
+    /// Of which a recorded request caused; `None` for flushes, whose cause is not known.
+    pub recorded: Option<i64>,
     /// Bytes moved.
     pub bytes: i64,
     /// Median time from submission to the driver.
@@ -241,7 +241,7 @@ impl Layers {
                         d.device.clone(),
                         d.op.clone(),
                         count(d.requests),
-                        count(d.recorded),
+                        d.recorded.map_or("-".into(), count),
                         bytes(d.bytes),
                         time(d.queue_p50_ns),
                         time(d.device_p50_ns),

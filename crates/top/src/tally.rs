@@ -243,11 +243,12 @@ impl Tally {
         {
             let moved = u64::try_from(*bytes).unwrap_or(0);
             let op = strings.get(*op);
+            // Without a seen end, error and duration are null.
             let row = Row {
-                failed: *error != 0,
+                failed: ![0, NULL_I32].contains(error),
                 read: if op == b"read" { moved } else { 0 },
                 written: if op == b"write" { moved } else { 0 },
-                dur_ns: Some(*dur),
+                dur_ns: (*dur != NULL_I64).then_some(*dur),
             };
             let device = self.names.id(strings, *device);
             if ![*queued, *issued, *completed].contains(&NULL_I64) && *comm != StrId::NULL {
@@ -323,6 +324,8 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
+    use fathom_model::tables::BlockRow;
+
     use super::*;
     use crate::frame::Dimension;
 
@@ -402,5 +405,29 @@ mod tests {
         assert_eq!(of("syscall pwrite64"), Some(60));
         assert_eq!(of("sched io"), Some(240));
         assert_eq!(of("syscall read"), Some(100));
+    }
+
+    #[test]
+    fn a_request_without_a_seen_end_has_no_error_and_no_duration() {
+        let mut strings = StringTable::new();
+        let mut rows = BlockRows::default();
+        let unseen = (NULL_I32, NULL_I64);
+        for (error, dur_ns) in [(0, 4_000), (10, 6_000), unseen, unseen, unseen] {
+            rows.push(BlockRow {
+                device: strings.intern(b"vda"),
+                op: strings.intern(b"write"),
+                bytes: 4096,
+                error,
+                dur_ns,
+                ..BlockRow::default()
+            });
+        }
+        let mut tally = Tally::new(0);
+        tally.add(vec![rows.into_batch(strings)]);
+        let frame = tally.cut(1_000, 0, 0);
+        let now = frame.lines[Dimension::Devices.index()][0].now;
+        assert_eq!((now.calls, now.errors, now.time_ns), (5, 1, 10_000));
+        // 4,000 to the power of two above.
+        assert_eq!(now.p50_ns, Some(4_095));
     }
 }

@@ -188,7 +188,11 @@ pub(crate) fn advice(
                  kernel lets one thread at a time change a file.",
             );
         }
-        Cause::Kernel { layer } => {
+        // The time may be of sleep, which the advice does not shorten.
+        Cause::Kernel {
+            asleep_too: true, ..
+        } => return None,
+        Cause::Kernel { layer, .. } => {
             let text = match (group.activity, layer.as_str()) {
                 (Activity::Find, _) => {
                     "The time is the kernel's work for each call: keep files open, and remember what \
@@ -252,6 +256,7 @@ mod tests {
     fn a_device_and_its_queue_and_the_sleep_until_it_was_done_are_one_cause() {
         let kernel = Cause::Kernel {
             layer: "vfs".to_owned(),
+            asleep_too: false,
         };
         let device = Cause::Device {
             device: "vda".to_owned(),

@@ -6,6 +6,8 @@ use serde::Serialize;
 
 /// A waker that ended this share of the time asleep is named.
 const MOST: f64 = 0.5;
+/// The reason of sleep of which most is in no row of table `waits`.
+const UNKNOWN: &str = "unknown";
 
 /// Why requests took time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -26,8 +28,8 @@ pub enum Cause {
     Cpu,
     /// Their thread slept until another thread or an event woke it.
     Sleep {
-        /// The reason of most of the time: as column `reason` of table `waits`, and null if no reason has
-        /// most of the time.
+        /// The reason of most of the time: as column `reason` of table `waits`, unknown if the rows have
+        /// less than half of the time, and null if no reason has most of the time.
         reason: Option<String>,
         /// The thread or event that mostly woke it; null when that was not seen.
         waker: Option<String>,
@@ -36,6 +38,9 @@ pub enum Cause {
     Kernel {
         /// The layer, as in table `slices`.
         layer: String,
+        /// Time asleep is in it, as layer sched was not recorded.
+        #[serde(skip)]
+        asleep_too: bool,
     },
     /// A server had them: of a FUSE file system, or of NFS, the way there and back included.
     Server {
@@ -58,15 +63,17 @@ impl std::fmt::Display for Cause {
             Cause::Sleep {
                 waker: Some(waker), ..
             } => write!(f, "asleep, mostly until {waker}"),
-            Cause::Sleep { reason: None, .. } => f.write_str("asleep, waker not seen"),
-            Cause::Sleep { reason, .. } => {
-                write!(f, "waiting for {}", awaited(reason.as_deref()))
-            }
-            Cause::Kernel { layer } => match layer.as_str() {
+            Cause::Sleep { reason, .. } => match awaited(reason.as_deref()) {
+                Awaited::Several => f.write_str("asleep, for several reasons"),
+                Awaited::Unknown => f.write_str("asleep, reason not seen"),
+                Awaited::For(event) => write!(f, "waiting for {event}"),
+            },
+            Cause::Kernel { layer, asleep_too } => match layer.as_str() {
                 "fs" => f.write_str("file system"),
                 "pagecache" => f.write_str("page cache"),
                 "vfs" => f.write_str("VFS"),
                 "block" => f.write_str("submission to devices"),
+                _ if *asleep_too => f.write_str("in calls, on CPU or asleep"),
                 _ => f.write_str("running kernel code"),
             },
             Cause::Server { layer } if layer == "nfs" => f.write_str("NFS server"),
@@ -92,9 +99,27 @@ impl Cause {
     }
 }
 
-/// The thing or event that a thread waits for, by the reason of the wait.
-pub(crate) fn awaited(reason: Option<&str>) -> &'static str {
-    match reason.unwrap_or_default() {
+/// The thing or event that threads wait for.
+pub(crate) enum Awaited {
+    /// Several, none of which has most of the time.
+    Several,
+    /// It was not seen.
+    Unknown,
+    /// This one.
+    For(&'static str),
+}
+
+/// The same by the reason of the wait.
+pub(crate) fn awaited(reason: Option<&str>) -> Awaited {
+    Awaited::For(match reason {
+        None => return Awaited::Several,
+        Some(UNKNOWN) => return Awaited::Unknown,
+        Some(reason) => event_of(reason),
+    })
+}
+
+fn event_of(reason: &str) -> &'static str {
+    match reason {
         "disk" => "a device",
         "page_cache" => "a page, or memory for one",
         "file_system" => "other work of the file system",
@@ -109,6 +134,7 @@ pub(crate) fn awaited(reason: Option<&str>) -> &'static str {
         "child" => "a child process",
         "async_io" => "asynchronous I/O",
         "swap" => "memory",
+        "page_fault" => "the page of a mapped file",
         _ => "a lock or an event",
     }
 }
@@ -145,12 +171,18 @@ pub(crate) struct Sleep {
     pub slept_ns: i64,
 }
 
-/// Where the time of the requests went: `total_ns` of calls, and of operations of io_uring and AIO.
+/// Where the time of the requests went: `total_ns` of calls, and of operations of io_uring and AIO. Without
+/// layer sched, the kernel's work is not told from sleep.
 pub(crate) fn causes(
     layers: impl Iterator<Item = Layer>,
     sleeps: &[Sleep],
     total_ns: [i64; 2],
+    has_sched: bool,
 ) -> Vec<Share> {
+    let kernel = |layer: String| Cause::Kernel {
+        layer,
+        asleep_too: !has_sched,
+    };
     let mut shares: BTreeMap<Cause, i64> = BTreeMap::new();
     let mut add = |cause: Cause, ns: i64| {
         let sum = shares.entry(cause).or_default();
@@ -174,16 +206,15 @@ pub(crate) fn causes(
         match layer.as_str() {
             "device" => add(Cause::Device { device: name }, self_ns),
             // The submission itself is the kernel's work.
-            "block" if name == "submit_bio" => add(Cause::Kernel { layer }, self_ns),
+            "block" if name == "submit_bio" => add(kernel(layer), self_ns),
             "block" => add(Cause::Queue { device: name }, self_ns),
             "sched" => asleep_ns = asleep_ns.saturating_add(self_ns),
             "fuse" | "nfs" => add(Cause::Server { layer }, self_ns),
             "irq" => add(Cause::Interrupts, self_ns),
-            _ => add(Cause::Kernel { layer }, self_ns),
+            _ => add(kernel(layer), self_ns),
         }
     }
-    let layer = "syscall".to_owned();
-    add(Cause::Kernel { layer }, of_calls.max(0));
+    add(kernel("syscall".to_owned()), of_calls.max(0));
     add(Cause::Unseen, of_operations.max(0));
     if asleep_ns > 0 {
         let sleeps = Sleeps::of(sleeps, asleep_ns);
@@ -222,10 +253,16 @@ impl Sleeps {
         let threads = sleeps.iter().filter(|sleep| {
             !sleep.waker.starts_with("softirq:") && !sleep.waker.starts_with("irq:")
         });
-        let reasons = sleeps.iter().map(|sleep| (&sleep.reason, sleep.slept_ns));
+        let reasons = || sleeps.iter().map(|sleep| (&sleep.reason, sleep.slept_ns));
+        let known = reasons().filter(|(reason, _)| !reason.is_empty());
+        let known_ns = known.fold(0i64, |sum, (_, ns)| sum.saturating_add(ns));
+        let unknown = (known_ns as f64) < slept_ns as f64 * MOST;
         Self {
             cpu_ns,
-            reason: most(slept_ns, reasons),
+            reason: match unknown {
+                true => Some(UNKNOWN.to_owned()),
+                false => most(slept_ns, reasons()),
+            },
             waker: most(
                 slept_ns,
                 threads.map(|sleep| (&sleep.waker, sleep.slept_ns)),
@@ -243,4 +280,61 @@ fn most<'a>(all: i64, parts: impl Iterator<Item = (&'a String, i64)>) -> Option<
     }
     let (name, ns) = sums.into_iter().max_by_key(|(_, ns)| *ns)?;
     (all > 0 && ns as f64 >= all as f64 * MOST).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cause, Layer, Share, Sleep, causes};
+
+    /// Causes of one call of 100 ns of which it slept 80 ns, by the reason and the time of each wait.
+    fn of_sleep(waits: &[(&str, i64)], has_sched: bool) -> Vec<Share> {
+        let asleep = Layer {
+            layer: "sched".to_owned(),
+            name: String::new(),
+            operations: false,
+            self_ns: 80,
+        };
+        let sleep = |(reason, slept_ns): &(&str, i64)| Sleep {
+            reason: (*reason).to_owned(),
+            waker: "softirq:BLOCK".to_owned(),
+            cpu_ns: 0,
+            slept_ns: *slept_ns,
+        };
+        let sleeps: Vec<Sleep> = waits.iter().map(sleep).collect();
+        let layers = has_sched.then_some(asleep);
+        causes(layers.into_iter(), &sleeps, [100, 0], has_sched)
+    }
+
+    #[test]
+    fn sleep_has_the_name_of_its_reasons() {
+        let name = |waits: &[(&str, i64)]| {
+            let shares = of_sleep(waits, true);
+            shares.first().map(|share| share.cause.to_string())
+        };
+        let is = |name: &str| Some(name.to_owned());
+        let several = [("disk", 30), ("page_cache", 30), ("lock", 20)];
+        assert_eq!(name(&several), is("asleep, for several reasons"));
+        assert_eq!(
+            name(&[("disk", 60), ("lock", 20)]),
+            is("waiting for a device")
+        );
+        assert_eq!(name(&[("disk", 20)]), is("asleep, reason not seen"));
+        assert_eq!(name(&[]), is("asleep, reason not seen"));
+    }
+
+    #[test]
+    fn time_on_the_cpu_is_not_known_without_sched() {
+        let names = |has_sched| -> Vec<String> {
+            let shares = of_sleep(&[("disk", 80)], has_sched);
+            shares.iter().map(|share| share.cause.to_string()).collect()
+        };
+        assert_eq!(names(true), ["waiting for a device", "running kernel code"]);
+        assert_eq!(names(false), ["in calls, on CPU or asleep"]);
+        let unknown = of_sleep(&[], false);
+        let expected = Cause::Kernel {
+            layer: "syscall".to_owned(),
+            asleep_too: true,
+        };
+        assert!(unknown.iter().all(|share| share.cause == expected));
+    }
 }

@@ -50,6 +50,19 @@ pub struct Facts {
     pub too_many_blocks: bool,
     /// The one request that is asked about.
     pub single: Option<Single>,
+    /// How long a request was under way at most: the sum of `wall_ns` of all groups. Not known with very many
+    /// requests.
+    #[serde(skip)]
+    pub walls_ns: Option<i64>,
+    /// Calls with rows, where others have none.
+    #[serde(skip)]
+    pub with_rows: i64,
+    /// Calls without rows: lost, or counted instead.
+    #[serde(skip)]
+    pub without_rows: i64,
+    /// Durations of calls and page faults without rows, except on files that are no storage.
+    #[serde(skip)]
+    pub without_rows_ns: i64,
     /// Tables of requests that lack rows, in words: the number and the time of requests are not known then. Empty
     /// if none does.
     #[serde(skip)]
@@ -143,6 +156,9 @@ pub struct Group {
     pub total_ns: i64,
     /// In how much of the span one of them at least was under way; null with very many requests.
     pub wall_ns: Option<i64>,
+    /// Sum of the parts of their durations in the span; 0 with very many requests.
+    #[serde(skip)]
+    pub spent_ns: i64,
     /// Files, each by its path: one that is made again and again counts once.
     pub files: i64,
     /// The file with the most time; null when it is not known.
@@ -347,11 +363,67 @@ fn run(db: &Db, meta: &SessionMeta) -> Result<Option<(i64, i64)>, QueryError> {
         db,
         "SELECT coalesce(min(ts_ns), 0)::BIGINT AS first,
              greatest(coalesce(max(ts_ns + coalesce(dur_ns, 0)), 0),
-                 coalesce((SELECT max(ended_at_ns) FROM processes), 0))::BIGINT AS last
+                 coalesce((SELECT max(ended_at_ns) FROM processes), 0))::BIGINT AS last,
+             (SELECT count(*) FROM processes WHERE pid = tid AND ended_at_ns IS NULL) AS running
          FROM syscalls",
-        |row| Ok((row.int("first")?, row.int("last")?)),
+        |row| {
+            // A process that outlived the recording ran until its end.
+            let last = match row.int("running")? {
+                0 => row.int("last")?,
+                _ => i64::MAX,
+            };
+            Ok((row.int("first")?, last))
+        },
     )?;
     Ok(run.first().copied().filter(|(first, _)| *first > 0))
+}
+
+/// Counts the calls that have no rows, and their time. A window has the counters of seconds that overlap it.
+pub(crate) fn without_rows(
+    db: &Db,
+    scope: &Scope,
+    from: i64,
+    until: i64,
+    facts: &mut Facts,
+) -> Result<(), QueryError> {
+    let in_window = |first: &str, last: &str| match scope.has_window() {
+        true => format!("{last} >= {from} AND {first} <= {until}"),
+        false => "true".to_owned(),
+    };
+    let found = rows(
+        db,
+        &format!(
+            "{selected},
+             rowless AS (
+                 SELECT syscall, file_id, count AS calls, dur_ns, first_at_ns AS first_ns,
+                     last_at_ns AS last_ns
+                 FROM losses WHERE layer = 'syscall' OR syscall = '{PAGE_FAULT}'
+                 UNION ALL
+                 SELECT syscall, coalesce(file_id, -1), count, dur_ns, ts_ns, ended_at_ns
+                 FROM counters)
+             SELECT bounded(coalesce(sum(calls) FILTER (syscall <> '{PAGE_FAULT}'), 0)) AS calls,
+                 -- Where the file is not known, it may be storage.
+                 bounded(coalesce(sum(dur_ns)
+                     FILTER (file_id < 0 OR coalesce(of_storage, by_path, true)), 0)) AS total_ns
+             FROM rowless LEFT JOIN kinds USING (syscall) LEFT JOIN known USING (file_id)
+             WHERE {of_span}",
+            selected = selected(scope, Some("false")),
+            of_span = in_window("first_ns", "last_ns"),
+        ),
+        |row| Ok((row.int("calls")?, row.int("total_ns")?)),
+    )?;
+    if let Some((calls, total_ns)) = found.first() {
+        (facts.without_rows, facts.without_rows_ns) = (*calls, *total_ns);
+    }
+    if facts.without_rows > 0 {
+        let sql = format!(
+            "SELECT count(*) AS n FROM syscalls WHERE {}",
+            in_window("ts_ns", "ts_ns + coalesce(dur_ns, 0)")
+        );
+        let there = rows(db, &sql, |row| row.int("n"))?;
+        facts.with_rows = there.first().copied().unwrap_or_default();
+    }
+    Ok(())
 }
 
 /// Measures in how much of the span a request of each group was under way.
@@ -367,6 +439,7 @@ pub(crate) fn walls(
         activity: String,
         asynchronous: i64,
         wall_ns: i64,
+        spent_ns: i64,
     }
     // The part of an interval behind the ends of all that began before it.
     let walls = rows(
@@ -383,10 +456,11 @@ pub(crate) fn walls(
                      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
                  FROM clipped WHERE e > b)
              SELECT comm, activity, asynchronous,
-                 bounded(sum(greatest(0, e - greatest(b, coalesce(before, b))))) AS wall_ns
+                 bounded(sum(greatest(0, e - greatest(b, coalesce(before, b))))) AS wall_ns,
+                 bounded(sum(e - b)) AS spent_ns
              FROM ordered GROUP BY comm, activity, asynchronous"
         ),
-        |row| read_row!(row => Wall { comm activity asynchronous wall_ns }),
+        |row| read_row!(row => Wall { comm activity asynchronous wall_ns spent_ns }),
     )?;
     for group in groups.iter_mut() {
         let wall = walls.iter().find(|wall| {
@@ -395,6 +469,7 @@ pub(crate) fn walls(
                 && (wall.asynchronous != 0) == group.asynchronous
         });
         group.wall_ns = Some(wall.map_or(0, |wall| wall.wall_ns));
+        group.spent_ns = wall.map_or(0, |wall| wall.spent_ns);
     }
     Ok(())
 }

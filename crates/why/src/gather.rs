@@ -12,7 +12,7 @@ use fathom_query::{Db, QueryError};
 use crate::causes::{Layer, Share, Sleep, causes};
 use crate::facts::{
     Ahead, Block, Facts, Group, OF_CAUSES, OF_REQUESTS, PAGE_FAULT, activity_of, add_path, ahead,
-    blocks, focus_of, missing, name_of, selected, single, span, walls,
+    blocks, focus_of, missing, name_of, selected, single, span, walls, without_rows,
 };
 use crate::scope::Scope;
 
@@ -89,6 +89,7 @@ impl Facts {
         scope: &Scope,
         most: i64,
     ) -> Result<Self, QueryError> {
+        let scope = &scope.kept(meta);
         let mut gathered = Gathered::default();
         let has_waits = count(db, "SELECT count(*) AS n FROM waits")? > 0;
         for portion in portions(db, scope, most.max(1))? {
@@ -140,6 +141,7 @@ impl Gathered {
         // A request that is there is whole.
         if scope.request.is_none() {
             facts.missing_requests = missing(db, meta, &OF_REQUESTS)?;
+            without_rows(db, scope, from, until, &mut facts)?;
         }
         facts.requests = facts.groups.iter().map(|group| group.requests).sum();
         facts.total_ns = facts
@@ -148,6 +150,9 @@ impl Gathered {
             .fold(0i64, |sum, group| sum.saturating_add(group.total_ns));
         if facts.requests <= MAX_INTERVALS {
             walls(db, &selected(scope, None), from, until, &mut facts.groups)?;
+            facts.walls_ns = facts.groups.iter().try_fold(0i64, |sum, group| {
+                group.wall_ns.map(|wall_ns| sum.saturating_add(wall_ns))
+            });
         }
         let of_all = [false, true].map(|operations| {
             let groups = facts.groups.iter();
@@ -183,9 +188,13 @@ impl Gathered {
         if !facts.missing_requests.is_empty() || !facts.missing_causes.is_empty() {
             return Ok(facts);
         }
-        facts.all = self.causes(of_all, |_| true);
+        let has_sched = meta
+            .layers
+            .iter()
+            .any(|layer| layer.name == fathom_model::layers::Layer::Sched && layer.recorded);
+        facts.all = self.causes(of_all, has_sched, |_| true);
         facts.causes = match facts.first_only {
-            true => self.causes(of_focus, |purpose| *purpose == key),
+            true => self.causes(of_focus, has_sched, |purpose| *purpose == key),
             false => facts.all.clone(),
         };
         let has_bios = "SELECT count(*) AS n FROM (SELECT 1 FROM bios LIMIT 1)";
@@ -259,7 +268,12 @@ impl Gathered {
     }
 
     /// Where the time of the requests of some purposes went: `total_ns` of calls, and of operations.
-    fn causes(&self, total_ns: [i64; 2], of: impl Fn(&Purpose) -> bool) -> Vec<Share> {
+    fn causes(
+        &self,
+        total_ns: [i64; 2],
+        has_sched: bool,
+        of: impl Fn(&Purpose) -> bool,
+    ) -> Vec<Share> {
         let purposes = || self.0.iter().filter(|(purpose, _)| of(purpose));
         let layers = purposes().flat_map(|((.., asynchronous), sums)| {
             sums.layers.iter().map(|((layer, name), self_ns)| Layer {
@@ -278,7 +292,7 @@ impl Gathered {
                 slept_ns: *slept_ns,
             })
         });
-        causes(layers, &sleeps.collect::<Vec<_>>(), total_ns)
+        causes(layers, &sleeps.collect::<Vec<_>>(), total_ns, has_sched)
     }
 }
 
@@ -453,7 +467,10 @@ fn by_reason(scope: &Scope, portion: Option<&str>) -> String {
                  -- Time in which a thread submits is its own.
                  AND name IS DISTINCT FROM 'submit_bio'),
          asleep AS (
-             SELECT s.comm, activity, asynchronous, coalesce(reason, '') AS name,
+             SELECT s.comm, activity, asynchronous,
+                 -- The call does not tell such a wait from others: the wake-up does.
+                 CASE WHEN cause = 'block_request' AND reason IN ('other', 'lock', 'file_system')
+                     THEN 'disk' ELSE coalesce(reason, '') END AS name,
                  coalesce(waker, '') AS other, if(reason = 'cpu', w.dur_ns, run_queue_ns) AS cpu_ns,
                  -- A wait for a request to a device that has no visit, as before the request was made,
                  -- is asleep for all that is known.

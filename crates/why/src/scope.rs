@@ -1,5 +1,6 @@
 //! Which requests a story is about.
 
+use fathom_model::meta::SessionMeta;
 use fathom_query::escape::sql_string;
 use fathom_query::fetch::rows;
 use fathom_query::{Db, QueryError};
@@ -48,6 +49,18 @@ impl Scope {
     /// Whether only a part of the time is meant.
     pub fn has_window(&self) -> bool {
         self.from_ns.is_some() || self.until_ns.is_some()
+    }
+
+    /// The same, from when on all rows were kept: of the requests before, some are gone.
+    pub(crate) fn kept(&self, meta: &SessionMeta) -> Self {
+        let keep = meta.history.keep.as_ref();
+        let complete_from_ns = keep.and_then(|keep| keep.complete_from_ns);
+        let mut scope = self.clone();
+        // A request that is there is whole.
+        if scope.request.is_none() {
+            scope.from_ns = scope.from_ns.max(complete_from_ns);
+        }
+        scope
     }
 
     /// Condition on calls.

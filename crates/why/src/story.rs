@@ -8,7 +8,7 @@ use fathom_query::{Db, QueryError};
 use serde::Serialize;
 
 use crate::advice::{advice, advised, is_write_back};
-use crate::causes::{Cause, Share, awaited};
+use crate::causes::{Awaited, Cause, Share, awaited};
 use crate::facts::{Ahead, Block, Facts, Group};
 use crate::scope::Scope;
 use crate::sentence::{Link, Sentence};
@@ -125,6 +125,18 @@ pub fn tell(
         return out;
     }
     let mut cause = cause_sentence(facts, group, total_ns, scope);
+    let may_sleep = |cause: &Cause| {
+        matches!(
+            cause,
+            Cause::Kernel {
+                asleep_too: true,
+                ..
+            }
+        )
+    };
+    if named(facts, total_ns).any(|(_, share)| may_sleep(&share.cause)) {
+        cause.push(" Whether calls were on the CPU or asleep was not recorded.");
+    }
     if facts.too_many_blocks {
         cause.push(" Their block requests are too many to say which program was ahead of them.");
     }
@@ -160,13 +172,53 @@ fn nothing(meta: &SessionMeta, scope: &Scope) -> String {
     }
 }
 
-/// In how much of the span a request was under way at least.
+/// How long a request was under way at most, with or without a row.
+fn storage_ns(facts: &Facts) -> Option<i64> {
+    Some(facts.walls_ns?.saturating_add(facts.without_rows_ns))
+}
+
+/// In how much of the span a request was under way at most.
 fn storage_share(facts: &Facts) -> Option<f64> {
-    // Groups overlap at most: their sum is an upper bound.
-    let walls: Option<i64> = facts.groups.iter().map(|group| group.wall_ns).sum();
     let span = facts.span_ns;
     (span > 0).then_some(())?;
-    Some(walls? as f64 / span as f64)
+    Some(storage_ns(facts)? as f64 / span as f64)
+}
+
+/// The part of all time that the first group has, in words.
+fn part_of_all(facts: &Facts, group: &Group) -> &'static str {
+    let wall_ns = group.wall_ns.unwrap_or(0);
+    let all_ns = storage_ns(facts).unwrap_or(i64::MAX);
+    if wall_ns as f64 >= all_ns as f64 * MOST {
+        "most of that time"
+    } else if wall_ns >= facts.without_rows_ns {
+        "the largest part of that time"
+    } else {
+        "the largest part of the time of calls with rows"
+    }
+}
+
+/// Sentences that come before the times of a session in which some calls have no rows.
+fn of_rows(facts: &Facts, scope: &Scope, little: bool, sentence: &mut Sentence) {
+    if facts.without_rows == 0 {
+        return;
+    }
+    // Counters do not have all that a question may be about.
+    let chosen = scope.file.is_some() || scope.thread.is_some() || scope.calls.is_some();
+    sentence.push(format!(
+        "Only {} of {} calls{} have rows; the others took {} on storage at most. ",
+        count(facts.with_rows),
+        count(facts.with_rows.saturating_add(facts.without_rows)),
+        if chosen {
+            " of all programs and files"
+        } else {
+            ""
+        },
+        duration(facts.without_rows_ns)
+    ));
+    sentence.push(match little {
+        true => "The share below includes these. ",
+        false => "The times below are of calls with rows alone. ",
+    });
 }
 
 /// The work of a group, as in `spent 4 s`: `making a durable (3 fsync calls)`.
@@ -212,7 +264,13 @@ fn doing(group: &Group, sentence: &mut Sentence) {
             counted(group.requests, noun, &several)
         }
     };
-    if group.one_call && matches!(group.activity, Activity::Sync | Activity::Lock) {
+    // Of several calls, other verbs say enough.
+    let is_named = match group.activity {
+        Activity::Sync | Activity::Lock | Activity::Other => true,
+        Activity::Fault => false,
+        _ => group.requests == 1,
+    };
+    if group.one_call && is_named {
         how = how.replacen(' ', &format!(" {} ", group.syscall), 1);
     }
     if group.bytes > 0 && !objectless {
@@ -277,30 +335,31 @@ fn many(facts: &Facts, group: &Group, meta: &SessionMeta, scope: &Scope) -> Sent
     let mut sentence = Sentence::default();
     let span = facts.span_ns;
     let of_span = |ns: i64| percent(ns as f64 / span.max(1) as f64);
+    let keep = meta.history.keep.as_ref();
+    let kept = keep.is_some_and(|keep| keep.complete_from_ns.is_some());
     let run = match (scope.has_window(), meta.command.is_empty()) {
         (true, _) if scope.of_span => format!("these {}", duration(span)),
         (true, _) => format!("this window of {}", duration(span)),
+        (false, _) if kept => format!("the last {} that were kept", duration(span)),
         (false, false) => format!("the {} run", duration(span)),
         (false, true) => format!("the {} recording", duration(span)),
     };
-    if let Some(share) = storage_share(facts).filter(|share| *share < LITTLE && scope.is_whole()) {
+    let little = storage_share(facts).filter(|share| *share < LITTLE && scope.is_whole());
+    of_rows(facts, scope, little.is_some(), &mut sentence);
+    if let Some(share) = little {
         sentence.push(format!(
             "Storage did not hold this program up: requests were under way for {} at most of {run}; ",
             percent(share)
         ));
         program(group, &mut sentence);
-        sentence.push(" spent most of that time ");
+        sentence.push(spent(group));
+        sentence.push(part_of_all(facts, group)).push(" ");
         doing(group, &mut sentence);
         sentence.push(".");
         return sentence;
     }
     program(group, &mut sentence);
-    let waits = if group.asynchronous {
-        " had requests under way for "
-    } else {
-        " spent "
-    };
-    sentence.push(waits);
+    sentence.push(spent(group));
     match group.wall_ns {
         Some(wall) => {
             sentence.push(format!("{} ({} of {run}) ", duration(wall), of_span(wall)));
@@ -314,10 +373,11 @@ fn many(facts: &Facts, group: &Group, meta: &SessionMeta, scope: &Scope) -> Sent
     }
     doing(group, &mut sentence);
     let wall = group.wall_ns.unwrap_or(i64::MAX);
-    if !group.asynchronous && group.total_ns as f64 > wall as f64 * 1.5 {
+    let at_once = !group.asynchronous && group.threads > 1;
+    if at_once && group.spent_ns as f64 > wall as f64 * 1.5 {
         sentence.push(format!(
             ", {} in total over {}",
-            duration(group.total_ns),
+            duration(group.spent_ns),
             counted(group.threads, "thread", "threads")
         ));
     }
@@ -340,11 +400,19 @@ fn many(facts: &Facts, group: &Group, meta: &SessionMeta, scope: &Scope) -> Sent
             ),
         };
         let ns = second.wall_ns.unwrap_or(second.total_ns);
-        sentence.push(format!(" spent {} ", duration(ns)));
+        sentence.push(format!("{}{} ", spent(second), duration(ns)));
         doing(second, &mut sentence);
     }
     sentence.push(".");
     sentence
+}
+
+/// The verb for the time of a group: no thread waits in operations.
+fn spent(group: &Group) -> &'static str {
+    match group.asynchronous {
+        true => " had requests under way for ",
+        false => " spent ",
+    }
 }
 
 /// The first sentence about one request.
@@ -427,6 +495,12 @@ fn other_ahead<'a>(facts: &'a Facts, cause: &Cause) -> Option<&'a Ahead> {
     (mostly && !first.own && first.requests_milli >= SOME_AHEAD).then_some(first)
 }
 
+/// The causes that the sentence names, and their places.
+fn named(facts: &Facts, total_ns: i64) -> impl Iterator<Item = (usize, &Share)> {
+    let causes = facts.causes.iter().enumerate().take(NAMED);
+    causes.filter(move |(i, share)| *i == 0 || share.self_ns as f64 >= total_ns as f64 * SECOND)
+}
+
 /// The causes that the requests waited for.
 fn cause_sentence(facts: &Facts, group: &Group, total_ns: i64, scope: &Scope) -> Sentence {
     let mut sentence = Sentence::default();
@@ -434,15 +508,13 @@ fn cause_sentence(facts: &Facts, group: &Group, total_ns: i64, scope: &Scope) ->
     let whole = match (scope.request.is_some(), facts.first_only) {
         (true, _) => "it".to_owned(),
         (false, true) => "that time".to_owned(),
+        // Of a request that is partly in the window, the causes have all of its time.
+        (false, false) if scope.has_window() => {
+            format!("all {} that these requests took", duration(total_ns))
+        }
         (false, false) => format!("all {} in requests", duration(total_ns)),
     };
-    let named = facts
-        .causes
-        .iter()
-        .enumerate()
-        .take(NAMED)
-        .filter(|(i, share)| *i == 0 || share_of(share) >= SECOND);
-    for (i, share) in named {
+    for (i, share) in named(facts, total_ns) {
         if i > 0 {
             sentence.push("; ");
         }
@@ -563,19 +635,28 @@ fn explain(
                         },
                     );
                     sentence.push(match reason.as_deref() {
-                        Some("lock" | "file_lock" | "futex") | None => {
+                        Some("lock" | "file_lock" | "futex") => {
                             " woke it, as the holder of a lock does"
                         }
-                        Some(_) => " woke it",
+                        Some(_) | None => " woke it",
                     });
                 }
                 None => {
-                    sentence.push(format!(", waiting for {}", awaited(reason.as_deref())));
+                    match awaited(reason.as_deref()) {
+                        Awaited::Several => sentence.push(", for several reasons"),
+                        Awaited::Unknown => sentence.push(", for a reason that was not seen"),
+                        Awaited::For(event) => sentence.push(format!(", waiting for {event}")),
+                    };
                 }
             }
         }
-        Cause::Kernel { layer } => {
+        Cause::Kernel { layer, asleep_too } => {
             let text = match layer.as_str() {
+                "fs" if *asleep_too => "passed in the file system",
+                "pagecache" if *asleep_too => "passed in the page cache",
+                "vfs" if *asleep_too => "passed in the kernel's VFS",
+                "block" if *asleep_too => "passed in the submission of block requests",
+                _ if *asleep_too => "passed in the calls",
                 "fs" => "was the file system's work",
                 "pagecache" => "was the page cache's work",
                 "vfs" => "was work in the kernel's VFS",

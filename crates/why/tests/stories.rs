@@ -3,14 +3,15 @@
 
 use fathom_diagnose::Activity;
 use fathom_model::layers::Layer;
-use fathom_model::meta::{RecordedLayer, SessionMeta, State};
+use fathom_model::meta::{Keep, RecordedLayer, SessionMeta, State};
 use fathom_model::tables::{
-    BioRow, BioRows, BlockRow, BlockRows, SliceRow, SliceRows, WaitRow, WaitRows,
+    BioRow, BioRows, BlockRow, BlockRows, CounterRow, CounterRows, SliceRow, SliceRows, WaitRow,
+    WaitRows,
 };
 use fathom_model::{Batch, StringTable};
 use fathom_query::{Db, Limits};
 use fathom_testkit::Random;
-use fathom_testkit::sample::{self, Call, Files, START};
+use fathom_testkit::sample::{self, Call, Files, Loss, START};
 use fathom_why::{Cause, Facts, File, Link, Named, Scope, Story, portions, tell, why};
 
 const MS: i64 = 1_000_000;
@@ -404,7 +405,7 @@ fn a_starved_database_is_told_from_whom() {
     let story = story(&files, &Scope::default());
     assert_eq!(
         text(&story),
-        "redis-server (PID 100) spent 2.00 s (51 % of the 3.90 s run) making /srv/a.db-wal durable \
+        "redis-server (PID 100) spent 2.00 s (50 % of the 4.00 s run) making /srv/a.db-wal durable \
          (10 fdatasync calls, the longest 200 ms).\n\
          95 % of that time was spent waiting in the queue of vda, where 10 block requests had \
          16 requests (16.0 MiB) of fio (PID 900) ahead of each on average; vda itself took 10.0 ms for 10 block requests \
@@ -548,7 +549,8 @@ fn waiting_for_a_cpu_is_no_slow_disk() {
             (Cause::Cpu, 880 * MS),
             (
                 Cause::Kernel {
-                    layer: "syscall".into()
+                    layer: "syscall".into(),
+                    asleep_too: false
                 },
                 100 * MS
             ),
@@ -654,11 +656,15 @@ fn sleep_in_a_request_to_a_fuse_server_is_the_servers() {
         .collect();
     let (layer, server) = ("syscall".to_owned(), "fuse".to_owned());
     let (reason, waker) = (Some("file_system".to_owned()), Some("neighbour".to_owned()));
+    let kernel = Cause::Kernel {
+        layer,
+        asleep_too: false,
+    };
     assert_eq!(
         causes,
         [
             (Cause::Server { layer: server }, 710 * MS),
-            (Cause::Kernel { layer }, 170 * MS),
+            (kernel, 170 * MS),
             (Cause::Cpu, 70 * MS),
             (Cause::Sleep { reason, waker }, 50 * MS),
         ]
@@ -879,4 +885,234 @@ fn files_are_found_by_the_end_of_their_path() {
     assert!(matches!(named("/srv/a.db-wal"), Named::File(file) if file.ids == [1]));
     assert!(matches!(named("db"), Named::Nothing));
     assert!(matches!(named("'; DROP TABLE files; --"), Named::Nothing));
+}
+
+fn told(files: &Files, meta: &SessionMeta) -> String {
+    let db = Db::open_parts(meta, |table| files.parts(table), Limits::default()).unwrap();
+    text(&why(&db, meta, &Scope::default(), &[]).unwrap())
+}
+
+/// Programs that look files up one after the other, each for 10 ms.
+fn programs(n: i32) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let names: Vec<String> = (0..n).map(|i| format!("prog{i}")).collect();
+    let calls: Vec<Call> = (0..n)
+        .map(|i| Call::new("newfstatat", i64::from(i) * 20 * MS, 10 * MS).by(100 + i, 100 + i))
+        .collect();
+    let processes: Vec<_> = (100..)
+        .zip(&names)
+        .map(|(pid, name)| (pid, pid, name.as_str(), Some(START + 4_000 * MS)))
+        .collect();
+    files
+        .add(&sample::syscalls(1, &calls))
+        .add(&sample::processes(&processes));
+    told(&files, &meta())
+}
+
+/// Programs beyond the first ones have their part of the time, too.
+#[test]
+fn the_time_of_many_programs_adds_up() {
+    let little = programs(12);
+    let (share, part) = (
+        "under way for 3.0 % at most of the 4.00 s run",
+        "spent the largest part of that time looking up",
+    );
+    assert!(little.contains(share) && little.contains(part), "{little}");
+    let much = programs(40);
+    assert!(!much.contains("did not hold"), "{much}");
+    let one = programs(1);
+    assert!(one.contains("spent most of that time looking up"), "{one}");
+}
+
+/// Calls without rows took time, too.
+#[test]
+fn calls_without_rows_are_not_forgotten() {
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let [mut counted, mut lost] = dirs.each_ref().map(|dir| Files::new(dir.path()));
+    let read = |at| Call::new("pread64", at, 10 * MS).on(1);
+    for files in [&mut counted, &mut lost] {
+        files
+            .add(&sample::syscalls(1, &[read(0), read(3_000 * MS)]))
+            .add(&sample::files(&[(1, "/srv/a")]));
+    }
+    let (mut strings, mut rows) = (StringTable::new(), CounterRows::default());
+    rows.push(CounterRow {
+        ts_ns: START,
+        ended_at_ns: START + 1_000 * MS,
+        syscall: strings.intern(b"pread64"),
+        pid: 100,
+        file_id: 1,
+        count: 100,
+        dur_ns: 1_000 * MS,
+        ..Default::default()
+    });
+    counted.add(&rows.into_batch(strings));
+    let text = told(&counted, &meta());
+    let start = "Only 2 of 102 calls have rows; the others took 1.00 s on storage at most. The times \
+                 below are of calls with rows alone. redis-server spent 20.0 ms";
+    assert!(text.replace(" (PID 100)", "").starts_with(start), "{text}");
+    assert!(!text.contains("did not hold"), "{text}");
+    lost.add(&sample::losses(&[Loss {
+        syscall: "pread64",
+        pid: 100,
+        file_id: 1,
+        count: 8,
+        errors: 0,
+        bytes: 0,
+        each_ns: MS,
+    }]));
+    let text = told(&lost, &meta());
+    let start = "Only 2 of 10 calls have rows; the others took 8.00 ms on storage at most. The share \
+                 below includes these. Storage did not hold this program up: requests were under way \
+                 for 0.9 % at most of the 3.01 s run; ";
+    assert!(text.starts_with(start), "{text}");
+}
+
+/// The time before the rows that were kept is not that of the story.
+#[test]
+fn kept_rows_are_of_the_last_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let read = |at| Call::new("pread64", at, 500 * MS).on(1);
+    files
+        .add(&sample::syscalls(1, &[read(1_000 * MS), read(3_200 * MS)]))
+        .add(&sample::files(&[(1, "/srv/a")]));
+    let mut meta = meta();
+    meta.history.keep = Some(Keep {
+        complete_from_ns: Some(START + 3_000 * MS),
+        ..Keep::default()
+    });
+    let text = told(&files, &meta);
+    let said = "spent 500 ms (50 % of the last 1.00 s that were kept) reading /srv/a (1 pread64 call, \
+                the longest 500 ms)";
+    assert!(text.contains(said), "{text}");
+}
+
+/// A command that outlives its recording ran until the end of that.
+#[test]
+fn a_command_that_goes_on_ran_to_the_end_of_the_recording() {
+    for (end, said) in [
+        (Some(START + 2_000 * MS), "(50 % of the 2.00 s run)"),
+        (None, "(25 % of the 4.00 s run)"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = Files::new(dir.path());
+        files
+            .add(&sample::syscalls(
+                1,
+                &[Call::new("pread64", 0, 1_000 * MS).on(1)],
+            ))
+            .add(&sample::files(&[(1, "/srv/a")]))
+            .add(&sample::processes(&[(100, 100, "redis-server", end)]));
+        let text = told(&files, &meta());
+        assert!(text.contains(said), "{text}");
+    }
+}
+
+/// Without layer sched, time asleep is no work of a processor.
+#[test]
+fn without_sched_time_in_calls_is_not_on_the_cpu() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    files
+        .add(&sample::syscalls(
+            1,
+            &[Call::new("fsync", 0, 1_000 * MS).on(1)],
+        ))
+        .add(&sample::files(&[(1, "/srv/log")]));
+    let mut meta = meta();
+    assert!(told(&files, &meta).contains("on the CPU.\nSync less often"));
+    for layer in &mut meta.layers {
+        layer.recorded = layer.name != Layer::Sched;
+    }
+    let text = told(&files, &meta);
+    let end = "100 % of that time passed in the calls. Whether calls were on the CPU or asleep was \
+               not recorded.";
+    assert!(text.ends_with(end), "{text}");
+}
+
+/// Time outside of a window is not of it.
+#[test]
+fn sums_are_cut_to_the_window() {
+    let window = Scope {
+        from_ns: Some(START + 400 * MS),
+        until_ns: Some(START + 500 * MS),
+        ..Scope::default()
+    };
+    let first = |calls: &[Call]| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = Files::new(dir.path());
+        files
+            .add(&sample::syscalls(1, calls))
+            .add(&sample::files(&[(1, "/srv/a")]))
+            .add(&sample::processes(&[(100, 100, "redis-server", None)]));
+        story(&files, &window).sentences[0].text()
+    };
+    let one = first(&[Call::new("flock", 0, 900 * MS).on(1)]);
+    let end = "spent 100 ms (100 % of this window of 100 ms) locking /srv/a (1 flock call, the longest \
+               900 ms).";
+    assert!(one.ends_with(end), "{one}");
+    let read = |tid| Call::new("pread64", 0, 900 * MS).on(1).by(100, tid);
+    let two = first(&[read(100), read(101)]);
+    let end = ", 200 ms in total over 2 threads.";
+    assert!(two.ends_with(end), "{two}");
+}
+
+/// No thread spends the time of operations.
+#[test]
+fn a_second_group_of_operations_is_under_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    files
+        .add(&sample::syscalls(
+            1,
+            &[
+                Call::new("pread64", 0, 600 * MS).on(1),
+                Call::new("IORING_OP_WRITE", 0, 500 * MS).on(1),
+            ],
+        ))
+        .add(&sample::files(&[(1, "/srv/a")]));
+    let text = text(&story(&files, &Scope::default()));
+    let second = "; it had requests under way for 500 ms writing files (1 IORING_OP_WRITE operation, \
+                  the longest 500 ms).";
+    assert!(text.contains(second), "{text}");
+}
+
+/// The wake-up says that a wait was for a device, where the call does not.
+#[test]
+fn a_wait_that_a_block_request_ended_was_for_a_device() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = Files::new(dir.path());
+    let (mut strings, mut rows) = (StringTable::new(), WaitRows::default());
+    rows.push(WaitRow {
+        rid: 1,
+        ts_ns: START + 10,
+        dur_ns: 900 * MS,
+        pid: 100,
+        tid: 100,
+        reason: strings.intern(b"other"),
+        cause: strings.intern(b"block_request"),
+        run_queue_ns: 0,
+        waker: strings.intern(b"softirq:BLOCK"),
+        ..Default::default()
+    });
+    files
+        .add(&sample::syscalls(
+            1,
+            &[Call::new("openat", 0, 1_000 * MS).on(1)],
+        ))
+        .add(&sample::files(&[(1, "/srv/a")]))
+        .add(&sample::slices(&[(
+            1,
+            "sched",
+            "uninterruptible",
+            10,
+            900 * MS,
+            1,
+        )]))
+        .add(&rows.into_batch(strings));
+    let text = text(&story(&files, &Scope::default()));
+    let said = "90 % of that time was spent asleep, waiting for a device";
+    assert!(text.contains(said), "{text}");
 }

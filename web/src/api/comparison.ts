@@ -11,7 +11,10 @@ export type SessionRef = {
   id: string,
   /** The recorded target. */
   command: Array<string>,
-  /** How long was recorded, nanoseconds. */
+  /**
+   * How long the command ran, nanoseconds: from its first call to the end of its last process.
+   * Without a command, how long was recorded.
+   */
   duration_ns: number,
   /** Calls, lost ones included. */
   calls: number,
@@ -197,7 +200,10 @@ export type Headline = {
   source: string | null,
   /** The layer below that call with the largest part, and what it did there. */
   layer: [string, string] | null,
-  /** Mean time of the recordings before and after, nanoseconds. */
+  /**
+   * Mean time of the runs before and after, nanoseconds: of a command from its first call to the end
+   * of its last process, otherwise of the recording.
+   */
   duration_ns: [number, number],
   /** Difference of the time in calls per unit of work, nanoseconds. */
   impact_ns: number | null,

@@ -41,8 +41,8 @@ export type Cause = { "cause": "device",
   /** Name of the device. */
   device: string, } | { "cause": "cpu" } | { "cause": "sleep",
   /**
-   * The reason of most of the time: as column `reason` of table `waits`, and null if no reason has
-   * most of the time.
+   * The reason of most of the time: as column `reason` of table `waits`, unknown if the rows have
+   * less than half of the time, and null if no reason has most of the time.
    */
   reason: string | null,
   /** The thread or event that mostly woke it; null when that was not seen. */
@@ -60,8 +60,8 @@ export type Share = {
   /** Name of the device. */
   device: string, } | { "cause": "cpu" } | { "cause": "sleep",
   /**
-   * The reason of most of the time: as column `reason` of table `waits`, and null if no reason has
-   * most of the time.
+   * The reason of most of the time: as column `reason` of table `waits`, unknown if the rows have
+   * less than half of the time, and null if no reason has most of the time.
    */
   reason: string | null,
   /** The thread or event that mostly woke it; null when that was not seen. */

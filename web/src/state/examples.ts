@@ -128,6 +128,7 @@ ORDER BY time_ns DESC LIMIT 50`,
 		name: "Who held whom up",
 		sql: `SELECT resource, victim_comm, victim_tid, culprit_comm, culprit_tid, time_ns
 FROM blame
+WHERE culprit_tid IS NOT NULL
 ORDER BY time_ns DESC LIMIT 50`,
 		plot: over("table"),
 	},

@@ -15,6 +15,8 @@ use fathom_recorder::Found;
 use fathom_recorder::{Observer, Progress, Stall, Summary};
 use fathom_session::Session;
 
+use crate::parts::parts;
+
 /// How often the status line is drawn.
 const INTERVAL: Duration = Duration::from_millis(500);
 /// A session recorded without the rules is diagnosed at its end if it has at most this many calls,
@@ -89,11 +91,10 @@ impl Terminal {
                 String::new()
             };
             self.print(&format!(
-                "{} calls in {:.1} s, {} stored, {} lost, in {} ({}{per_row})",
+                "{} calls in {:.1} s, {}, in {} ({}{per_row})",
                 count(totals.seen),
                 summary.duration.as_secs_f64(),
-                count(totals.stored),
-                count(totals.lost),
+                parts(totals),
                 session.display(),
                 bytes(summary.bytes),
             ));

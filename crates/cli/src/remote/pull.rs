@@ -17,6 +17,7 @@ use super::host;
 use super::{Request, ask, lines};
 use crate::args::{Host, PullArgs};
 use crate::exit::Failure;
+use crate::parts::parts;
 
 /// How often signals are looked at.
 const TURN: Duration = Duration::from_millis(200);
@@ -168,11 +169,10 @@ pub fn summary(received: &Received) -> String {
     let session = &received.session;
     let totals = &session.meta().totals;
     let mut line = format!(
-        "{}: {} calls, {} stored, {} lost; {} in {} files, {}",
+        "{}: {} calls, {}; {} in {} files, {}",
         session.dir().display(),
         count(totals.seen),
-        count(totals.stored),
-        count(totals.lost),
+        parts(totals),
         units::bytes(i64::try_from(received.bytes).unwrap_or(i64::MAX)),
         count(received.files),
         match session.is_damaged() {

@@ -18,8 +18,8 @@ static INFO: RuleInfo = RuleInfo {
            waits for. Or it opens a name again and again until another process has created it, or \
            tries to create a name until another process has removed it.",
     when: "One thread makes one call on one descriptor that fails 100 or more times in a row with \
-           one of these errors, at most 50 microseconds apart; a poll with a timeout or a sleep \
-           would take longer. The same holds for one path with ENOENT (open, access, stat) or \
+           one of these errors, at most 50 microseconds apart, and moves no bytes in between; a \
+           poll with a timeout or a sleep would take longer. The same holds for one path with ENOENT (open, access, stat) or \
            EEXIST (open with O_EXCL, mkdir, link, symlink) if the thread made no other call in \
            between and the last call succeeded, because then it waited. Otherwise it looks for \
            something that never exists.",
@@ -129,8 +129,10 @@ impl Spin {
 
 rule! {
     pub struct BusyRetry {
-        /// By thread and descriptor.
-        spins: Bounded<(i32, i32), Spin> = Bounded::new(|spin| spin.failures + spin.row),
+        /// By thread, descriptor and file.
+        spins: Bounded<(i32, i32, i64), Spin> = Bounded::new(|spin| spin.failures + spin.row),
+        /// By thread: what it tries now.
+        trying: Bounded<i32, (i32, i32, i64)>,
         /// By thread: the names that it waits for, one after the other.
         names: Bounded<i32, Spin> = Bounded::new(|spin| spin.failures + spin.row),
     }
@@ -198,8 +200,14 @@ impl BusyRetry {
 impl Rule for BusyRetry {
     fn call(&mut self, call: &Call, _: &Context) {
         self.on_name(call);
+        // Who moves bytes between two attempts works instead of waiting.
+        if call.succeeded() && call.moved() > 0
+            && let Some(spin) = self.trying.get(&call.tid).and_then(|key| self.spins.get_mut(key))
+        {
+            spin.end();
+        }
         let Some(fd) = call.fd.filter(|_| !call.operation) else { return };
-        let key = (call.tid, fd);
+        let key = (call.tid, fd, call.file.map_or(0, |file| file.0));
         let errno = call.errno.filter(|e| matches!(*e, "EAGAIN" | "EINTR" | "EBUSY" | "EWOULDBLOCK"));
         let Some(errno) = errno else {
             if let Some(spin) = self.spins.get_mut(&key) {
@@ -207,6 +215,7 @@ impl Rule for BusyRetry {
             }
             return;
         };
+        *self.trying.entry(call.tid) = key;
         let spin = self.spins.entry(key);
         if !spin.goes_on(call, errno) {
             spin.end();
@@ -216,7 +225,7 @@ impl Rule for BusyRetry {
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
-        for ((tid, fd), spin) in self.spins.iter() {
+        for ((tid, fd, _), spin) in self.spins.iter() {
             let name = match spin.path.as_str() {
                 "" => format!("descriptor {fd}"),
                 path => path.to_owned(),
@@ -275,6 +284,33 @@ fn found(run: &Run, tid: i32, spin: &Spin, total: (u64, u64, i64), name: &str, c
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn who_works_between_attempts_does_not_wait() {
+        let run = |works: bool| {
+            let mut s = Scenario::new();
+            let lock = s.open("/data/gc.lock", "O_RDWR|O_CREAT");
+            let fd = s.open("/data/out", "O_WRONLY|O_CREAT");
+            for _ in 0..500 {
+                if works {
+                    s.write(fd, 100);
+                }
+                s.fail("flock", lock, "EAGAIN");
+            }
+            s
+        };
+        fires("busy-retry", run(false));
+        silent("busy-retry", run(true));
+        // Locks of several files, by one number.
+        let mut s = Scenario::new();
+        for name in ["/data/a", "/data/b"] {
+            let fd = s.open(name, "O_RDWR|O_CREAT");
+            (0..500).for_each(|_| s.fail("flock", fd, "EAGAIN"));
+            s.close(fd);
+        }
+        let found = fires("busy-retry", s);
+        assert_eq!((found.len(), found[0].evidence[0].value), (2, 500.0));
+    }
 
     #[test]
     fn fires_on_a_busy_loop() {

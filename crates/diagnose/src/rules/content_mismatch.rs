@@ -1,5 +1,8 @@
 //! `content-mismatch`: one process reads other bytes than another wrote there.
 
+use std::collections::VecDeque;
+
+use crate::finding::EXAMPLES;
 use crate::prelude::*;
 
 static INFO: RuleInfo = RuleInfo {
@@ -13,8 +16,9 @@ static INFO: RuleInfo = RuleInfo {
            bytes, although no recorded call changed them in between. Either an unrecorded writer \
            changes the file (a process, a mapping, another host), or the disk returns wrong bytes.",
     when: "A read covers exactly the range of a recorded write, both have a hash of all their \
-           bytes, and the hashes differ. No other recorded write, truncation, or hole touched the \
-           range in between, and the file was never mapped for writing.",
+           bytes, and the hashes differ. The read began after the write had ended, no other recorded \
+           write, truncation, or hole touched the range in between or during the read, and the file \
+           was never mapped for writing.",
     cost: "",
     advice: "Find out which other program writes the file: record with --all, or with --path on the \
            file; fuser and inotifywait name processes. If there is none, check the disk, its \
@@ -30,6 +34,18 @@ static INFO: RuleInfo = RuleInfo {
 struct Written {
     end: i64,
     hash: i64,
+    ended_at_ns: i64,
+}
+
+/// A read of other bytes.
+#[derive(Debug)]
+struct Differing {
+    start: i64,
+    end: i64,
+    ended_at_ns: i64,
+    pid: i32,
+    comm: Text,
+    example: Example,
 }
 
 #[derive(Debug, Default)]
@@ -37,6 +53,8 @@ struct File {
     /// Writes by where they begin; overlapped ones are dropped.
     writes: std::collections::BTreeMap<i64, Written>,
     mapped: bool,
+    /// Reads that a write may have overlapped whose row is still to come.
+    differing: VecDeque<Differing>,
     comm: Text,
     pid: i32,
     mismatches: u64,
@@ -46,6 +64,8 @@ struct File {
 
 /// Writes of one file that are remembered.
 const MAX_WRITES: usize = 1 << 14;
+/// Reads of one file for which such a row is waited for.
+const MAX_DIFFERING: usize = 1 << 10;
 
 rule! {
     pub struct ContentMismatch {
@@ -61,6 +81,19 @@ impl File {
             self.writes.remove(&s);
         }
     }
+
+    /// A write of this range began at a time: who read there meanwhile may have got bytes of both.
+    fn overlapped(&mut self, start: i64, end: i64, began_ns: i64) {
+        self.differing.retain(|read| read.end <= start || end <= read.start || read.ended_at_ns <= began_ns);
+    }
+
+    fn count(&mut self, read: Differing) {
+        self.mismatches += 1;
+        self.bytes += read.end - read.start;
+        self.pid = read.pid;
+        self.comm = read.comm;
+        self.examples.keep(read.example);
+    }
 }
 
 impl Rule for ContentMismatch {
@@ -73,28 +106,40 @@ impl Rule for ContentMismatch {
             Kind::Read => {
                 let (Some((start, end)), Some(hash)) = (call.range(), call.hash) else { return };
                 let Some(file) = self.files.get_mut(&id).filter(|f| !f.mapped) else { return };
-                let same_range = file.writes.get(&start).filter(|w| w.end == end);
-                if same_range.is_some_and(|w| w.hash != hash) {
-                    file.mismatches += 1;
-                    file.bytes += end - start;
-                    file.pid = call.pid;
-                    file.comm = call.comm_text();
-                    file.examples.add_first(call);
+                let same_range = file.writes.get(&start).filter(|w| w.end == end && w.ended_at_ns <= call.ts_ns);
+                if same_range.is_none_or(|w| w.hash == hash) {
+                    return;
                 }
+                if file.differing.len() >= MAX_DIFFERING
+                    && let Some(oldest) = file.differing.pop_front()
+                {
+                    file.count(oldest);
+                }
+                file.differing.push_back(Differing {
+                    start,
+                    end,
+                    ended_at_ns: call.ended_at_ns(),
+                    pid: call.pid,
+                    comm: call.comm_text(),
+                    example: Example::of(call),
+                });
             }
             Kind::Write => {
                 let file = self.files.entry(id);
                 let Some((start, end)) = call.range() else {
                     // Where it wrote is not known.
                     file.writes.clear();
+                    file.overlapped(0, i64::MAX, call.ts_ns);
                     return;
                 };
                 file.forget(start, end);
+                file.overlapped(start, end, call.ts_ns);
                 if let Some(hash) = call.hash {
                     if file.writes.len() >= MAX_WRITES {
                         file.writes.pop_first();
                     }
-                    file.writes.insert(start, Written { end, hash });
+                    let ended_at_ns = call.ended_at_ns();
+                    file.writes.insert(start, Written { end, hash, ended_at_ns });
                 }
             }
             Kind::Mmap => {
@@ -108,28 +153,35 @@ impl Rule for ContentMismatch {
             _ => {
                 if let Some(file) = self.files.get_mut(&id) {
                     file.writes.clear();
+                    file.overlapped(0, i64::MAX, call.ts_ns);
                 }
             }
         }
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
-        for (id, file) in self.files.iter().filter(|(_, file)| file.mismatches > 0) {
+        for (id, file) in self.files.iter() {
+            let last = file.differing.back();
+            let mismatches = file.mismatches + file.differing.len() as u64;
+            if mismatches == 0 {
+                continue;
+            }
+            let bytes = file.bytes + file.differing.iter().map(|read| read.end - read.start).sum::<i64>();
+            let (pid, comm) = last.map_or((file.pid, &file.comm), |read| (read.pid, &read.comm));
+            let mut examples = file.examples.clone();
+            file.differing.iter().take(EXAMPLES).for_each(|read| examples.keep(read.example.clone()));
             let path = run.state.files.get(*id).map_or("", |f| f.name());
             out.push(Found {
                 severity: Some(Severity::High),
                 title: format!(
                     "{} read {} of {path} that differ from the bytes written there, in {}",
-                    file.comm,
-                    units::bytes(file.bytes),
-                    counted(file.mismatches as i64, "read", "reads"),
+                    comm,
+                    units::bytes(bytes),
+                    counted(mismatches as i64, "read", "reads"),
                 ),
-                subject: Subject::process(file.pid, &file.comm).with_file(*id, path),
-                evidence: vec![
-                    number("reads", file.mismatches as i64),
-                    number("bytes", file.bytes),
-                ],
-                examples: file.examples.list(),
+                subject: Subject::process(pid, comm).with_file(*id, path),
+                evidence: vec![number("reads", mismatches as i64), number("bytes", bytes)],
+                examples: examples.list(),
                 query: calls!("file_id = {id} AND (call_reads(syscall) OR call_writes(syscall))"),
                 rests_on_absence: true,
                 ..Found::default()
@@ -141,6 +193,23 @@ impl Rule for ContentMismatch {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn silent_on_a_read_during_a_write() {
+        let mut s = Scenario::new();
+        s.has_content();
+        let fd = s.open("/data/a", "O_RDWR|O_CREAT");
+        s.hash(11);
+        s.pwrite(fd, 4096, 0);
+        s.wait_ms(1);
+        // The write begins before the read and ends after it.
+        let began = s.now();
+        s.hash(12);
+        s.pread(fd, 4096, 0);
+        s.hash(13);
+        s.pwrite_since(fd, 4096, began);
+        silent("content-mismatch", s);
+    }
 
     #[test]
     fn fires_on_other_bytes() {

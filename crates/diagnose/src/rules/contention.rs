@@ -27,10 +27,11 @@ static INFO: RuleInfo = RuleInfo {
            themselves (flock, fcntl), or the kernel's lock that allows one write at a time.",
     when: "Locks: one thread calls flock, F_SETLKW, or F_OFD_SETLKW on one file five or more times \
            with waits above 50 microseconds (a free lock takes less), and these waits add up to a \
-           tenth of the thread's time or more; or several threads do so together that each wait \
+           tenth of the process's time or more; or several threads do so together that each wait \
            less often, such as the processes of a script. Writes: two or more threads write to one \
            file, and the median of writes that started while another thread's write was in progress \
-           is at least twice the median of the other writes, with 100 or more of each.",
+           is at least twice the median of the other writes, with 100 or more of each. Only writes \
+           of like size (to a power of two) are compared, and durable ones with durable ones.",
     cost: "the time of the waits; for writes, the time of overlapping writes beyond what the same \
            number takes alone",
     advice: "Hold the lock for less time (no fsync, no computation under it), or split it by range \
@@ -72,7 +73,8 @@ struct Writes {
 rule! {
     pub struct Contention {
         locks: Bounded<(i32, FileId), Locks> = Bounded::new(|locks| locks.waited_ns.unsigned_abs()),
-        writes: Bounded<FileId, Writes> = Bounded::new(|writes| writes.together.count),
+        /// By file, size class, and whether they are durable.
+        writes: Bounded<(FileId, u32, bool), Writes> = Bounded::new(|writes| writes.together.count),
     }
 }
 
@@ -86,13 +88,11 @@ impl Rule for Contention {
             if call.moved() == 0 || !context.file(call).is_some_and(|f| f.is_regular()) {
                 return;
             }
-            let writes = self.writes.entry(file);
+            let size_class = call.moved().ilog2();
+            let writes = self.writes.entry((file, size_class, context.synced.is_some()));
             if writes.comm.is_empty() {
                 writes.pid = call.pid;
                 writes.comm = call.comm_text();
-            }
-            if writes.threads.len() < MAX_THREADS {
-                writes.threads.insert(call.tid);
             }
             let busy = |w: &(i32, i64, i64)| w.0 != call.tid && w.1 <= call.ts_ns && call.ts_ns < w.2;
             // Rows come in the order of returning: one that began before this one
@@ -100,6 +100,12 @@ impl Rule for Contention {
             if writes.recent.iter().any(busy) {
                 writes.together.add(call.dur_ns);
                 writes.examples.add(call);
+                let other = writes.recent.iter().find(|w| busy(w)).map(|w| w.0);
+                for tid in other.into_iter().chain([call.tid]) {
+                    if writes.threads.len() < MAX_THREADS {
+                        writes.threads.insert(tid);
+                    }
+                }
             } else {
                 writes.alone.add(call.dur_ns);
             }
@@ -135,7 +141,8 @@ impl Rule for Contention {
         let path = |file: FileId| run.state.files.get(file).map_or("", |f| f.name());
         let mut seldom: BTreeMap<(FileId, &str), Vec<&Locks>> = BTreeMap::new();
         for ((tid, file), locks) in self.locks.iter() {
-            let time = (locks.last_at_ns - locks.first_at_ns).max(1);
+            // Of the process, in whose time the thread may have begun late.
+            let time = run.lifetime_ns(locks.pid).max(locks.last_at_ns - locks.first_at_ns).max(1);
             let part = locks.waited_ns as f64 / time as f64;
             if locks.waits < MIN_WAITS {
                 // One that takes the lock once has no time of its own between two.
@@ -151,7 +158,7 @@ impl Rule for Contention {
                 cost_ns: Some(locks.waited_ns),
                 costs: Costs::of(&[Kind::Flock, Kind::Fcntl]),
                 title: format!(
-                    "{} waits {} times for the lock of {}: {} of the thread's time",
+                    "{} waits {} times for the lock of {}: {} of its time",
                     locks.comm,
                     units::count(locks.waits as i64),
                     path(*file),
@@ -196,7 +203,7 @@ impl Rule for Contention {
                 ..Found::default()
             });
         }
-        for (file, writes) in self.writes.iter() {
+        for ((file, ..), writes) in self.writes.iter() {
             let (alone, together) = (writes.alone.median_ns(), writes.together.median_ns());
             let slowdown = together as f64 / alone.max(1) as f64;
             let count = i64::try_from(writes.together.count).unwrap_or(i64::MAX);
@@ -233,6 +240,30 @@ impl Rule for Contention {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn silent_on_writes_of_other_kinds_and_on_a_burst_of_waits() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/dump", "O_RDWR|O_CREAT");
+        for i in 0..300 {
+            s.pwrite(fd, 256, i * 256);
+        }
+        // Large ones overlap each other, and take longer because they are.
+        for i in 0..300 {
+            s.pwrite(fd, 1 << 20, i << 21);
+            s.pwrite_beside(101, fd, 1 << 20, (i << 21) + (1 << 20), 1);
+        }
+        silent("contention", s);
+        let mut s = Scenario::new();
+        let fd = s.open("/data/lock", "O_RDWR|O_CREAT");
+        for _ in 0..6 {
+            s.flock(fd, 2_000_000);
+            s.wait_ms(1);
+        }
+        s.wait_ms(1000);
+        s.stat("/data");
+        silent("contention", s);
+    }
 
     #[test]
     fn fires_on_waits_for_a_lock() {

@@ -20,7 +20,7 @@ static INFO: RuleInfo = RuleInfo {
            descriptor is still open or right after it was closed: once to examine the file (size, \
            type, permissions), once to use it.",
     when: "A thread of one process opens the same file a second time within 16 calls, 10 or more \
-           times in all, on any files. The first descriptor moved no bytes; or it was closed after \
+           times in all, on any files. The first descriptor moved no bytes and took no lock; or it was closed after \
            reading at most 4 KiB from the start of the file, which the second descriptor reads \
            again together with the bytes after them. Several descriptors that all move data have a \
            purpose and do not count. Also, at any cost, 10 or more second opens that only sync \
@@ -44,6 +44,7 @@ struct Thread {
 
 #[derive(Clone, Debug)]
 struct Opened {
+    rid: i64,
     file: FileId,
     fd: Option<i32>,
     at: u64,
@@ -101,8 +102,30 @@ rule! {
     }
 }
 
+/// Whether a call is a reason to have a descriptor: it moves bytes, makes them durable, or guards them.
+fn uses(call: &Call) -> bool {
+    call.kind.is_data()
+        || matches!(call.kind, Kind::Mmap | Kind::Sync | Kind::Truncate | Kind::Allocate)
+        || call.takes_lock()
+}
+
+impl DuplicateOpen {
+    /// A thread of a pool may use a descriptor that another one opened, as may the kernel for a ring.
+    fn used_by_another(&mut self, call: &Call, context: &Context) {
+        let opened = context.open().and_then(|open| open.opened.as_ref());
+        let Some(opened) = opened.filter(|opened| call.asynchronous || opened.tid != call.tid) else { return };
+        if uses(call)
+            && let Some(thread) = self.threads.get_mut(&opened.tid)
+            && let Some(own) = thread.recent.iter_mut().find(|own| own.rid == opened.rid)
+        {
+            (own.moved, own.head) = (true, false);
+        }
+    }
+}
+
 impl Rule for DuplicateOpen {
     fn call(&mut self, call: &Call, context: &Context) {
+        self.used_by_another(call, context);
         if call.asynchronous {
             return;
         }
@@ -131,7 +154,7 @@ impl Rule for DuplicateOpen {
                 _ => thread.second = None,
             }
         }
-        if call.kind.is_data() || call.kind == Kind::Mmap || call.kind == Kind::Sync {
+        if uses(call) {
             let range = call.range().filter(|_| call.kind == Kind::Read);
             let head = range.filter(|(_, end)| *end <= HEAD);
             let mut again = None;
@@ -172,6 +195,7 @@ impl Rule for DuplicateOpen {
         let looked = looked.map(|o| o.head_end).filter(|_| !twice);
         thread.recent.retain(|o| o.file != file);
         thread.recent.push(Opened {
+            rid: call.rid,
             file,
             fd: call.new_fd(),
             at: now,
@@ -242,6 +266,27 @@ impl Rule for DuplicateOpen {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn silent_on_a_pool_of_threads_and_on_lock_files() {
+        let mut s = Scenario::new();
+        for _ in 0..30 {
+            s.thread(101, "pool");
+            let fd = s.open_existing("/srv/page", "O_RDONLY", 4096);
+            s.thread(102, "pool");
+            s.read(fd, 4096);
+            s.thread(103, "pool");
+            s.close(fd);
+        }
+        silent("duplicate-open", s);
+        let mut s = Scenario::new();
+        for _ in 0..30 {
+            let fd = s.open("/data/lock", "O_RDWR|O_CREAT");
+            s.flock(fd, 1_000);
+            s.close(fd);
+        }
+        silent("duplicate-open", s);
+    }
 
     #[test]
     fn a_look_at_the_head_is_no_reason_for_a_descriptor() {

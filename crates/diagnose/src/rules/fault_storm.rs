@@ -1,5 +1,6 @@
 //! `fault-storm`: a mapped file comes from the device page by page.
 
+use crate::covered::Covered;
 use crate::layers::Fault;
 use crate::order::{Head, Step};
 use crate::prelude::*;
@@ -36,11 +37,12 @@ static INFO: RuleInfo = RuleInfo {
     when: "One process has 128 or more major faults (faults that wait for the device) on one file, \
            in tenths of a second that had 100 or more of them (1,000 per second) or that were half \
            taken by them. Or it has 16 or more on a file without code, of 1 ms or more on average, \
-           that take 10 % or more of the time of the faulting threads; each of these reads far \
+           that take 10 % or more of the process's time; each of these reads far \
            ahead. If the pages are far apart, the finding says how much the device read per touched \
            page. Loading code (exec) does not count.",
     cost: "seven eighths of the time of these faults, as if each brought eight pages, divided by \
-           the number of faulting threads; of faults that count by their time, half of it",
+           the number of threads that wait at the same time on average; of faults that count by \
+           their time, half of it",
     advice: "Call madvise(MADV_WILLNEED) on the range that will be touched next, use MAP_POPULATE \
            for the whole mapping, or MADV_SEQUENTIAL for a pass from front to back. Alternatively \
            read with pread in pieces of 128 KiB, or with io_uring.",
@@ -64,6 +66,8 @@ struct Mapping {
     /// Of windows that were storms.
     storm: Durations,
     all: Durations,
+    /// Time in which a thread waited, or several did.
+    covered: Covered,
     /// Pages touched, by faults of both kinds, and bytes that were read in the course of them.
     touched: Intervals,
     read_bytes: i64,
@@ -109,6 +113,7 @@ impl Mapping {
         self.time_ns += fault.dur_ns;
         self.pending.add(fault.dur_ns);
         self.all.add(fault.dur_ns);
+        self.covered.add(fault.ts_ns, fault.ts_ns.saturating_add(fault.dur_ns));
         let at = self.threads.iter().position(|(tid, _)| *tid == fault.tid);
         if at.is_none() && self.threads.len() < MAX_THREADS {
             self.threads.push((fault.tid, Head::default()));
@@ -179,16 +184,19 @@ impl Rule for FaultStorm {
                 storm.merge(&mapping.pending);
             }
             let threads = mapping.threads.len().max(1) as i64;
-            let mut cost = storm.sum_ns / AT_ONCE * (AT_ONCE - 1) / threads;
-            let time = run.lifetime_ns(*pid).saturating_mul(threads).max(1);
-            let part = mapping.all.sum_ns as f64 / time as f64;
+            let waiting = mapping.covered.ns().max(1);
+            // How many threads waited at the same time, on average.
+            let beside = (mapping.all.sum_ns as f64 / waiting as f64).max(1.0);
+            let shared = |ns: i64| (ns as f64 / beside) as i64;
+            let mut cost = shared(storm.sum_ns / AT_ONCE * (AT_ONCE - 1));
+            let part = waiting as f64 / run.lifetime_ns(*pid).max(waiting) as f64;
             if storm.count < MIN_FAULTS {
                 let long = mapping.all.count >= MIN_LONG && mapping.all.mean_ns() >= MIN_MEAN_NS;
                 if !long || part < MIN_PART || self.code.get(id).is_some() {
                     continue;
                 }
                 storm = mapping.all.clone();
-                cost = storm.sum_ns / 2 / threads;
+                cost = shared(storm.sum_ns / 2);
             }
             if !run.matters(cost) {
                 continue;

@@ -41,6 +41,9 @@ static INFO: RuleInfo = RuleInfo {
     reference: "getrlimit(2), RLIMIT_NOFILE",
 };
 
+const LIMITED: &str = "The process closes descriptors, but needs more at the same time than its limit allows: raise \
+                       RLIMIT_NOFILE (ulimit -n; LimitNOFILE in a unit of systemd), or keep fewer files open.";
+
 /// One descriptor of the same directories is closed for so many that stay.
 const CLOSED_OF: usize = 10;
 /// How many times longer than it was used a descriptor is open without any use.
@@ -201,9 +204,12 @@ impl Rule for FdLeak {
             };
             let forgotten = process.forgets(&idle, until, run);
             let same = open >= MIN_OPEN
-                && (most.is_some_and(|(_, n)| n >= MIN_SAME) || open >= files * MIN_MEAN && steady())
-                && open as f64 > MIN_PART * process.opens as f64;
+                && (most.is_some_and(|(_, n)| n >= MIN_SAME) || open >= files * MIN_MEAN)
+                && open as f64 > MIN_PART * process.opens as f64
+                && steady();
             let leaking = same || forgotten;
+            // A cache, or a program with many files, that closes them.
+            let limited = process.refused > 0 && !leaking && open as f64 <= MIN_PART * process.opens as f64;
             if process.refused == 0 && !leaking {
                 continue;
             }
@@ -238,8 +244,9 @@ impl Rule for FdLeak {
             }
             let subject = Subject::process(*pid, &comm);
             out.push(Found {
-                severity: Some(if process.refused > 0 { Severity::High } else { Severity::Medium }),
+                severity: Some(if process.refused > 0 && !limited { Severity::High } else { Severity::Medium }),
                 title,
+                advice: limited.then(|| LIMITED.to_owned()),
                 subject: match file {
                     Some(file) => subject.with_file(file, path),
                     None => subject,
@@ -269,6 +276,30 @@ impl Rule for FdLeak {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn silent_on_a_pool_of_connections_and_another_word_about_a_limit() {
+        let mut s = Scenario::new();
+        for _ in 0..150 {
+            s.open_existing("/data/pool.db", "O_RDWR", 4096);
+        }
+        s.wait_ms(1000);
+        s.stat("/etc/app.conf");
+        silent("fd-leak", s);
+        // A cache closes its oldest file and goes on.
+        let mut s = Scenario::new();
+        let mut open = std::collections::VecDeque::new();
+        for i in 0..200 {
+            open.push_back(s.open_existing(&format!("/data/{i}"), "O_RDONLY", 4096));
+            if open.len() > 50 {
+                s.fail_open(&format!("/data/{}", i + 1), "O_RDONLY", "EMFILE");
+                s.close(open.pop_front().unwrap());
+            }
+        }
+        let found = fires("fd-leak", s);
+        assert!(found[0].advice.contains("RLIMIT_NOFILE"), "{}", found[0].advice);
+        assert_eq!(found[0].severity, crate::finding::Severity::Medium);
+    }
 
     #[test]
     fn fires_on_a_file_opened_and_forgotten() {

@@ -40,6 +40,8 @@ static INFO: RuleInfo = RuleInfo {
     reference: "flock(2), flock(1), mkdir(2)",
 };
 
+const SEPARATE: &str = "processes of one parent may be separate jobs, each of which is left out while another one runs";
+
 /// The waiting process: the one that failed, and its parent.
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
@@ -70,7 +72,15 @@ struct Lock {
     /// Times that one got it that waited, and how long it was free while they waited.
     waits: u64,
     idle_ns: i64,
+    /// Times that another process of the same parent got it.
+    by_children: u64,
     examples: Examples,
+}
+
+/// When a process ended that has ended by a time.
+fn ended_by(pid: i32, at_ns: i64, state: &State) -> Option<i64> {
+    let ended = state.process(pid).and_then(|process| process.ended_at_ns);
+    ended.filter(|at| *at <= at_ns)
 }
 
 impl Lock {
@@ -82,8 +92,9 @@ impl Lock {
         self.failures += 1;
         self.failed_ns += call.dur_ns;
         self.examples.add(call);
-        // It may not be held by whom it was thought to be.
+        // It may not be held by whom it was thought to be: a process that ended may share the lock with another one.
         self.released_at_ns = None;
+        self.holder = self.holder.filter(|pid| ended_by(*pid, call.ts_ns, state).is_none());
         if self.pids.len() < MAX_PIDS && !self.pids.contains(&call.pid) {
             self.pids.push(call.pid);
         }
@@ -98,7 +109,7 @@ impl Lock {
     }
 
     fn gets(&mut self, call: &Call, state: &State) {
-        let ended = |pid: i32| state.process(pid).and_then(|process| process.ended_at_ns).filter(|at| *at <= call.ts_ns);
+        let ended = |pid: i32| ended_by(pid, call.ts_ns, state);
         let before = self.holder.replace(call.pid).filter(|pid| *pid != call.pid);
         // A process that ends gives up its locks.
         let released = self.released_at_ns.take().or_else(|| before.and_then(ended));
@@ -109,6 +120,7 @@ impl Lock {
             waiter.pid == call.pid || next
         };
         let Some(since) = self.waiting.iter().filter(|waiter| own(waiter)).map(|waiter| waiter.free_ns).min() else { return };
+        self.by_children += u64::from(!self.waiting.iter().any(|waiter| waiter.pid == call.pid));
         self.waiting.retain(|waiter| !own(waiter));
         self.waits += 1;
         self.idle_ns += self.free_ns - since.max(self.counted_ns);
@@ -156,6 +168,10 @@ impl Lock {
                 number("failed_ns", self.failed_ns),
             ],
             examples: self.examples.list(),
+            caveats: match 2 * self.by_children >= self.waits {
+                true => vec![SEPARATE.to_owned()],
+                false => vec![],
+            },
             query: sql::select(&query),
             ..Found::default()
         })
@@ -165,12 +181,40 @@ impl Lock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Key {
     Name(u64),
-    File(FileId),
+    /// And the range of fcntl; that of flock is [`WHOLE`].
+    File(FileId, (i64, i64)),
+}
+
+/// flock knows no ranges, and nothing of the locks of fcntl.
+const WHOLE: (i64, i64) = (-1, -1);
+/// Ranges of a file that are told apart.
+const MAX_RANGES: usize = 16;
+
+/// The range that a call locks or gives up: its begin and its length, 0 for up to the end.
+fn range_of(call: &Call) -> (i64, i64) {
+    let number = |name| call.arg(name).and_then(|n| n.parse().ok()).unwrap_or(0);
+    match call.kind {
+        Kind::Fcntl => (number("l_start"), number("l_len")),
+        _ => WHOLE,
+    }
+}
+
+/// Whether giving up one range gives up some of the other.
+fn gives_up(call: &Call, (start, length): (i64, i64)) -> bool {
+    let end = |start: i64, length: i64| if length == 0 { i64::MAX } else { start.saturating_add(length) };
+    let (from, of) = range_of(call);
+    match call.kind {
+        Kind::Close => true,
+        Kind::Fcntl => (start, length) != WHOLE && from < end(start, length) && start < end(from, of),
+        _ => (start, length) == WHOLE,
+    }
 }
 
 rule! {
     pub struct LockByPolling {
         locks: Bounded<Key, Lock> = Bounded::new(|lock| lock.failures),
+        /// Ranges of a file that a process failed to lock.
+        ranges: Bounded<FileId, Vec<(i64, i64)>>,
         /// By process: what it waits for.
         waits_for: Bounded<i32, Option<Key>>,
     }
@@ -191,7 +235,7 @@ enum Act {
 fn on_file(call: &Call) -> Option<(Key, Act)> {
     let takes = call.takes_lock();
     let gives_up = call.kind == Kind::Close || call.gives_up_lock();
-    let key = Key::File(call.file?);
+    let key = Key::File(call.file?, range_of(call));
     match call.errno {
         Some("EAGAIN" | "EWOULDBLOCK" | "EACCES") if takes => Some((key, Act::Fails)),
         None if takes => Some((key, Act::Gets)),
@@ -229,6 +273,14 @@ fn on_name(call: &Call) -> Option<(Key, Act)> {
 }
 
 impl LockByPolling {
+    fn given_up(&mut self, call: &Call, id: FileId) {
+        for range in self.ranges.get(&id).into_iter().flatten().filter(|range| gives_up(call, **range)) {
+            if let Some(lock) = self.locks.get_mut(&Key::File(id, *range)).filter(|lock| lock.holder == Some(call.pid)) {
+                lock.released_at_ns = Some(call.ended_at_ns());
+            }
+        }
+    }
+
     /// A process that writes, or tries another lock, does other work instead of waiting. Exception:
     /// a write in the directory of the name that it wants to create, because it may link the file
     /// to that name.
@@ -238,7 +290,7 @@ impl LockByPolling {
         let beside = || call.path.is_some_and(|path| directory(path) == directory(&lock.path));
         let works = match key {
             Key::Name(_) => call.kind == Kind::Write && !beside(),
-            Key::File(id) => call.file != Some(*id),
+            Key::File(id, _) => call.file != Some(*id),
         };
         if works {
             lock.waiting.retain(|waiter| waiter.pid != call.pid);
@@ -263,10 +315,20 @@ impl Rule for LockByPolling {
             _ => on_name(call),
         };
         let Some((key, act)) = act else { return };
-        if matches!(key, Key::File(_)) && matches!(act, Act::Fails | Act::Gets) {
+        if matches!(key, Key::File(..)) && matches!(act, Act::Fails | Act::Gets) {
             self.works(call);
         }
+        if let (Key::File(id, _), Act::GivesUp) = (key, act) {
+            self.given_up(call, id);
+            return;
+        }
         if act == Act::Fails {
+            if let Key::File(id, range) = key {
+                let ranges = self.ranges.entry(id);
+                if ranges.len() < MAX_RANGES && !ranges.contains(&range) {
+                    ranges.push(range);
+                }
+            }
             let path = name(call).unwrap_or("");
             self.locks.entry(key).fails(call, path, context.state);
             *self.waits_for.entry(call.pid) = Some(key);
@@ -275,7 +337,6 @@ impl Rule for LockByPolling {
         let Some(lock) = self.locks.get_mut(&key) else { return };
         match act {
             Act::Gets => lock.gets(call, context.state),
-            Act::GivesUp if lock.holder != Some(call.pid) => {}
             _ => lock.released_at_ns = Some(call.ended_at_ns()),
         }
     }
@@ -283,7 +344,7 @@ impl Rule for LockByPolling {
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for (key, lock) in self.locks.iter() {
             let file = match key {
-                Key::File(id) => Some(*id),
+                Key::File(id, _) => Some(*id),
                 Key::Name(_) => None,
             };
             out.extend(lock.found(run, file));
@@ -294,6 +355,63 @@ impl Rule for LockByPolling {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn ranges_of_a_file_are_locks_of_their_own() {
+        // As SQLite does: a shared lock that all get, and a reserved one that one holds.
+        let mut s = Scenario::new();
+        let (shared, reserved) = ((2, 510), (1, 1));
+        let fds: Vec<i32> = (0..2)
+            .map(|i| {
+                s.process(100 + i);
+                s.open("/data/db", "O_RDWR|O_CREAT")
+            })
+            .collect();
+        for turn in 0..10usize {
+            let (holder, waiter) = (turn % 2, (turn + 1) % 2);
+            let by = |s: &mut Scenario, who: usize, what, range, errno| {
+                s.process(100 + who as i32);
+                s.lock_range(fds[who], what, range, errno);
+            };
+            by(&mut s, holder, "F_RDLCK", shared, None);
+            by(&mut s, holder, "F_WRLCK", reserved, None);
+            for _ in 0..5 {
+                by(&mut s, waiter, "F_RDLCK", shared, None);
+                by(&mut s, waiter, "F_WRLCK", reserved, Some("EAGAIN"));
+                by(&mut s, waiter, "F_UNLCK", (0, 0), None);
+                s.wait_ms(2);
+            }
+            by(&mut s, holder, "F_UNLCK", (0, 0), None);
+            s.wait_ms(1);
+        }
+        let found = fires("lock-by-polling", s);
+        assert_eq!((found[0].evidence[0].value, found[0].evidence[1].value), (50.0, 9.0));
+        // The lock was free for about a millisecond each time.
+        assert!(found[0].evidence[2].value < 9.0 * 1_100_000.0, "{found:?}");
+    }
+
+    #[test]
+    fn a_lock_that_outlives_the_process_is_not_free() {
+        // flock(1) locks a descriptor of its shell, which goes on.
+        let mut s = Scenario::new();
+        for turn in 0..10 {
+            s.process(1000 + turn * 20);
+            let began = s.now();
+            let fd = s.open("/data/db", "O_RDWR|O_CREAT");
+            s.flock(fd, 1_000);
+            s.child_ends(began, 100 + turn % 2, "flock");
+            for attempt in 1..6 {
+                s.wait_ms(20);
+                s.process(1000 + turn * 20 + attempt);
+                let tried = s.now();
+                let fd = s.open("/data/db", "O_RDWR|O_CREAT");
+                s.fail("flock", fd, "EAGAIN");
+                s.child_ends(tried, 100 + (turn + 1) % 2, "flock");
+            }
+            s.wait_ms(20);
+        }
+        silent("lock-by-polling", s);
+    }
 
     /// Two processes that take the lock by turns; each tries so often before it gets it.
     fn locks(tries: usize, turns: i32, removes: bool) -> Scenario {

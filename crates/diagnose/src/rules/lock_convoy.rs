@@ -367,6 +367,12 @@ impl LockConvoy {
             examples: lock.examples.list(),
             caveats: match address {
                 OWN => vec!["threads of a pool that hand one task from one to the next look the same".to_owned()],
+                // A condition variable is a futex, too.
+                _ if threads == 2 => vec![
+                    "two threads that hand each item to the other look the same: there a queue with room for several \
+                     items helps"
+                        .to_owned(),
+                ],
                 _ => vec![],
             },
             query: format!(

@@ -6,6 +6,8 @@ use crate::prelude::*;
 const MIN_FAILURES: u64 = 100;
 /// Share of look-ups that fail.
 const MIN_PART: f64 = 0.5;
+/// Paths from which on they are a search path. With fewer, looks at them without opening are the matter of redundant-stat.
+const MIN_PATHS: u64 = 10;
 
 static INFO: RuleInfo = RuleInfo {
     id: "lookup-storm",
@@ -19,7 +21,8 @@ static INFO: RuleInfo = RuleInfo {
            with ENOENT.",
     when: "More than 100 calls of a process that open, stat, access, or read a link fail with \
            ENOENT, and they are more than half of all such calls that it made; a search path of two \
-           directories already fails every other time. Lookups of a path that any process creates \
+           directories already fails every other time. If fewer than 10 paths are missing, only \
+           calls that open them count. Lookups of a path that any process creates \
            later do not count: the process checks whether the path exists already, or waits for it.",
     cost: "the time of the failed calls",
     advice: "Shorten the search path, or put the directory that has the files first; use absolute \
@@ -32,6 +35,9 @@ static INFO: RuleInfo = RuleInfo {
     reference: "Common in interpreters and loaders: strace -c of a start of Python or Ruby",
 };
 
+const ONE_PATH: &str = "Keep in mind that the file is not there, and look again after a time only, or create an empty \
+                        one; inotify on its directory says when it comes.";
+
 /// Processes looking for one path that are tracked separately.
 const MAX_LOOKING: usize = 4;
 
@@ -42,6 +48,12 @@ struct Process {
     missing: u64,
     cost_ns: i64,
     examples: Examples,
+    /// Paths that are missing.
+    paths: u64,
+    /// Of those, opens.
+    opens: u64,
+    opens_ns: i64,
+    open_examples: Examples,
 }
 
 /// Look-ups of one path by a process that failed.
@@ -50,6 +62,8 @@ struct Misses {
     pid: i32,
     count: u64,
     cost_ns: i64,
+    opens: u64,
+    opens_ns: i64,
 }
 
 rule! {
@@ -75,6 +89,9 @@ impl Rule for LookupStorm {
                 process.lookups = process.lookups.saturating_sub(misses.count);
                 process.missing = process.missing.saturating_sub(misses.count);
                 process.cost_ns -= misses.cost_ns;
+                process.paths = process.paths.saturating_sub(1);
+                process.opens = process.opens.saturating_sub(misses.opens);
+                process.opens_ns -= misses.opens_ns;
             }
         }
         // By descriptor nothing is looked up.
@@ -89,10 +106,17 @@ impl Rule for LookupStorm {
             process.missing += 1;
             process.cost_ns += call.dur_ns;
             process.examples.add(call);
+            let open = call.kind == Kind::Open;
+            if open {
+                process.opens += 1;
+                process.opens_ns += call.dur_ns;
+                process.open_examples.add(call);
+            }
             let Some(path) = call.path_key() else { return };
             let all = self.misses.entry(path);
             let own = all.iter().position(|misses| misses.pid == call.pid);
             let at = own.unwrap_or_else(|| {
+                process.paths += 1;
                 // Failed lookups of further processes stay counted.
                 all.truncate(MAX_LOOKING - 1);
                 all.push(Misses { pid: call.pid, ..Misses::default() });
@@ -101,6 +125,8 @@ impl Rule for LookupStorm {
             if let Some(misses) = all.get_mut(at) {
                 misses.count += 1;
                 misses.cost_ns += call.dur_ns;
+                misses.opens += u64::from(open);
+                misses.opens_ns += if open { call.dur_ns } else { 0 };
             }
         }
     }
@@ -108,25 +134,32 @@ impl Rule for LookupStorm {
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for (pid, process) in self.processes.iter() {
             let comm = run.process_name(*pid, &process.comm);
-            let part = process.missing as f64 / process.lookups.max(1) as f64;
-            if process.missing <= MIN_FAILURES || part <= MIN_PART || !run.matters(process.cost_ns) {
+            let few = process.paths < MIN_PATHS;
+            let (missing, cost, examples) = match few {
+                true => (process.opens, process.opens_ns, &process.open_examples),
+                false => (process.missing, process.cost_ns, &process.examples),
+            };
+            let part = missing as f64 / process.lookups.max(1) as f64;
+            if missing <= MIN_FAILURES || part <= MIN_PART || !run.matters(cost) {
                 continue;
             }
+            let (failures, lookups) = (units::count(missing as i64), units::count(process.lookups as i64));
+            let paths = counted(process.paths as i64, "path that does not exist", "paths that do not exist");
+            let part = units::percent(part);
             out.push(Found {
-                cost_ns: Some(process.cost_ns),
-                title: format!(
-                    "{} of {} paths that {} looks up do not exist ({})",
-                    units::count(process.missing as i64),
-                    units::count(process.lookups as i64),
-                    comm,
-                    units::percent(part),
-                ),
+                cost_ns: Some(cost),
+                title: match few {
+                    true => format!("{comm} opens {paths} {failures} times, {part} of its look-ups"),
+                    false => format!("{failures} of {lookups} look-ups by {comm} find nothing ({part}): {paths}"),
+                },
+                advice: few.then(|| ONE_PATH.to_owned()),
                 subject: Subject::process(*pid, &comm),
                 evidence: vec![
                     number("lookups", process.lookups as i64),
-                    number("missing", process.missing as i64),
+                    number("missing", missing as i64),
+                    number("missing_paths", process.paths as i64),
                 ],
-                examples: process.examples.list(),
+                examples: examples.list(),
                 query: calls!("pid = {pid} AND errno = 'ENOENT' AND path_arg <> ''"),
                 ..Found::default()
             });
@@ -137,6 +170,18 @@ impl Rule for LookupStorm {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn one_missing_path_is_no_search_path() {
+        let mut s = Scenario::new();
+        (0..300).for_each(|_| s.stat_missing("/etc/localtime"));
+        silent("lookup-storm", s);
+        let mut s = Scenario::new();
+        (0..300).for_each(|_| s.fail_open("/etc/overrides", "O_RDONLY", "ENOENT"));
+        let found = fires("lookup-storm", s);
+        assert!(found[0].title.contains("opens 1 path that does not exist 300 times"), "{}", found[0].title);
+        assert!(found[0].advice.contains("inotify"), "{}", found[0].advice);
+    }
 
     #[test]
     fn fires_on_a_long_search_path() {

@@ -71,6 +71,11 @@ impl Rule for LseekBeforeIo {
             return;
         }
         let stream = self.streams.entry((call.pid, file, fd));
+        // Asks where the data are: no pread does that.
+        if call.kind == Kind::Seek && call.arg("whence").is_some_and(|whence| matches!(whence, "SEEK_DATA" | "SEEK_HOLE")) {
+            (stream.position, stream.pending) = (call.ret, None);
+            return;
+        }
         if stream.comm.is_empty() {
             stream.comm = call.comm_text();
         }
@@ -152,6 +157,18 @@ impl Rule for LseekBeforeIo {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn silent_on_questions_for_data() {
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/image", "O_RDONLY", 1 << 30);
+        for i in 0..300 {
+            s.lseek_for(fd, i * 8192, "SEEK_DATA");
+            s.read(fd, 4096);
+            s.lseek_for(fd, i * 8192 + 4096, "SEEK_HOLE");
+        }
+        silent("lseek-before-io", s);
+    }
 
     #[test]
     fn seeks_of_opening_are_left_out() {

@@ -245,8 +245,14 @@ impl Rule for RedundantRead {
                 self.of_own(*pid, *file, reads, run, out);
                 continue;
             }
-            let path = run.state.files.get(*file).map_or("", |f| f.name());
+            let known = run.state.files.get(*file);
+            // Stores into mapped memory change it without a call.
+            if known.is_some_and(|f| f.is_mapped_for_writing) {
+                continue;
+            }
+            let path = known.map_or("", |f| f.name());
             out.push(Found {
+                rests_on_absence: true,
                 cost_ns: Some(cost),
                 title: format!(
                     "{} reads {} of {path}, of which {} had been read before and have not changed since",
@@ -370,6 +376,33 @@ impl RedundantRead {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn a_run_goes_on_after_its_last_call() {
+        let reads = |idle_ms: i64| {
+            let mut s = Scenario::new();
+            let fd = s.open_existing("/data/table", "O_RDONLY", 65536);
+            (0..400).for_each(|_| s.pread(fd, 65536, 0));
+            s.wait_ms(idle_ms);
+            s.ends(0);
+            s
+        };
+        fires("redundant-read", reads(1));
+        silent("redundant-read", reads(60_000));
+    }
+
+    #[test]
+    fn silent_on_what_a_mapping_may_change() {
+        let reads = |prot: &str| {
+            let mut s = Scenario::new();
+            let fd = s.open_existing("/run/status", "O_RDWR", 65536);
+            s.map_shared(fd, prot);
+            (0..400).for_each(|_| s.pread(fd, 65536, 0));
+            s
+        };
+        fires("redundant-read", reads("PROT_READ"));
+        silent("redundant-read", reads("PROT_READ|PROT_WRITE"));
+    }
 
     #[test]
     fn fires_on_processes_that_read_the_same_one_after_the_other() {

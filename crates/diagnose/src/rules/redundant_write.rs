@@ -98,7 +98,12 @@ impl Rule for RedundantWrite {
             if writes.calls < MIN_CALLS || !(part > MIN_PART || often) || !run.matters(cost) {
                 continue;
             }
-            let path = run.state.files.get(*file).map_or("", |f| f.name());
+            let known = run.state.files.get(*file);
+            // Who reads a mapping makes no call.
+            if known.is_some_and(|f| f.is_mapped) {
+                continue;
+            }
+            let path = known.map_or("", |f| f.name());
             out.push(Found {
                 cost_ns: Some(cost),
                 costs: Costs::of(&[Kind::Write]),
@@ -126,6 +131,15 @@ impl Rule for RedundantWrite {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn silent_on_what_is_read_through_a_mapping() {
+        let mut s = Scenario::new();
+        let fd = s.open("/run/status", "O_RDWR|O_CREAT");
+        s.map_shared(fd, "PROT_READ");
+        (0..400).for_each(|_| s.pwrite(fd, 4096, 0));
+        silent("redundant-write", s);
+    }
 
     #[test]
     fn fires_on_a_header_beside_large_blocks_and_not_on_pages_that_come_twice() {

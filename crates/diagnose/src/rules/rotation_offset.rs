@@ -21,7 +21,8 @@ static INFO: RuleInfo = RuleInfo {
            shipper that was restarted, or that starts a new process each time. The first read of \
            the new file starts at an offset other than 0 that is the end of the part read of the \
            old one, or beyond the end of the new one (with two or more empty reads there while the \
-           file has unread bytes). Files that the process writes itself do not count.",
+           file has unread bytes). Silent if the process then reads bytes in front of that offset. \
+           Files that the process writes itself do not count.",
     cost: "",
     advice: "Store the position together with the identity of the file: device, inode, and a \
            property that a recycled inode number does not share (creation time from statx, a hash \
@@ -49,7 +50,7 @@ struct Reader {
     empty: u64,
     /// Whether it writes the file itself: then it is no reader of another's log.
     own: bool,
-    /// Where the first one began.
+    /// Where the first one began, or a later one that returned bytes in front of it.
     first: Option<i64>,
     first_examples: Examples,
     /// The skipped ranges.
@@ -129,7 +130,15 @@ impl Rule for RotationOffset {
         let Some((_, old_end)) = reader.before else { return };
         reader.reads += 1;
         reader.first_examples.add_first(call);
-        let first = *reader.first.get_or_insert(offset);
+        let mut first = *reader.first.get_or_insert(offset);
+        if offset < first && call.moved() > 0 {
+            first = offset;
+            reader.first = Some(offset);
+            // It has noticed, and the bytes are read.
+            if reader.skipped.as_ref().is_some_and(|skipped| skipped.file == file) {
+                reader.skipped = None;
+            }
+        }
         if call.moved() == 0 {
             reader.empty += 1;
         }
@@ -309,6 +318,20 @@ mod tests {
             s.close(fd);
             s.unlink("/data/db-journal");
         }
+        silent("rotation-offset", s);
+    }
+
+    #[test]
+    fn silent_when_it_goes_back_to_the_start() {
+        let mut s = Scenario::new();
+        rotated(&mut s);
+        let fd = s.open_existing("/var/log/app", "O_RDONLY", 16);
+        s.lseek(fd, 26);
+        s.read_nothing(fd);
+        s.fstat(fd);
+        s.lseek(fd, 0);
+        s.read(fd, 16);
+        s.read_nothing(fd);
         silent("rotation-offset", s);
     }
 

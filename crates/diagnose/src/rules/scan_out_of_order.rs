@@ -1,5 +1,6 @@
 //! `scan-out-of-order`: a file is read as a whole, in an order that is not its own.
 
+use crate::layers::Below;
 use crate::order::{Head, READAHEAD, Step};
 use crate::prelude::*;
 use crate::readers::Readers;
@@ -18,6 +19,10 @@ const MIN_TIME: f64 = 0.5;
 const MIN_JUMPS_OF_TIME: f64 = 0.02;
 /// Reads under way at a time, on average, from which on the process has asked ahead.
 const MAX_DEPTH: f64 = 2.0;
+/// Where it is not known which jumping reads waited for the device: the share of them that is below a duration, and how
+/// many times as long one counts at most. A longer one waited for a CPU.
+const MOST: f64 = 0.75;
+const SLOW: i64 = 4;
 /// Bytes that a device reads in about the time of one request.
 const REQUEST: f64 = 65536.0;
 
@@ -37,15 +42,20 @@ static INFO: RuleInfo = RuleInfo {
            its reads. A read jumps if it starts before the end of the previous read, or more than 128 \
            KiB (the kernel's default readahead) after it, or less far after it but had to wait for \
            the device, because the kernel does not read ahead of strides. Silent if two or more of \
-           the jumping reads are in progress at a time on average.",
-    cost: "time of the jumping reads, minus what the same number costs without waiting (the median \
-           of the reads in order, or of the jumping ones if that is less), minus what the device \
-           takes for the same bytes in order, assuming that it reads 64 KiB in the time of one \
-           request",
+           the jumping reads are in progress at a time on average. Jumping reads that find their \
+           pages in memory cost nothing. A recording without layers below the calls does not tell \
+           which of them do: then each counts for at most four times the duration that a quarter of \
+           them exceed, because a longer one waited for a CPU.",
+    cost: "time of the jumping reads that waited for the device (of all jumping reads, if the \
+           recording has no layers below the calls), minus what the same number costs without \
+           waiting (the median of the reads in order, or of the jumping ones if that is less), minus \
+           what the device takes for the same bytes in order, assuming that it reads 64 KiB in the \
+           time of one request",
     advice: "Read in the order of offsets and sort in memory, or rebuild the file in the order of \
            access (VACUUM, compact, CLUSTER, OPTIMIZE TABLE); request ranges ahead with \
            posix_fadvise(POSIX_FADV_WILLNEED) or io_uring.",
-    not_when: "Not when the whole file is in memory already, where order costs little.",
+    not_when: "Not when the whole file is in memory already, which calls alone do not tell: order costs \
+               little there.",
     bad: "for (key in index)                 /* order of keys */\n    pread(fd, row, n, offset[key]);",
     good: "sort(index by offset);\nfor (key in index)\n    pread(fd, row, n, offset[key]);",
     reference: "IOscope, section 3.2: a MongoDB shard whose scan followed the index, not the file",
@@ -60,25 +70,41 @@ struct Scan {
     jumps: u64,
     bytes: i64,
     seen: Intervals,
-    in_order: crate::stats::Durations,
-    jumped: crate::stats::Durations,
+    in_order: Durations,
+    jumped: Durations,
     jumped_bytes: i64,
     under_way: UnderWay,
     examples: Examples,
+    /// Jumping reads that waited for the device, as something below them says.
+    waited: Durations,
+    waited_examples: Examples,
 }
 
 rule! {
     pub struct ScanOutOfOrder {
         scans: Bounded<(i32, FileId), Scan> = Bounded::new(|scan| scan.reads),
+        /// Whether the recording tells which calls waited for a device.
+        tells_waits: bool,
     }
 }
 
 impl Rule for ScanOutOfOrder {
+    fn layers(&self) -> &'static [Layer] {
+        &[Layer::Device]
+    }
+
+    fn row(&mut self, row: &Row, _: &State) {
+        // The requests of some logs lack their calls.
+        let Row::Device(request) = row else { return };
+        self.tells_waits |= request.bios.iter().any(|bio| bio.submit_rid.is_some());
+    }
+
     fn call(&mut self, call: &Call, context: &Context) {
         let (Some(id), Some((start, end))) = (call.file, call.range()) else { return };
         if call.asynchronous || !context.file(call).is_some_and(|f| f.is_regular()) {
             return;
         }
+        self.tells_waits |= context.below != Below::default();
         let scan = self.scans.entry((call.pid, id));
         scan.readers.add(call);
         let jump = match scan.head.step(start, end) {
@@ -96,6 +122,10 @@ impl Rule for ScanOutOfOrder {
             scan.jumped_bytes += end - start;
             scan.under_way.add(call.ts_ns, call.ended_at_ns());
             scan.examples.add(call);
+            if context.below.missed() || context.below.io_wait_ns > 0 {
+                scan.waited.add(call.dur_ns);
+                scan.waited_examples.add(call);
+            }
         } else {
             scan.in_order.add(call.dur_ns);
         }
@@ -111,8 +141,14 @@ impl Rule for ScanOutOfOrder {
             // Reads in order may be few and may wait as well; at most half of the jumping reads
             // may.
             let plain = scan.in_order.median_ns().min(scan.jumped.median_ns());
-            let expected = (scan.jumps as i64).saturating_mul(plain);
-            let spare = scan.jumped.sum_ns.saturating_sub(expected);
+            let (reads, ns, examples) = match self.tells_waits {
+                true => (scan.waited.count, scan.waited.sum_ns, &scan.waited_examples),
+                false => {
+                    let most = scan.jumped.quantile_ns(MOST).saturating_mul(SLOW);
+                    (scan.jumps, scan.jumped.sum_up_to_ns(most), &scan.examples)
+                }
+            };
+            let spare = ns.saturating_sub((reads as i64).saturating_mul(plain));
             let size_of_one = scan.jumped_bytes as f64 / scan.jumps.max(1) as f64;
             let cost = (spare as f64 * (1.0 - in_order(size_of_one))) as i64;
             let scans = scan.reads >= MIN_READS && covered >= MIN_COVERED && twice < 1.0 - MIN_COVERED;
@@ -144,7 +180,7 @@ impl Rule for ScanOutOfOrder {
                     number("mean_in_order_ns", scan.in_order.mean_ns()),
                     number("plain_read_ns", plain),
                 ],
-                examples: scan.examples.list(),
+                examples: examples.list(),
                 query: calls!("pid = {pid} AND file_id = {id} AND call_reads(syscall)"),
                 ..Found::default()
             });
@@ -195,6 +231,46 @@ mod tests {
         }
         let found = fires("scan-out-of-order", s);
         assert_eq!(found[0].evidence[2].value, 1.0);
+    }
+
+    /// Reads pieces of a file in the order of keys, each after `before`.
+    fn shuffled(s: &mut Scenario, mut before: impl FnMut(&mut Scenario, i64)) {
+        let fd = s.open_existing("/data/collection", "O_RDONLY", 1000 * 65536);
+        for i in 0..1000 {
+            before(s, i);
+            s.pread(fd, 65536, i * 389 % 1000 * 65536);
+        }
+    }
+
+    #[test]
+    fn silent_on_a_file_in_memory() {
+        // One read is preempted.
+        let mut s = Scenario::new();
+        shuffled(&mut s, |s, i| s.slow(if i == 700 { 40_000_000 } else { 0 }));
+        silent("scan-out-of-order", s);
+
+        // Another file comes from the device.
+        let other = |s: &mut Scenario| {
+            let fd = s.open_existing("/data/index", "O_RDONLY", 4096);
+            s.missed(4096, 80_000);
+            s.pread(fd, 4096, 0);
+        };
+        let mut s = Scenario::new();
+        other(&mut s);
+        shuffled(&mut s, |s, i| s.slow(if i % 3 == 0 { 100_000 } else { 0 }));
+        silent("scan-out-of-order", s);
+
+        let mut s = Scenario::new();
+        other(&mut s);
+        shuffled(&mut s, |s, i| {
+            s.slow(if i == 700 { 40_000_000 } else { 0 });
+            if i % 3 == 0 {
+                s.missed(65536, 100_000);
+            }
+        });
+        let found = fires("scan-out-of-order", s);
+        assert!(found[0].examples.iter().all(|example| example.dur_ns < 1_000_000));
+        assert!(found[0].cost_ns.unwrap() < 334 * 100_000);
     }
 
     #[test]

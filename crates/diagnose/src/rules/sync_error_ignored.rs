@@ -14,8 +14,9 @@ static INFO: RuleInfo = RuleInfo {
            marks pages clean after a failed write-back: the second fsync has nothing to write and \
            succeeds, and the data is lost.",
     when: "fsync, fdatasync, or msync failed with EIO, ENOSPC, EDQUOT, or another error of the \
-           device, and the same process successfully synced the same file or wrote to it \
-           afterwards, without reopening it and without rewriting the lost range.",
+           device, and the same process afterwards wrote other bytes to the same file or synced it \
+           successfully, without reopening it. The failure is forgotten if the process first writes \
+           again all that was written since the last successful sync, and then syncs successfully.",
     cost: "",
     advice: "Treat a failed fsync as the loss of everything written since the last successful one: \
            stop and recover from the log, or write all of it again to a new file.",
@@ -32,9 +33,24 @@ struct Failure {
     errno: String,
     /// Bytes that were at stake.
     at_stake: i64,
+    /// Of the last failure: what had been written since the last good sync, and was not written again.
+    lost: Intervals,
+    /// Whether all of it was written again.
+    rewritten: bool,
     syncs_after: u64,
     writes_after: u64,
     examples: Examples,
+}
+
+impl Failure {
+    /// Whether a write is of bytes that were lost.
+    fn is_rewritten_by(&mut self, call: &Call) -> bool {
+        let Some((start, end)) = call.range() else { return false };
+        let again = self.lost.overlap(start, end) > 0;
+        self.lost.remove(start, end);
+        self.rewritten |= again && self.lost.is_empty();
+        again
+    }
 }
 
 rule! {
@@ -55,11 +71,12 @@ impl Rule for SyncErrorIgnored {
         let key = (call.pid, file);
         let is_sync = matches!(call.kind, Kind::Sync | Kind::Msync);
         if let Some(errno) = call.errno.filter(|errno| is_sync && lost_bytes(errno)) {
-            let dirty = context.file(call).map_or(0, |file| file.dirty.len());
+            let dirty = context.file(call).map(|file| file.dirty.clone()).unwrap_or_default();
             let failure = self.failures.entry(key);
             failure.comm = call.comm_text();
             failure.errno = errno.to_owned();
-            failure.at_stake += dirty;
+            failure.at_stake += dirty.len();
+            (failure.lost, failure.rewritten) = (dirty, false);
             failure.examples.add_first(call);
             return;
         }
@@ -69,9 +86,12 @@ impl Rule for SyncErrorIgnored {
             Kind::Open if failure.syncs_after + failure.writes_after == 0 => {
                 self.failures.remove(&key);
             }
-            Kind::Write => {
+            Kind::Write if !failure.is_rewritten_by(call) && !failure.rewritten => {
                 failure.writes_after += 1;
                 failure.examples.add_first(call);
+            }
+            Kind::Sync | Kind::Msync if failure.rewritten && failure.syncs_after == 0 => {
+                self.failures.remove(&key);
             }
             Kind::Sync | Kind::Msync => {
                 failure.syncs_after += 1;
@@ -128,6 +148,48 @@ mod tests {
         s.fsync(fd);
         let found = fires("sync-error-ignored", s);
         assert_eq!(found[0].evidence[0].value, 8192.0);
+    }
+
+    /// A log whose sync finds no room at first.
+    fn full(s: &mut Scenario) -> i32 {
+        let fd = s.open("/data/wal", "O_WRONLY|O_CREAT");
+        s.write(fd, 4096);
+        s.fsync(fd);
+        s.write(fd, 8192);
+        s.fail("fsync", fd, "ENOSPC");
+        fd
+    }
+
+    #[test]
+    fn silent_when_the_lost_bytes_are_written_again() {
+        let mut s = Scenario::new();
+        let fd = full(&mut s);
+        s.pwrite(fd, 8192, 4096);
+        s.fail("fsync", fd, "ENOSPC");
+        s.unlink("/data/old");
+        s.pwrite(fd, 4096, 4096);
+        s.pwrite(fd, 8192, 8192);
+        s.fsync(fd);
+        s.write(fd, 100);
+        s.fsync(fd);
+        silent("sync-error-ignored", s);
+    }
+
+    #[test]
+    fn fires_when_a_part_is_written_again_or_too_late() {
+        let mut s = Scenario::new();
+        let fd = full(&mut s);
+        s.pwrite(fd, 4096, 4096);
+        s.fsync(fd);
+        fires("sync-error-ignored", s);
+
+        let mut s = Scenario::new();
+        let fd = full(&mut s);
+        s.fsync(fd);
+        s.pwrite(fd, 8192, 4096);
+        s.fsync(fd);
+        let found = fires("sync-error-ignored", s);
+        assert_eq!(found[0].evidence[2].value, 2.0);
     }
 
     #[test]

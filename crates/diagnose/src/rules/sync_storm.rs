@@ -342,13 +342,19 @@ impl Rule for SyncStorm {
             Synced::Own => call.moved(),
             Synced::Range => file.dirty.len().min(file.unwaited),
             Synced::File if call.kind == Kind::Msync => mapped(call, context),
+            // Stores into mapped memory are no calls.
+            Synced::File if file.is_mapped_for_writing => file.dirty.len().max(context.below.written_bytes),
             Synced::File => file.dirty.len(),
         };
         if directory {
             self.in_order(call, (name, id), None, 0, 0);
             return;
         }
-        let clean = call.kind == Kind::Sync && amount == 0 && file.is_durable(call.ts_ns);
+        let clean = call.kind == Kind::Sync
+            && amount == 0
+            && context.below.written_bytes == 0
+            && !file.is_mapped_for_writing
+            && file.is_durable(call.ts_ns);
         if amount == 0 && !clean {
             return;
         }

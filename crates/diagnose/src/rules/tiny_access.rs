@@ -36,10 +36,11 @@ static INFO: RuleInfo = RuleInfo {
            and comes back to the same pages again and again. The pages are in the page cache, so \
            nearly all of the time is the system call itself.",
     when: "A process makes 1,000 or more calls below 1 KiB on a file, in 16 or more pages of 4 KiB, with 16 \
-           or more per page on average; files of which none is significant are added up. Calls in runs of \
-           64 or more, each where the one before ended, are the matter of small-sequential. Writes that \
-           are made durable one by one do not count, nor do calls that waited for a device. Silent below \
-           3 % of the recorded time, and on files that the process locks for every 16 calls or more often.",
+           or more per page on average; files of which none is significant are added up. Reads in runs of \
+           64 or more, each where the one before ended, are the matter of small-sequential, and so are such \
+           writes. Writes that are made durable one by one do not count, nor do calls that waited for a \
+           device. Silent below 3 % of the recorded time, and on files that the process locks for every 16 \
+           calls or more often.",
     cost: "calls beyond one per page, times their median duration",
     advice: "Map the file (mmap) and use it as memory, or read a block of 64 KiB or more, work on it, and \
            write it back. If the file only replaces memory that a limit denies (a cache on \
@@ -52,14 +53,21 @@ static INFO: RuleInfo = RuleInfo {
     reference: "mmap(2); ImageMagick's disk cache of pixels works like this beyond its memory limit",
 };
 
+/// Reads or writes: each may go on where the one before ended, whatever is between them.
+#[derive(Debug, Default)]
+struct Direction {
+    head: Head,
+    /// Calls that go on where the one before ended; calls and bytes that were counted of them.
+    run: u64,
+    run_counted: (u64, i64),
+}
+
 /// One process on one file.
 #[derive(Debug, Default)]
 struct Accesses {
     comm: Text,
-    head: Head,
-    /// Calls that go on where the one before ended; calls, writes, and bytes that were counted of them.
-    run: u64,
-    run_counted: (u64, u64, i64),
+    of_reads: Direction,
+    of_writes: Direction,
     calls: u64,
     writes: u64,
     bytes: i64,
@@ -173,34 +181,36 @@ impl Rule for TinyAccess {
             return;
         }
         let accesses = self.files.entry((call.pid, file));
-        let step = accesses.head.step(start, end);
+        let write = call.kind == Kind::Write;
+        let direction = if write { &mut accesses.of_writes } else { &mut accesses.of_reads };
+        let step = direction.head.step(start, end);
         let durable = context.synced.is_some() || context.open().is_some_and(Description::is_synchronous);
         let waited = context.below.io_wait_ns > 0 || context.below.reads > 0;
         if step == Step::Next {
-            accesses.run += 1;
+            direction.run += 1;
         } else {
-            (accesses.run, accesses.run_counted) = (0, (0, 0, 0));
+            (direction.run, direction.run_counted) = (0, (0, 0));
         }
-        if accesses.run == RUN {
-            let (calls, writes, bytes) = std::mem::take(&mut accesses.run_counted);
+        if direction.run == RUN {
+            let (calls, bytes) = std::mem::take(&mut direction.run_counted);
             accesses.calls -= calls;
-            accesses.writes -= writes;
+            accesses.writes -= if write { calls } else { 0 };
             accesses.bytes -= bytes;
         }
-        if !tiny || durable || waited || accesses.run >= RUN {
+        if !tiny || durable || waited || direction.run >= RUN {
             return;
+        }
+        let bytes = end - start;
+        if step == Step::Next {
+            let counted = &mut direction.run_counted;
+            *counted = (counted.0 + 1, counted.1 + bytes);
         }
         if accesses.comm.is_empty() {
             accesses.comm = call.comm_text();
         }
-        let (write, bytes) = (u64::from(call.kind == Kind::Write), end - start);
         accesses.calls += 1;
-        accesses.writes += write;
+        accesses.writes += u64::from(write);
         accesses.bytes += bytes;
-        if step == Step::Next {
-            let counted = &mut accesses.run_counted;
-            *counted = (counted.0 + 1, counted.1 + write, counted.2 + bytes);
-        }
         accesses.pages.insert(start / PAGE * PAGE, (end - 1) / PAGE * PAGE + PAGE);
         accesses.durations.add(call.dur_ns);
         accesses.examples.add(call);
@@ -299,6 +309,19 @@ mod tests {
         let fd = s.open_existing("/data/table", "O_RDWR", 1 << 30);
         for i in 0..4000 {
             s.pread(fd, 100, i * 100);
+        }
+        silent("tiny-access", s);
+    }
+
+    /// Records are appended, and each is read back.
+    #[test]
+    fn silent_where_reads_and_writes_are_each_in_order() {
+        let mut s = Scenario::new();
+        let log = s.open("/data/log", "O_WRONLY|O_CREAT|O_APPEND");
+        let back = s.open("/data/log", "O_RDONLY");
+        for _ in 0..4000 {
+            s.write(log, 100);
+            s.read(back, 100);
         }
         silent("tiny-access", s);
     }

@@ -6,6 +6,8 @@ use crate::prelude::*;
 const MIN_MIXED: u64 = 16;
 /// The alignment that every device supports, bytes.
 const SECTOR: i64 = 512;
+/// Calls that failed and may still be tried again with success, of one process on one file.
+const MAX_REFUSED: usize = 64;
 
 static INFO: RuleInfo = RuleInfo {
     id: "unaligned-direct-io",
@@ -18,10 +20,12 @@ static INFO: RuleInfo = RuleInfo {
            (512 or 4096 bytes). Otherwise the call fails with EINVAL, or the file system reads, \
            changes, and writes whole blocks, or uses the page cache after all. Direct and buffered \
            I/O on one file evict each other's pages and can return old data.",
-    when: "A read or write through a description opened with O_DIRECT fails with EINVAL; or its \
-           offset or length is not a multiple of 512 and it is not the last piece of the file; or \
-           one file is read or written 16 times or more with O_DIRECT and as often without, in the \
-           same second.",
+    when: "A read or write through a description opened with O_DIRECT fails with EINVAL, and the same \
+           thread does not repeat it at the same offset with success, as a program does that looks for \
+           the alignment or falls back to I/O without O_DIRECT (severity is medium for a single read, \
+           else high); or its offset or length is not a multiple of 512, unless it reads the last piece \
+           of the file from an offset that is one; or one file is read or written 16 times or more \
+           with O_DIRECT and as often without, in the same second.",
     cost: "",
     advice: "Query STATX_DIOALIGN with statx and align offset, length, and address (posix_memalign) \
            to it; write the unaligned end of a file without O_DIRECT through a separate \
@@ -32,10 +36,33 @@ static INFO: RuleInfo = RuleInfo {
     reference: "open(2), NOTES on O_DIRECT",
 };
 
+/// A call that failed with EINVAL.
+#[derive(Debug)]
+struct Refused {
+    tid: i32,
+    kind: Kind,
+    offset: Option<i64>,
+    example: Example,
+}
+
+impl Refused {
+    /// Whether a call that succeeded does what this one did not.
+    fn is_made_up_by(&self, call: &Call) -> bool {
+        // A failure does not move the position.
+        let there = match self.offset {
+            Some(offset) => call.offset == Some(offset),
+            None => !call.positional,
+        };
+        there && self.tid == call.tid && self.kind == call.kind
+    }
+}
+
 /// One process on one file.
 #[derive(Debug, Default)]
 struct Usage {
     comm: Text,
+    /// The last ones that may still be tried again, and the number of all others.
+    pending: Vec<Refused>,
     refused: u64,
     misaligned: u64,
     /// The second of the last call, and calls of both ways in it.
@@ -50,7 +77,7 @@ struct Usage {
 rule! {
     pub struct UnalignedDirectIo {
         files: Bounded<(i32, FileId), Usage>
-            = Bounded::new(|usage| usage.refused + usage.misaligned + usage.mixed),
+            = Bounded::new(|usage| usage.refused + usage.pending.len() as u64 + usage.misaligned + usage.mixed),
     }
 }
 
@@ -67,16 +94,30 @@ impl Rule for UnalignedDirectIo {
             usage.comm = call.comm_text();
         }
         if direct && call.failed_with("EINVAL") {
-            usage.refused += 1;
-            usage.refused_examples.add_first(call);
+            if usage.pending.len() >= MAX_REFUSED {
+                let first = usage.pending.remove(0);
+                usage.refused += 1;
+                usage.refused_examples.keep(first.example);
+            }
+            usage.pending.push(Refused {
+                tid: call.tid,
+                kind: call.kind,
+                offset: call.offset,
+                example: Example::of(call),
+            });
             return;
+        }
+        if call.succeeded() {
+            usage.pending.retain(|refused| !refused.is_made_up_by(call));
         }
         if !call.succeeded() || call.moved() == 0 {
             return;
         }
         let odd = |n: Option<i64>| n.is_some_and(|n| n % SECTOR != 0);
-        // The end of a file may be read with a length beyond it.
-        if direct && (odd(call.offset) || odd(call.size)) {
+        let end = call.range().map(|(_, end)| end);
+        let size = file.filter(|file| file.is_regular()).and_then(|file| file.size);
+        let reads_the_end = call.kind == Kind::Read && size.zip(end).is_some_and(|(size, end)| end >= size);
+        if direct && (odd(call.offset) || odd(call.size) && !reads_the_end) {
             usage.misaligned += 1;
             usage.misaligned_examples.add_first(call);
         }
@@ -99,12 +140,18 @@ impl Rule for UnalignedDirectIo {
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((pid, file), usage) in self.files.iter() {
             let path = run.state.files.get(*file).map_or("", |f| f.name());
+            let refused = usage.refused + usage.pending.len() as u64;
+            let mut refused_examples = usage.refused_examples.clone();
+            usage.pending.iter().for_each(|refused| refused_examples.keep(refused.example.clone()));
             let cases = [
                 (
-                    usage.refused,
-                    Severity::High,
-                    format!("{} of {path} with O_DIRECT failed with EINVAL", counted(usage.refused as i64, "read or write", "reads or writes")),
-                    &usage.refused_examples,
+                    refused,
+                    match usage.pending.as_slice() {
+                        [one] if refused == 1 && one.kind == Kind::Read => Severity::Medium,
+                        _ => Severity::High,
+                    },
+                    format!("{} of {path} with O_DIRECT failed with EINVAL", counted(refused as i64, "read or write", "reads or writes")),
+                    &refused_examples,
                 ),
                 (
                     usage.misaligned,
@@ -145,7 +192,55 @@ impl Rule for UnalignedDirectIo {
 
 #[cfg(test)]
 mod tests {
+    use crate::finding::Severity;
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn silent_on_a_search_for_the_alignment() {
+        // As QEMU does.
+        let mut s = Scenario::new();
+        let fd = s.open_existing("/data/disk", "O_RDWR|O_DIRECT", 1 << 20);
+        s.fail_at("pread64", fd, 1, Some(0), "EINVAL");
+        s.fail_at("pread64", fd, 512, Some(0), "EINVAL");
+        s.pread(fd, 4096, 0);
+        silent("unaligned-direct-io", s);
+
+        let mut s = Scenario::new();
+        let fd = s.open("/data/disk", "O_RDWR|O_CREAT|O_DIRECT");
+        s.write(fd, 4096);
+        s.fail_at("write", fd, 1000, None, "EINVAL");
+        s.set_flags(fd, "O_RDWR");
+        s.write(fd, 1000);
+        silent("unaligned-direct-io", s);
+    }
+
+    #[test]
+    fn a_single_read_that_fails_is_medium() {
+        let refused = |offsets: &[i64]| {
+            let mut s = Scenario::new();
+            let fd = s.open_existing("/data/disk", "O_RDWR|O_DIRECT", 1 << 20);
+            for offset in offsets {
+                s.fail_at("pread64", fd, 1000, Some(*offset), "EINVAL");
+            }
+            s.pread(fd, 4096, 1 << 16);
+            fires("unaligned-direct-io", s).first().map(|found| found.severity)
+        };
+        assert_eq!(refused(&[0]), Some(Severity::Medium));
+        assert_eq!(refused(&[0, 4096]), Some(Severity::High));
+    }
+
+    #[test]
+    fn the_last_piece_of_a_file_may_be_read() {
+        let reads = |size: i64| {
+            let mut s = Scenario::new();
+            let fd = s.open_existing("/data/disk", "O_RDONLY|O_DIRECT", size);
+            s.pread(fd, 4096, 0);
+            s.pread(fd, 1000, 4096);
+            s
+        };
+        silent("unaligned-direct-io", reads(5096));
+        fires("unaligned-direct-io", reads(1 << 20));
+    }
 
     #[test]
     fn fires_on_a_refusal_and_on_a_mix() {

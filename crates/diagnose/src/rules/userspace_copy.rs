@@ -150,6 +150,10 @@ impl Rule for UserspaceCopy {
             });
             return;
         }
+        // As /dev/null does, whose writes cost nothing.
+        if context.file(call).is_some_and(|file| &*file.file_type == "char") {
+            return;
+        }
         *self.writes.entry((call.pid, file)) += 1;
         // The thread's own read right before, else one of another thread at the same place.
         let own = last.iter().rposition(|read| read.tid == call.tid);
@@ -258,6 +262,25 @@ impl Rule for UserspaceCopy {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn silent_on_what_goes_nowhere() {
+        let copy = |keeps: bool| {
+            let mut s = Scenario::new();
+            let from = s.open_existing("/data/big", "O_RDONLY", 64 << 20);
+            let to = match keeps {
+                true => s.open("/data/copy", "O_WRONLY|O_CREAT"),
+                false => s.open_device("/dev/null", "O_WRONLY"),
+            };
+            for _ in 0..1000 {
+                s.read(from, 65536);
+                s.write(to, 65536);
+            }
+            s
+        };
+        fires("userspace-copy", copy(true));
+        silent("userspace-copy", copy(false));
+    }
 
     #[test]
     fn fires_on_many_files_in_few_pieces_each() {

@@ -34,10 +34,11 @@ static INFO: RuleInfo = RuleInfo {
            of its calls waited for such writes (fsync, msync, O_SYNC, O_DIRECT). For a file that \
            the process created or emptied, at least each page that it wrote counts as requested, \
            plus one block for the file itself, which is unavoidable. Up to 3 times is the sum of \
-           one page and one journal block per page of data. Bytes that the kernel wrote in the \
-           background do not count as cost, nor do files that are written through a mapping. Or: 64 \
-           or more writes of a process to a file start or end within a page and had to read from \
-           the device.",
+           one page and one journal block per page of data. A page that no call of the process \
+           wrote during the recording does not count when it first goes to the device: it may have \
+           been written before. Bytes that the kernel wrote in the background do not count as cost, \
+           nor do files that are written through a mapping. Or: 64 or more writes of a process to a \
+           file start or end within a page and had to read from the device.",
     cost: "time of calls that waited for writes, times the fraction of device bytes that the \
            program did not write; for writes that had to read, their time beyond the median of the \
            others",
@@ -72,10 +73,21 @@ struct File {
     /// Different pages that it wrote, when it created or emptied the file.
     pages: Intervals,
     data: i64,
+    /// Pages that it wrote, and these together with what devices were given.
+    touched: Intervals,
+    seen: Intervals,
     whole: Durations,
     partial: Durations,
     read_bytes: i64,
     examples: Examples,
+}
+
+impl File {
+    /// Bytes that devices were given, without what may have been written before the recording.
+    fn device(&self) -> i64 {
+        let before = self.seen.len() - self.touched.len();
+        (self.data - before.max(0)).max(0)
+    }
 }
 
 rule! {
@@ -103,7 +115,12 @@ impl Rule for WriteAmplification {
                 // The write itself may come behind: counted, and left out at the end
                 // if none comes.
                 (Origin::Writeback | Origin::Call, Some(file)) => {
-                    self.files.entry((pid, file)).data += bio.bytes;
+                    let file = self.files.entry((pid, file));
+                    file.data += bio.bytes;
+                    // Of direct I/O it is null: the bytes are of the call.
+                    if let Some(offset) = bio.offset {
+                        file.seen.insert(offset, offset.saturating_add(bio.bytes));
+                    }
                 }
                 _ => {}
             }
@@ -129,9 +146,12 @@ impl Rule for WriteAmplification {
                 file.comm = call.comm_text();
             }
             file.asked += end - start;
+            let (first, last) = (start / PAGE * PAGE, (end + PAGE - 1) / PAGE * PAGE);
             if made {
-                file.pages.insert(start / PAGE * PAGE, (end + PAGE - 1) / PAGE * PAGE);
+                file.pages.insert(first, last);
             }
+            file.touched.insert(first, last);
+            file.seen.insert(first, last);
             let partial = start % PAGE != 0 || end % PAGE != 0;
             if partial && below.reads > 0 && !call.asynchronous {
                 file.partial.add(call.dur_ns);
@@ -195,7 +215,7 @@ impl WriteAmplification {
         let mut beyond: HashMap<i32, i64> = HashMap::new();
         for ((pid, id), file) in self.files.iter().filter(|(_, file)| file.asked > 0) {
             let files = of_process.entry(*pid).or_default();
-            files.push((file.data - file.asked, *id, file.data));
+            files.push((file.device() - file.asked, *id, file.device()));
             if !file.pages.is_empty() {
                 *beyond.entry(*pid).or_default() += (file.pages.len() + PAGE - file.asked).max(0);
             }
@@ -354,6 +374,24 @@ mod tests {
         };
         silent("write-amplification", saves("O_WRONLY|O_CREAT|O_TRUNC"));
         fires("write-amplification", saves("O_WRONLY|O_CREAT"));
+    }
+
+    #[test]
+    fn bytes_from_before_the_recording_do_not_count() {
+        let commits = |before: i64, then: i64| {
+            let mut s = Scenario::new();
+            let fd = s.open_existing("/data/table", "O_RDWR", 64 << 20);
+            for i in 0..100 {
+                s.pwrite(fd, 3000, 0);
+                s.writes_back("/data/table", if i == 0 { before } else { then }, 0);
+                s.fsync(fd);
+            }
+            s
+        };
+        silent("write-amplification", commits(20 << 20, 4096));
+        // Again and again it is no matter of the past.
+        let found = fires("write-amplification", commits(20 << 20, 65536));
+        assert_eq!(found[0].evidence[1].value, f64::from(4096 + 99 * 65536));
     }
 
     #[test]

@@ -18,8 +18,9 @@ static INFO: RuleInfo = RuleInfo {
            status 0 and left it. Or its fsync, fdatasync, msync, or sync_file_range failed with \
            such an error, and it renamed the file; a failed sync followed by more writes belongs to \
            sync-error-ignored. A failure is forgotten if the process writes the same range \
-           successfully, removes or empties the file, or truncates the incomplete part. A process \
-           that ends with another exit status has reported the error.",
+           successfully, removes or empties the file, or truncates the incomplete part. With \
+           O_APPEND a write of as many bytes or more to the same end of the file is of the same \
+           range. A process that ends with another exit status has reported the error.",
     cost: "",
     advice: "Check the result of each write, of fsync, and of close. Write to a temporary file and \
            rename it only if all of them succeeded; otherwise remove it, keep the old file, and \
@@ -43,6 +44,8 @@ struct Failure {
     /// Of the write that failed last: where it began, and its bytes.
     offset: Option<i64>,
     size: i64,
+    /// Whether it would have begun at the end of the file, wherever that is.
+    appends: bool,
     /// Whether attempts at one place were of more and of fewer bytes: of different records.
     larger: bool,
     smaller: bool,
@@ -55,26 +58,33 @@ struct Failure {
 }
 
 impl Failure {
-    /// Whether a write may be another attempt at the one that failed.
-    fn is_retry(&self, call: &Call) -> bool {
-        match (self.offset, call.offset) {
-            (Some(failed), Some(now)) => failed == now,
-            _ => self.size == call.size.unwrap_or(0),
+    /// Whether a write, there if that is known, may be another attempt at the one that failed.
+    fn is_retry(&self, call: &Call, at: Option<i64>) -> bool {
+        let size = call.size.unwrap_or(0);
+        let same = self.offset.zip(at).map(|(failed, now)| failed == now);
+        match self.appends {
+            // More may have come to be written meanwhile, and others may have appended something.
+            true => size == self.size || same != Some(false) && (call.errno.is_some() || size > self.size),
+            false => same.unwrap_or(size == self.size),
         }
     }
 
-    fn fail(&mut self, call: &Call, errno: &str) {
+    fn fail(&mut self, call: &Call, context: &Context, errno: &str) {
         let size = call.size.unwrap_or(0);
         if call.kind == Kind::Write {
+            let append = call.offset.is_none()
+                && context.open().and_then(|open| open.opened_with("O_APPEND")) == Some(true);
+            let end = context.file(call).and_then(|file| file.size);
+            let at = call.offset.or(end.filter(|_| append));
             if self.open && self.of_write {
-                if self.is_retry(call) {
+                if self.is_retry(call, at) {
                     self.larger |= size > self.size;
                     self.smaller |= size < self.size;
                 } else {
                     self.writes_after += 1;
                 }
             }
-            (self.offset, self.size) = (call.offset, size);
+            (self.offset, self.size, self.appends) = (at, size, append);
         }
         self.of_write |= matches!(call.kind, Kind::Write | Kind::Close);
         self.open = true;
@@ -106,7 +116,7 @@ impl Rule for WriteErrorIgnored {
             let fit = context.file(call).is_some_and(|file| file.is_regular());
             let counts = matches!(call.kind, Write | Sync | SyncRange | Msync | Close);
             if let (Some(id), true, true) = (call.file, fit, counts) {
-                self.failures.entry((call.pid, id)).fail(call, errno);
+                self.failures.entry((call.pid, id)).fail(call, context, errno);
             }
             return;
         }
@@ -125,10 +135,10 @@ impl Rule for WriteErrorIgnored {
             Kind::Open => call.has_flag("O_TRUNC"),
             Kind::Truncate => {
                 let length = call.arg("length").and_then(|n| n.parse::<i64>().ok());
-                length.is_some_and(|length| failure.offset.is_none_or(|at| length <= at))
+                length.is_some_and(|length| failure.appends || failure.offset.is_none_or(|at| length <= at))
             }
             Kind::Write if call.moved() > 0 && failure.of_write => {
-                let retry = failure.is_retry(call) && !(failure.larger && failure.smaller);
+                let retry = failure.is_retry(call, call.offset) && !(failure.larger && failure.smaller);
                 if !retry {
                     failure.writes_after += 1;
                     failure.examples.add_first(call);
@@ -293,6 +303,36 @@ mod tests {
         s.close(fd);
         s.ends(0);
         silent("write-error-ignored", s);
+    }
+
+    /// A log to which `sizes` cannot be appended.
+    fn full_log(sizes: &[i64]) -> (Scenario, i32) {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/log", "O_WRONLY|O_CREAT|O_APPEND");
+        s.write(fd, 4096);
+        for size in sizes {
+            s.fail_at("write", fd, *size, None, "ENOSPC");
+        }
+        (s, fd)
+    }
+
+    #[test]
+    fn silent_when_a_buffer_that_grew_is_appended() {
+        let (mut s, fd) = full_log(&[500, 500, 800]);
+        s.write(fd, 1000);
+        s.write(fd, 80);
+        s.close(fd);
+        s.ends(0);
+        silent("write-error-ignored", s);
+    }
+
+    #[test]
+    fn fires_when_other_records_are_appended() {
+        let (mut s, fd) = full_log(&[500]);
+        s.write(fd, 80);
+        fires("write-error-ignored", s);
+        let (s, _) = full_log(&[80, 120, 75]);
+        fires("write-error-ignored", s);
     }
 
     #[test]

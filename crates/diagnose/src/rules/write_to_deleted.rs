@@ -202,6 +202,21 @@ mod tests {
     }
 
     #[test]
+    fn silent_while_another_name_is_left() {
+        let rotates = |s: &mut Scenario| {
+            s.process(200);
+            s.link("/log/app", "/log/app.0");
+            s.unlink("/log/app");
+        };
+        silent("write-to-deleted", log(10, rotates, 300).0);
+        let removes_both = |s: &mut Scenario| {
+            rotates(s);
+            s.unlink("/log/app.0");
+        };
+        fires("write-to-deleted", log(10, removes_both, 300).0);
+    }
+
+    #[test]
     fn fires_on_a_log_that_another_process_removed() {
         let found = fires("write-to-deleted", log(10, of_another, 300).0);
         assert_eq!(found.len(), 1);

@@ -58,6 +58,22 @@ impl Scenario {
         });
     }
 
+    /// Maps a file shared, for reading or for writing, too.
+    pub(crate) fn map_shared(&mut self, fd: i32, prot: &str) {
+        let Some(open) = self.fds.get(&(self.pid, fd)).cloned() else {
+            return;
+        };
+        self.call(Row {
+            syscall: "mmap",
+            fd: Some(fd),
+            file: Some(open.file),
+            path: Some(&open.path),
+            flags: Some("MAP_SHARED"),
+            args: Some(format!("prot={prot}")),
+            ..Row::default()
+        });
+    }
+
     /// Maps a file.
     pub(crate) fn mmap(&mut self, fd: i32) {
         self.on("mmap", fd, 0);

@@ -340,6 +340,12 @@ impl Scenario {
         self.opened(path, flags, file)
     }
 
+    /// Opens a character device.
+    pub(crate) fn open_device(&mut self, path: &str, flags: &str) -> i32 {
+        let file = self.file(path, "char", 0);
+        self.opened(path, flags, file)
+    }
+
     pub(crate) fn open_directory(&mut self, path: &str) -> i32 {
         let file = self.file(path, "directory", 4096);
         self.opened(path, "O_RDONLY|O_DIRECTORY", file)
@@ -486,6 +492,10 @@ impl Scenario {
     }
 
     pub(crate) fn lseek(&mut self, fd: i32, to: i64) {
+        self.lseek_for(fd, to, "SEEK_SET");
+    }
+
+    pub(crate) fn lseek_for(&mut self, fd: i32, to: i64, whence: &str) {
         let Some(open) = self.fds.get_mut(&(self.pid, fd)) else {
             return;
         };
@@ -497,7 +507,7 @@ impl Scenario {
             fd: Some(fd),
             file,
             path: Some(&path),
-            args: Some(format!("offset={to}, whence=SEEK_SET")),
+            args: Some(format!("offset={to}, whence={whence}")),
             ..Row::default()
         });
     }
@@ -530,6 +540,30 @@ impl Scenario {
             fd: Some(fd),
             file,
             offset: Some(offset),
+            size: Some(size),
+            path: Some(&path),
+            ..Row::default()
+        });
+    }
+
+    /// A call that moves data at a place, and fails. The place of an append is not known.
+    pub(crate) fn fail_at(
+        &mut self,
+        syscall: &str,
+        fd: i32,
+        size: i64,
+        at: Option<i64>,
+        errno: &str,
+    ) {
+        let open = self.fds.get(&(self.pid, fd));
+        let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));
+        self.call(Row {
+            syscall,
+            ret: -1,
+            errno: Some(errno),
+            fd: Some(fd),
+            file,
+            offset: at,
             size: Some(size),
             path: Some(&path),
             ..Row::default()

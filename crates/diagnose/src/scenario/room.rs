@@ -113,6 +113,30 @@ impl Scenario {
         });
     }
 
+    /// Locks or unlocks a range of a file, or fails to.
+    pub(crate) fn lock_range(
+        &mut self,
+        fd: i32,
+        what: &str,
+        (start, len): (i64, i64),
+        errno: Option<&str>,
+    ) {
+        let open = self.fds.get(&(self.pid, fd));
+        let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));
+        self.call(Row {
+            syscall: "fcntl",
+            ret: if errno.is_some() { -1 } else { 0 },
+            errno,
+            fd: Some(fd),
+            file,
+            path: Some(&path),
+            args: Some(format!(
+                "cmd=F_SETLK, l_type={what}, l_whence=SEEK_SET, l_start={start}, l_len={len}"
+            )),
+            ..Row::default()
+        });
+    }
+
     /// Makes a directory, or fails to.
     pub(crate) fn mkdir(&mut self, path: &str, errno: Option<&str>) {
         self.by_name("mkdir", path, errno);

@@ -12,6 +12,9 @@ use crate::text_key::key_of;
 /// Paths that are remembered with the file that they name.
 const MAX_NAMES: usize = 1 << 20;
 
+/// Further names of a file that are remembered.
+const MAX_LINKS: usize = 16;
+
 /// File systems whose files the kernel makes up as they are read.
 const MADE_UP: &[&str] = &[
     "proc",
@@ -48,6 +51,8 @@ const NAMES_WITH_FILE: &[&str] = &["ext4", "xfs", "btrfs", "overlay"];
 pub struct FileState {
     /// Absolute path that calls have shown so far; empty when none has.
     pub path: Text,
+    /// Further names that link gave it.
+    links: Vec<Text>,
     /// Path that table `files` has, the latest of the session.
     pub last_path: Text,
     /// Type as in table `files`; empty when not known yet.
@@ -79,6 +84,9 @@ pub struct FileState {
     durable_since: Option<i64>,
     /// When it was last made durable, by which call.
     pub last_sync: Option<(i64, i64)>,
+    /// Whether a process has mapped it shared, so that what one stores or reads there is no call; and for writing.
+    pub is_mapped: bool,
+    pub is_mapped_for_writing: bool,
     /// Whether it has no name: never had one (O_TMPFILE), or the last one was removed or taken by
     /// another file.
     pub unlinked: bool,
@@ -214,9 +222,14 @@ impl Files {
     fn drop_name(&mut self, path: &str, key: u64) {
         if let Some(id) = self.names.remove(&key)
             && let Some(file) = self.files.get_mut(&id)
-            && &*file.path == path
         {
-            file.unlinked = true;
+            file.links.retain(|link| **link != *path);
+            if &*file.path == path {
+                match file.links.pop() {
+                    Some(link) => file.path = link,
+                    None => file.unlinked = true,
+                }
+            }
         }
     }
 
@@ -265,9 +278,12 @@ impl Files {
                 let old = old.or(call.file);
                 if let (Some(id), Some(to), Some(key)) = (old, call.path2, call.path2_key()) {
                     self.name(key, id);
-                    if let Some(file) = self.files.get_mut(&id).filter(|file| file.unlinked) {
+                    let file = self.files.entry(id).or_default();
+                    if file.unlinked {
                         file.path = to.into();
                         file.unlinked = false;
+                    } else if file.links.len() < MAX_LINKS {
+                        file.links.push(to.into());
                     }
                 }
             }
@@ -309,6 +325,12 @@ impl Files {
                 if call.has_flag("O_TMPFILE") {
                     file.unlinked = true;
                 }
+            }
+            Kind::Mmap if call.has_flag("MAP_SHARED") => {
+                file.is_mapped = true;
+                file.is_mapped_for_writing |= call
+                    .arg("prot")
+                    .is_some_and(|prot| prot.contains("PROT_WRITE"));
             }
             Kind::Read => file.read = file.read.saturating_add(call.moved()),
             Kind::Write => {

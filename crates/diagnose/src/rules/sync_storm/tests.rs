@@ -116,6 +116,17 @@ fn fires_on_clean_files() {
 }
 
 #[test]
+fn stores_into_a_mapping_are_no_clean_file() {
+    let mut s = Scenario::new();
+    let fd = s.open("/data/journal", "O_RDWR|O_CREAT");
+    s.truncate(fd, 1 << 20);
+    s.fsync(fd);
+    s.map_shared(fd, "PROT_READ|PROT_WRITE");
+    (0..60).for_each(|_| s.fsync(fd));
+    silent("sync-storm", s);
+}
+
+#[test]
 fn fires_on_synchronous_writes_and_mappings() {
     let mut s = Scenario::new();
     let fd = s.open("/data/log", "O_WRONLY|O_CREAT|O_DSYNC");
