@@ -15,19 +15,19 @@ def one_table():
 @program("repeated-open/bad")
 def opens_by_three_names():
     here = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
-    for i in range(4000):
+    for i in range(12000):
         name = ("table", "sub/../table", os.path.join(os.getcwd(), "table"))[i % 3]
         fd = os.open(name, os.O_RDONLY, dir_fd=here)
-        os.pread(fd, 1000, i * 1000)
+        os.pread(fd, 1000, i % 4000 * 1000)
         os.close(fd)
 
 
 @program("repeated-open/good")
 def copies_the_descriptor():
     table = os.open("table", os.O_RDONLY)
-    for i in range(4000):
+    for i in range(12000):
         fd = os.dup(table)
-        os.pread(fd, 1000, i * 1000)
+        os.pread(fd, 1000, i % 4000 * 1000)
         os.close(fd)
 
 

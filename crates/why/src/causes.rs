@@ -172,7 +172,7 @@ pub(crate) struct Sleep {
 }
 
 /// Where the time of the requests went: `total_ns` of calls, and of operations of io_uring and AIO. Without
-/// layer sched, the kernel's work is not told from sleep.
+/// layer sched, the kernel's work is not distinguished from sleep.
 pub(crate) fn causes(
     layers: impl Iterator<Item = Layer>,
     sleeps: &[Sleep],

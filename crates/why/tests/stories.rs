@@ -969,7 +969,7 @@ fn calls_without_rows_are_not_forgotten() {
     assert!(text.starts_with(start), "{text}");
 }
 
-/// The time before the rows that were kept is not that of the story.
+/// The time before the rows that were kept is not part of the story.
 #[test]
 fn kept_rows_are_of_the_last_time() {
     let dir = tempfile::tempdir().unwrap();

@@ -200,7 +200,7 @@ impl BusyRetry {
 impl Rule for BusyRetry {
     fn call(&mut self, call: &Call, _: &Context) {
         self.on_name(call);
-        // Who moves bytes between two attempts works instead of waiting.
+        // A thread that moves bytes between two attempts works instead of waiting.
         if call.succeeded() && call.moved() > 0
             && let Some(spin) = self.trying.get(&call.tid).and_then(|key| self.spins.get_mut(key))
         {

@@ -25,7 +25,8 @@ static INFO: RuleInfo = RuleInfo {
            to the same few paths or directories: one file opened 10 times or more and never closed, \
            or 3 or more opens per file on average; and, counted from the first of these opens, a \
            tenth or more of the open descriptors were opened in each of the first half, the third \
-           quarter, and the last quarter. Or 100 or more open descriptors were used only right \
+           quarter, and the last quarter, or most descriptors of that one file were never read or \
+           written. Or 100 or more open descriptors were used only right \
            after they were opened, a tenth or more of them from each quarter of that time, while \
            the process closed at least one per ten of them in the same directories, or read each of \
            them to its end: one code path lacks a close. A cache of descriptors uses them again or \
@@ -181,6 +182,7 @@ impl Rule for FdLeak {
             // A process that has ended has closed everything.
             let ended = run.state.process(*pid).is_some_and(|p| p.ended_at_ns.is_some());
             let mut same = HashMap::new();
+            let mut unused = HashMap::new();
             // When, by which call and on what those were opened that are open still.
             let mut left = Vec::new();
             let mut idle = Vec::new();
@@ -192,6 +194,7 @@ impl Rule for FdLeak {
                     }
                     if let Some(file) = description.file {
                         *same.entry(file).or_insert(0usize) += 1;
+                        *unused.entry(file).or_insert(0usize) += usize::from(description.ios == 0);
                     }
                 }
             }
@@ -206,7 +209,8 @@ impl Rule for FdLeak {
             let same = open >= MIN_OPEN
                 && (most.is_some_and(|(_, n)| n >= MIN_SAME) || open >= files * MIN_MEAN)
                 && open as f64 > MIN_PART * process.opens as f64
-                && steady();
+                // A pool that is filled at the start uses its descriptors.
+                && (steady() || most.is_some_and(|(file, n)| n >= MIN_SAME && 2 * unused.get(&file).copied().unwrap_or(0) > n));
             let leaking = same || forgotten;
             // A cache, or a program with many files, that closes them.
             let limited = process.refused > 0 && !leaking && open as f64 <= MIN_PART * process.opens as f64;
@@ -281,7 +285,8 @@ mod tests {
     fn silent_on_a_pool_of_connections_and_another_word_about_a_limit() {
         let mut s = Scenario::new();
         for _ in 0..150 {
-            s.open_existing("/data/pool.db", "O_RDWR", 4096);
+            let fd = s.open_existing("/data/pool.db", "O_RDWR", 4096);
+            s.pread(fd, 100, 0);
         }
         s.wait_ms(1000);
         s.stat("/etc/app.conf");

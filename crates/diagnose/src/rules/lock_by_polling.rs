@@ -181,13 +181,13 @@ impl Lock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Key {
     Name(u64),
-    /// And the range of fcntl; that of flock is [`WHOLE`].
+    /// And the range of fcntl; a lock of flock has [`WHOLE`].
     File(FileId, (i64, i64)),
 }
 
 /// flock knows no ranges, and nothing of the locks of fcntl.
 const WHOLE: (i64, i64) = (-1, -1);
-/// Ranges of a file that are told apart.
+/// Ranges of a file that are kept.
 const MAX_RANGES: usize = 16;
 
 /// The range that a call locks or gives up: its begin and its length, 0 for up to the end.

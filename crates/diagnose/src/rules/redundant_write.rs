@@ -99,7 +99,7 @@ impl Rule for RedundantWrite {
                 continue;
             }
             let known = run.state.files.get(*file);
-            // Who reads a mapping makes no call.
+            // Reads of a mapping are no calls.
             if known.is_some_and(|f| f.is_mapped) {
                 continue;
             }

@@ -83,7 +83,7 @@ struct Scan {
 rule! {
     pub struct ScanOutOfOrder {
         scans: Bounded<(i32, FileId), Scan> = Bounded::new(|scan| scan.reads),
-        /// Whether the recording tells which calls waited for a device.
+        /// Whether the recording shows which calls waited for a device.
         tells_waits: bool,
     }
 }

@@ -46,7 +46,7 @@ struct Pending {
     example: Example,
 }
 
-/// What becomes of a short call with a later one.
+/// The effect of a later call on a short one.
 enum Fate {
     Waits,
     Continued,
@@ -172,7 +172,7 @@ impl Rule for ShortIo {
         for ((pid, file, write), stream) in self.streams.iter() {
             let abandoned = stream.abandoned + stream.pending.len() as u64;
             let known = run.state.files.get(*file);
-            // A file that was removed since is missed by nobody.
+            // No program misses the bytes of a file that was removed since.
             let removed = *write && stream.named && known.is_some_and(|f| f.unlinked);
             if abandoned == 0 || removed {
                 continue;
