@@ -1,5 +1,6 @@
 //! `redundant-stat`: asking again what cannot have changed.
 
+use crate::names::directory;
 use crate::prelude::*;
 
 /// Redundant calls of a process from which on they count.
@@ -182,6 +183,16 @@ fn changes(call: &Call) -> bool {
     }
 }
 
+/// Whether a successful call changes the entries of directories.
+fn changes_entries(call: &Call) -> bool {
+    use Kind::*;
+    match call.kind {
+        Open => call.makes_file(),
+        Rename | Unlink | Link | Symlink | Mkdir | Rmdir | Mknod => true,
+        _ => false,
+    }
+}
+
 impl Rule for RedundantStat {
     fn call(&mut self, call: &Call, context: &Context) {
         let key = call.path_key();
@@ -205,6 +216,10 @@ impl Rule for RedundantStat {
                     Kind::Write => changed.write(call.pid),
                     _ => changed.rest += 1,
                 }
+            }
+            let entries = [call.path, call.path2].into_iter().flatten();
+            for path in entries.filter(|_| changes_entries(call)) {
+                self.changed.entry(key_of(directory(path))).rest += 1;
             }
         }
         // By descriptor: what is advised.
@@ -381,6 +396,25 @@ fn local_times(pid: i32, comm: &str, asked: &Repeats) -> Found {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn a_new_file_changes_its_directory() {
+        let spool = |fills: bool| {
+            let mut s = Scenario::new();
+            for i in 0..500 {
+                s.process(200);
+                if fills {
+                    let fd = s.open(&format!("/spool/{i}"), "O_WRONLY|O_CREAT|O_EXCL");
+                    s.close(fd);
+                }
+                s.process(100);
+                s.stat("/spool");
+            }
+            s
+        };
+        fires("redundant-stat", spool(false));
+        silent("redundant-stat", spool(true));
+    }
 
     /// A logger that looks before each line whether the log was rotated.
     #[test]

@@ -639,7 +639,7 @@ fn turns(first: &Syncs, names: &[&Syncs], all: &Syncs) -> Found {
     let (syncs, size, part) = (units::count(all.dirty.count as i64), all.each(), units::percent(all.busy_part()));
     let who = match processes {
         1 => format!("{} makes", first.comm),
-        n => format!("{} and {} other processes make", first.comm, units::count(n as i64 - 1)),
+        n => format!("{} and {} make", first.comm, counted(n as i64 - 1, "other process", "other processes")),
     };
     let what = match several {
         true => format!("{} files durable in turn, {syncs} times together", units::count(names.len() as i64)),

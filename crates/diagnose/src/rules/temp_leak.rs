@@ -83,6 +83,23 @@ fn has_random_number(call: &Call, path: &str) -> bool {
     call.has_flag("O_CREAT") && call.has_flag("O_EXCL") && !is_rebuilt(path) && runs.any(|run| run.len() >= RANDOM_DIGITS)
 }
 
+impl TempLeak {
+    /// The files in a directory that is renamed have other names, which may be the final ones.
+    fn renamed_directory(&mut self, call: &Call, context: &Context) {
+        let Some(from) = call.path.filter(|_| call.kind == Kind::Rename) else { return };
+        let files = &context.state.files;
+        let known = call.path_key().and_then(|path| files.get(files.at_key(path)?));
+        if known.is_some_and(|file| !file.is_directory()) {
+            return;
+        }
+        let below = |path: &str| path.strip_prefix(from).is_some_and(|rest| rest.starts_with('/'));
+        let moved: Vec<FileId> = self.files.iter().filter(|(_, file)| below(&file.path)).map(|(id, _)| *id).collect();
+        for id in moved {
+            self.files.remove(&id);
+        }
+    }
+}
+
 impl Rule for TempLeak {
     fn call(&mut self, call: &Call, context: &Context) {
         if !call.succeeded() {
@@ -115,6 +132,7 @@ impl Rule for TempLeak {
                 }
             }
             _ => {
+                self.renamed_directory(call, context);
                 let id = call.path_key().and_then(|path| context.state.files.at_key(path));
                 if let Some(id) = id.or(call.file) {
                     self.files.remove(&id);
@@ -188,6 +206,19 @@ mod tests {
     fn silent_when_they_are_removed_or_renamed() {
         silent("temp-leak", parts("0600", named, |s, path| s.unlink(path)));
         silent("temp-leak", parts("0600", named, |s, path| s.rename(path, &path.replace("tmp", "part-"))));
+    }
+
+    #[test]
+    fn silent_when_their_directory_is_renamed() {
+        let mut s = Scenario::new();
+        for i in 0..30 {
+            let fd = s.open(&format!("/data/tmp/{i}.gray"), "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 1000);
+            s.close(fd);
+        }
+        s.rename("/data/tmp", "/data/release");
+        s.ends(0);
+        silent("temp-leak", s);
     }
 
     #[test]
