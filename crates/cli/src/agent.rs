@@ -12,7 +12,6 @@ use fathom_recorder::{Observer, Options, Signals, Stall, Summary, TASK_FILTERS, 
 
 use crate::args::{Action, AgentArgs, Arguments};
 use crate::exit::Failure;
-use crate::parts::parts;
 use crate::record::{self, Terminal, ready};
 use crate::settings;
 
@@ -125,7 +124,7 @@ impl AgentObserver for Journal {
             "{} calls in {:.1} s, {}, in {}",
             count(totals.seen),
             summary.duration.as_secs_f64(),
-            parts(totals),
+            totals.parts_text(),
             session.display(),
         ));
     }

@@ -11,7 +11,6 @@ mod doctor;
 mod exit;
 mod help;
 mod import;
-mod parts;
 mod progress;
 mod record;
 mod redact;

@@ -56,6 +56,13 @@ pub(crate) fn is_rebuilt(path: &str) -> bool {
             .any(|part| part.contains("cache") || part.contains("thumbnail"))
 }
 
+/// Whether a database keeps its changes there until they are in the table, as SQLite does.
+pub(crate) fn is_journal(path: &str) -> bool {
+    ["-journal", "-wal"]
+        .iter()
+        .any(|ending| path.ends_with(ending))
+}
+
 /// Whether a name says that the file is not meant to keep it.
 pub(crate) fn is_temporary(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();

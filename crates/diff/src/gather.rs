@@ -6,7 +6,7 @@ use fathom_diagnose::Diagnosis;
 use fathom_extensions::Extensions;
 use fathom_model::meta::{SessionMeta, State};
 use fathom_query::fetch::{Row, rows};
-use fathom_query::{Db, QueryError, read_row};
+use fathom_query::{Db, QueryError, read_row, run_of};
 use fathom_session::Session;
 
 use crate::DiffError;
@@ -106,18 +106,16 @@ impl Profile {
         let since = |ns: i64| ns.saturating_sub(start).max(0);
         let end = meta.clock.end_monotonic_ns.or(last).unwrap_or(start);
         let gaps = gaps(meta, calls > 0 && timed == 0);
-        let lives: Vec<[Option<i64>; 2]> = rows(
-            db,
-            "SELECT min(started_at_ns) AS started, max(ended_at_ns) AS ended FROM processes",
-            |row| Ok([row.get("started")?, row.get("ended")?]),
-        )?;
-        let lives = lives.into_iter().next().unwrap_or_default();
+        let run = match gaps.open_ended {
+            true => None,
+            false => run_of(db, meta)?,
+        };
         Ok(Self {
             name: name.to_owned(),
             id: meta.id.clone(),
             command: meta.command.clone(),
             machine: format!("{}, Linux {}", meta.host.name, meta.host.kernel),
-            duration_ns: ran(&gaps, [first, last], lives).unwrap_or_else(|| since(end)),
+            duration_ns: run.map_or_else(|| since(end), |(first, last)| last - first),
             gaps,
             first_call_ns: first.map(since),
             last_call_ns: last.map(since),
@@ -215,19 +213,6 @@ fn latencies(db: &Db) -> Result<BTreeMap<String, Latency>, DiffError> {
     Ok(latencies)
 }
 
-/// How long a command ran: from its first call to the end of its last process. The recorder starts
-/// before and ends later. The first call may have no row; then the start of the first process takes
-/// its place. `calls` and `processes`: first begin and last end.
-fn ran(gaps: &Gaps, calls: [Option<i64>; 2], processes: [Option<i64>; 2]) -> Option<i64> {
-    if gaps.open_ended || gaps.imported.is_some() {
-        return None;
-    }
-    let ([first, last], [started, ended]) = (calls, processes);
-    let whole = gaps.lost + gaps.counted + gaps.gone == 0;
-    let begin = if whole { first } else { started };
-    Some(last.max(ended)?.saturating_sub(begin?)).filter(|ns| *ns > 0)
-}
-
 fn gaps(meta: &SessionMeta, no_durations: bool) -> Gaps {
     let totals = &meta.totals;
     let counters_only = meta.options.detail == "counters";
@@ -253,27 +238,5 @@ fn gaps(meta: &SessionMeta, no_durations: bool) -> Gaps {
         filters: meta.options.filters.clone(),
         layers: meta.recorded_layers(),
         problems: 0,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The recording is from 0 to 500, a command in it from 20 to 437.
-    #[test]
-    fn a_command_runs_from_its_first_call_to_the_end_of_its_last_process() {
-        let (calls, processes) = ([Some(25), Some(430)], [Some(20), Some(437)]);
-        let mut gaps = Gaps::default();
-        assert_eq!(ran(&gaps, calls, processes), Some(412));
-        // A process that had not ended.
-        assert_eq!(ran(&gaps, calls, [Some(20), None]), Some(405));
-        assert_eq!(ran(&gaps, [None; 2], [None; 2]), None);
-        // The first call may have been counted.
-        gaps.counted = 1;
-        assert_eq!(ran(&gaps, [Some(300), Some(430)], processes), Some(417));
-        // A recording that was stopped at any time.
-        gaps.open_ended = true;
-        assert_eq!(ran(&gaps, calls, processes), None);
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::clock::{Clock, Moment};
 use crate::layers::{Layer, LayerSet};
+use crate::units;
 
 /// How far a recording got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -479,6 +480,27 @@ pub struct Totals {
     pub records: Records,
 }
 
+impl Totals {
+    /// The parts that add up to `seen`: stored and lost, and others that are not 0.
+    pub fn parts(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        let always = [("stored", self.stored), ("lost", self.lost)];
+        let others = [
+            ("expired", self.expired),
+            ("counted", self.counted),
+            ("missing", self.missing),
+        ];
+        let others = others.into_iter().filter(|(_, n)| *n > 0);
+        always.into_iter().chain(others)
+    }
+
+    /// The parts in words: `1,015 stored, 12 lost`.
+    pub fn parts_text(&self) -> String {
+        let count = |n: u64| units::count(i64::try_from(n).unwrap_or(i64::MAX));
+        let parts = self.parts().map(|(name, n)| format!("{} {name}", count(n)));
+        parts.collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// Records of the layers below the calls, including records that did not fit into the kernel's
 /// rings (table `losses` counts them).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -594,7 +616,27 @@ pub struct Cost {
 
 #[cfg(test)]
 mod tests {
-    use super::Options;
+    use super::{Options, Totals};
+
+    #[test]
+    fn the_parts_of_the_calls_add_up() {
+        let all = Totals {
+            seen: 10,
+            stored: 10,
+            ..Totals::default()
+        };
+        assert_eq!(all.parts_text(), "10 stored, 0 lost");
+        let some = Totals {
+            seen: 15,
+            stored: 1,
+            lost: 2,
+            expired: 4,
+            counted: 8,
+            ..Totals::default()
+        };
+        assert_eq!(some.parts_text(), "1 stored, 2 lost, 4 expired, 8 counted");
+        assert_eq!(some.parts().map(|(_, n)| n).sum::<u64>(), some.seen);
+    }
 
     #[test]
     fn filters_that_leave_calls_of_a_descriptor_out() {

@@ -147,9 +147,11 @@ impl OnDemand {
         }
         let views: Vec<usize> = wanted.views.intersection(&missing.views).copied().collect();
         for number in views {
-            let view = VIEWS.get(number).into_iter();
-            view.map(|view| self.create_view(connection, home, view))
-                .try_for_each(|created| created.map_err(|e| failed(&e)))?;
+            let Some(view) = VIEWS.get(number) else {
+                continue;
+            };
+            self.create_view(connection, home, view)
+                .map_err(|e| failed(&e))?;
             missing.views.remove(&number);
             created = true;
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use fathom_model::meta;
 use fathom_model::units::bytes;
 use serde::Serialize;
 
@@ -436,17 +437,17 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// The parts that add up to `seen`: stored and lost, and others that are not 0.
+    /// The parts that add up to `seen` ([`meta::Totals::parts`]).
     pub fn parts(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let always = [("stored", self.stored), ("lost", self.lost)];
-        let others = [
-            ("expired", self.expired),
-            ("counted", self.counted),
-            ("missing", self.missing),
-        ];
-        always
-            .into_iter()
-            .chain(others.into_iter().filter(|(_, n)| *n > 0))
+        let totals = meta::Totals {
+            stored: self.stored,
+            lost: self.lost,
+            expired: self.expired,
+            counted: self.counted,
+            missing: self.missing,
+            ..meta::Totals::default()
+        };
+        totals.parts()
     }
 }
 

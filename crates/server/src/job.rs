@@ -50,21 +50,21 @@ pub(crate) struct Jobs {
 
 impl Jobs {
     pub fn new(library: Arc<Library>) -> Self {
-        Self {
-            library,
-            running: Arc::new(Semaphore::new(AT_ONCE)),
-            slow: Arc::new(Semaphore::new(1)),
-            long: Arc::new(Semaphore::new(1)),
-        }
+        Self::with(library, AT_ONCE, 1)
     }
 
     /// Runs queries of one client that waits for all of them, `at_once` of them together.
     pub fn of_one_client(library: Arc<Library>, at_once: usize) -> Self {
+        Self::with(library, at_once, at_once)
+    }
+
+    fn with(library: Arc<Library>, running: usize, slow: usize) -> Self {
+        let lane = |jobs| Arc::new(Semaphore::new(jobs));
         Self {
             library,
-            running: Arc::new(Semaphore::new(at_once)),
-            slow: Arc::new(Semaphore::new(at_once)),
-            long: Arc::new(Semaphore::new(1)),
+            running: lane(running),
+            slow: lane(slow),
+            long: lane(1),
         }
     }
 

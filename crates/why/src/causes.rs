@@ -39,7 +39,6 @@ pub enum Cause {
         /// The layer, as in table `slices`.
         layer: String,
         /// Time asleep is in it, as layer sched was not recorded.
-        #[serde(skip)]
         asleep_too: bool,
     },
     /// A server had them: of a FUSE file system, or of NFS, the way there and back included.

@@ -10,7 +10,7 @@ use fathom_model::tables::{BIOS, BLOCK, FAULTS, FILES, SLICES, SYSCALLS as SYSCA
 use fathom_model::units::count;
 use fathom_query::escape::sql_string;
 use fathom_query::fetch::rows;
-use fathom_query::{Db, QueryError, read_row};
+use fathom_query::{Db, QueryError, read_row, run_of};
 use serde::Serialize;
 
 use crate::causes::Share;
@@ -342,7 +342,7 @@ pub(crate) fn span(db: &Db, meta: &SessionMeta, scope: &Scope) -> Result<(i64, i
     let end = end.first().copied().unwrap_or(start).max(start);
     let run = match scope.has_window() {
         true => None,
-        false => run(db, meta)?,
+        false => run_of(db, meta)?,
     };
     let (start, end) = match run {
         Some((first, last)) if first < last => (first.max(start), last.min(end).max(start)),
@@ -350,32 +350,6 @@ pub(crate) fn span(db: &Db, meta: &SessionMeta, scope: &Scope) -> Result<(i64, i
     };
     let from = scope.from_ns.unwrap_or(start).max(start);
     Ok((from, scope.until_ns.unwrap_or(end).min(end).max(from)))
-}
-
-/// From the first call of a recorded command to the end of its last process: the recorder starts
-/// before and ends later. `None` if not all calls have rows, or no command was recorded.
-fn run(db: &Db, meta: &SessionMeta) -> Result<Option<(i64, i64)>, QueryError> {
-    let whole = meta.options.tail.is_none() && meta.history.keep.is_none();
-    if meta.command.is_empty() || !whole {
-        return Ok(None);
-    }
-    let run = rows(
-        db,
-        "SELECT coalesce(min(ts_ns), 0)::BIGINT AS first,
-             greatest(coalesce(max(ts_ns + coalesce(dur_ns, 0)), 0),
-                 coalesce((SELECT max(ended_at_ns) FROM processes), 0))::BIGINT AS last,
-             (SELECT count(*) FROM processes WHERE pid = tid AND ended_at_ns IS NULL) AS running
-         FROM syscalls",
-        |row| {
-            // A process that outlived the recording ran until its end.
-            let last = match row.int("running")? {
-                0 => row.int("last")?,
-                _ => i64::MAX,
-            };
-            Ok((row.int("first")?, last))
-        },
-    )?;
-    Ok(run.first().copied().filter(|(first, _)| *first > 0))
 }
 
 /// Counts the calls that have no rows, and their time. A window has the counters of seconds that overlap it.

@@ -11,6 +11,7 @@ mod facts;
 mod gather;
 mod scope;
 mod sentence;
+mod share;
 mod spans;
 mod step;
 mod story;

@@ -12,10 +12,9 @@ use crate::causes::{Awaited, Cause, Share, awaited};
 use crate::facts::{Ahead, Block, Facts, Group};
 use crate::scope::Scope;
 use crate::sentence::{Link, Sentence};
+use crate::share::{LITTLE, MOST, of_rows, part_of_all, storage_share};
 use crate::step::Step;
 
-/// A cause with this share of the time is the one that it is about.
-const MOST: f64 = 0.5;
 /// A second and a third cause are named from this share on.
 const SECOND: f64 = 0.2;
 const NAMED: usize = 3;
@@ -31,8 +30,6 @@ const MOST_AHEAD: f64 = 0.5;
 const SLOW: f64 = 3.0;
 /// Time in the queue of a device from this share of the time in the device on is said.
 const QUEUED: f64 = 0.2;
-/// Below this share of the time storage does not hold a program up.
-const LITTLE: f64 = 0.05;
 
 /// Why requests took as long as they did.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -170,55 +167,6 @@ fn nothing(meta: &SessionMeta, scope: &Scope) -> String {
         scope if scope.of_span => "It made no recorded calls on files.".to_owned(),
         _ => "No requests to storage match.".to_owned(),
     }
-}
-
-/// How long a request was under way at most, with or without a row.
-fn storage_ns(facts: &Facts) -> Option<i64> {
-    Some(facts.walls_ns?.saturating_add(facts.without_rows_ns))
-}
-
-/// In how much of the span a request was under way at most.
-fn storage_share(facts: &Facts) -> Option<f64> {
-    let span = facts.span_ns;
-    (span > 0).then_some(())?;
-    Some(storage_ns(facts)? as f64 / span as f64)
-}
-
-/// The part of all time that the first group has, in words.
-fn part_of_all(facts: &Facts, group: &Group) -> &'static str {
-    let wall_ns = group.wall_ns.unwrap_or(0);
-    let all_ns = storage_ns(facts).unwrap_or(i64::MAX);
-    if wall_ns as f64 >= all_ns as f64 * MOST {
-        "most of that time"
-    } else if wall_ns >= facts.without_rows_ns {
-        "the largest part of that time"
-    } else {
-        "the largest part of the time of calls with rows"
-    }
-}
-
-/// Sentences that come before the times of a session in which some calls have no rows.
-fn of_rows(facts: &Facts, scope: &Scope, little: bool, sentence: &mut Sentence) {
-    if facts.without_rows == 0 {
-        return;
-    }
-    // Counters do not have all that a question may be about.
-    let chosen = scope.file.is_some() || scope.thread.is_some() || scope.calls.is_some();
-    sentence.push(format!(
-        "Only {} of {} calls{} have rows; the others took {} on storage at most. ",
-        count(facts.with_rows),
-        count(facts.with_rows.saturating_add(facts.without_rows)),
-        if chosen {
-            " of all programs and files"
-        } else {
-            ""
-        },
-        duration(facts.without_rows_ns)
-    ));
-    sentence.push(match little {
-        true => "The share below includes these. ",
-        false => "The times below are of calls with rows alone. ",
-    });
 }
 
 /// The work of a group, as in `spent 4 s`: `making a durable (3 fsync calls)`.

@@ -48,7 +48,9 @@ export type Cause = { "cause": "device",
   /** The thread or event that mostly woke it; null when that was not seen. */
   waker: string | null, } | { "cause": "kernel",
   /** The layer, as in table `slices`. */
-  layer: string, } | { "cause": "server",
+  layer: string,
+  /** Time asleep is in it, as layer sched was not recorded. */
+  asleep_too: boolean, } | { "cause": "server",
   /** The layer, as in table `slices`. */
   layer: string, } | { "cause": "interrupts" } | { "cause": "unseen" };
 
@@ -67,7 +69,9 @@ export type Share = {
   /** The thread or event that mostly woke it; null when that was not seen. */
   waker: string | null, } | { "cause": "kernel",
   /** The layer, as in table `slices`. */
-  layer: string, } | { "cause": "server",
+  layer: string,
+  /** Time asleep is in it, as layer sched was not recorded. */
+  asleep_too: boolean, } | { "cause": "server",
   /** The layer, as in table `slices`. */
   layer: string, } | { "cause": "interrupts" } | { "cause": "unseen" });
 

@@ -621,7 +621,8 @@ onStage(
 				const shown = async () => Number(await tab.page.locator(".result-row").first().innerText());
 				await expect.poll(shown).toBeGreaterThan(0);
 				const before = await shown();
-				await expect.poll(shown).toBeGreaterThan(before);
+				// Long before the recording ends.
+				await expect.poll(shown, { timeout: 6000 }).toBeGreaterThan(before);
 				await expect.poll(() => tab.page.locator(".minimap .now-edge").allInnerTexts()).toEqual(["now"]);
 				await open(tab, server, { s: "live.fathom", view: "threads" });
 				const calls = async () => {
@@ -630,7 +631,7 @@ onStage(
 				};
 				await expect.poll(calls).toBeGreaterThan(0);
 				const some = await calls();
-				await expect.poll(calls).toBeGreaterThan(some);
+				await expect.poll(calls, { timeout: 3000 }).toBeGreaterThan(some);
 				await open(tab, server, { s: "live.fathom", view: "file" });
 				await expect.poll(text).toContain("live.txt");
 			} finally {

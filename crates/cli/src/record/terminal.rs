@@ -15,8 +15,6 @@ use fathom_recorder::Found;
 use fathom_recorder::{Observer, Progress, Stall, Summary};
 use fathom_session::Session;
 
-use crate::parts::parts;
-
 /// How often the status line is drawn.
 const INTERVAL: Duration = Duration::from_millis(500);
 /// A session recorded without the rules is diagnosed at its end if it has at most this many calls,
@@ -94,7 +92,7 @@ impl Terminal {
                 "{} calls in {:.1} s, {}, in {} ({}{per_row})",
                 count(totals.seen),
                 summary.duration.as_secs_f64(),
-                parts(totals),
+                totals.parts_text(),
                 session.display(),
                 bytes(summary.bytes),
             ));

@@ -17,7 +17,6 @@ use super::host;
 use super::{Request, ask, lines};
 use crate::args::{Host, PullArgs};
 use crate::exit::Failure;
-use crate::parts::parts;
 
 /// How often signals are looked at.
 const TURN: Duration = Duration::from_millis(200);
@@ -172,7 +171,7 @@ pub fn summary(received: &Received) -> String {
         "{}: {} calls, {}; {} in {} files, {}",
         session.dir().display(),
         count(totals.seen),
-        parts(totals),
+        totals.parts_text(),
         units::bytes(i64::try_from(received.bytes).unwrap_or(i64::MAX)),
         count(received.files),
         match session.is_damaged() {

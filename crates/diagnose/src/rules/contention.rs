@@ -56,6 +56,30 @@ struct Locks {
     examples: Examples,
 }
 
+/// The last writes to a file, of whatever size: thread, begin and end.
+#[derive(Debug, Default)]
+struct Recent {
+    writes: [(i32, i64, i64); 4],
+    next: usize,
+}
+
+impl Recent {
+    /// The other thread whose write was under way when this one began. Rows come in the order of returning: one that
+    /// began before this one and returned before is known, one that returns later is not.
+    fn busy(&self, call: &Call) -> Option<i32> {
+        let busy = |w: &&(i32, i64, i64)| w.0 != call.tid && w.1 <= call.ts_ns && call.ts_ns < w.2;
+        self.writes.iter().find(busy).map(|w| w.0)
+    }
+
+    fn add(&mut self, call: &Call) {
+        let next = self.next % self.writes.len();
+        if let Some(slot) = self.writes.get_mut(next) {
+            *slot = (call.tid, call.ts_ns, call.ended_at_ns());
+        }
+        self.next += 1;
+    }
+}
+
 /// One file: its writes.
 #[derive(Debug, Default)]
 struct Writes {
@@ -63,9 +87,6 @@ struct Writes {
     comm: Text,
     alone: Durations,
     together: Durations,
-    /// The last writes of other threads: thread, begin and end.
-    recent: [(i32, i64, i64); 4],
-    next: usize,
     threads: std::collections::BTreeSet<i32>,
     examples: Examples,
 }
@@ -73,6 +94,7 @@ struct Writes {
 rule! {
     pub struct Contention {
         locks: Bounded<(i32, FileId), Locks> = Bounded::new(|locks| locks.waited_ns.unsigned_abs()),
+        recent: Bounded<FileId, Recent>,
         /// By file, size class, and whether they are durable.
         writes: Bounded<(FileId, u32, bool), Writes> = Bounded::new(|writes| writes.together.count),
     }
@@ -94,14 +116,11 @@ impl Rule for Contention {
                 writes.pid = call.pid;
                 writes.comm = call.comm_text();
             }
-            let busy = |w: &(i32, i64, i64)| w.0 != call.tid && w.1 <= call.ts_ns && call.ts_ns < w.2;
-            // Rows come in the order of returning: one that began before this one
-            // and returned before is known, one that returns later is not.
-            if writes.recent.iter().any(busy) {
+            let recent = self.recent.entry(file);
+            if let Some(other) = recent.busy(call) {
                 writes.together.add(call.dur_ns);
                 writes.examples.add(call);
-                let other = writes.recent.iter().find(|w| busy(w)).map(|w| w.0);
-                for tid in other.into_iter().chain([call.tid]) {
+                for tid in [other, call.tid] {
                     if writes.threads.len() < MAX_THREADS {
                         writes.threads.insert(tid);
                     }
@@ -109,11 +128,7 @@ impl Rule for Contention {
             } else {
                 writes.alone.add(call.dur_ns);
             }
-            let next = writes.next % writes.recent.len();
-            if let Some(slot) = writes.recent.get_mut(next) {
-                *slot = (call.tid, call.ts_ns, call.ended_at_ns());
-            }
-            writes.next += 1;
+            recent.add(call);
             return;
         }
         let waits = match call.kind {
@@ -314,6 +329,18 @@ mod tests {
         for i in 0..300 {
             s.pwrite(fd, 4096, i * 8192);
             s.pwrite_beside(101, fd, 4096, i * 8192 + 4096, 5);
+        }
+        fires("contention", s);
+    }
+
+    #[test]
+    fn fires_on_small_writes_that_wait_for_large_ones() {
+        let mut s = Scenario::new();
+        let fd = s.open("/data/shared", "O_RDWR|O_CREAT");
+        for i in 0..300 {
+            s.pwrite(fd, 100, 0);
+            s.pwrite(fd, 1 << 20, i << 20);
+            s.pwrite_beside(101, fd, 100, 100, 500);
         }
         fires("contention", s);
     }

@@ -181,8 +181,8 @@ impl Rule for FdLeak {
             let comm = run.process_name(*pid, &process.comm);
             // A process that has ended has closed everything.
             let ended = run.state.process(*pid).is_some_and(|p| p.ended_at_ns.is_some());
-            let mut same = HashMap::new();
-            let mut unused = HashMap::new();
+            // Descriptors of each file, and how many of them were never used.
+            let mut same: HashMap<FileId, (usize, usize)> = HashMap::new();
             // When, by which call and on what those were opened that are open still.
             let mut left = Vec::new();
             let mut idle = Vec::new();
@@ -193,13 +193,15 @@ impl Rule for FdLeak {
                         idle.push((opened.ts_ns, directory, description));
                     }
                     if let Some(file) = description.file {
-                        *same.entry(file).or_insert(0usize) += 1;
-                        *unused.entry(file).or_insert(0usize) += usize::from(description.ios == 0);
+                        let (all, unused) = same.entry(file).or_default();
+                        *all += 1;
+                        *unused += usize::from(description.ios == 0);
                     }
                 }
             }
             let (open, files) = (left.len(), same.len().max(1));
-            let most = same.into_iter().max_by_key(|(file, n)| (*n, file.0));
+            let most = same.into_iter().max_by_key(|(file, (n, _))| (*n, file.0));
+            let most = most.map(|(file, (n, unused))| (file, n, unused)).filter(|(_, n, _)| *n >= MIN_SAME);
             let until = run.state.process(*pid).and_then(|p| p.ended_at_ns).unwrap_or(run.state.now_ns());
             let steady = || {
                 let times: Vec<i64> = left.iter().map(|(opened, ..)| opened.ts_ns).collect();
@@ -207,20 +209,17 @@ impl Rule for FdLeak {
             };
             let forgotten = process.forgets(&idle, until, run);
             let same = open >= MIN_OPEN
-                && (most.is_some_and(|(_, n)| n >= MIN_SAME) || open >= files * MIN_MEAN)
+                && (most.is_some() || open >= files * MIN_MEAN)
                 && open as f64 > MIN_PART * process.opens as f64
                 // A pool that is filled at the start uses its descriptors.
-                && (steady() || most.is_some_and(|(file, n)| n >= MIN_SAME && 2 * unused.get(&file).copied().unwrap_or(0) > n));
+                && (steady() || most.is_some_and(|(_, n, unused)| 2 * unused > n));
             let leaking = same || forgotten;
             // A cache, or a program with many files, that closes them.
             let limited = process.refused > 0 && !leaking && open as f64 <= MIN_PART * process.opens as f64;
             if process.refused == 0 && !leaking {
                 continue;
             }
-            let (file, times) = match most.filter(|(_, n)| *n >= MIN_SAME) {
-                Some((file, n)) => (Some(file), n),
-                None => (None, 0),
-            };
+            let (file, times) = most.map_or((None, 0), |(file, n, _)| (Some(file), n));
             let path = file.and_then(|id| run.state.files.get(id)).map_or("", |f| f.name());
             let mut title = format!(
                 "{} {} {} descriptors open that it opened in the recording",

@@ -35,8 +35,8 @@ static INFO: RuleInfo = RuleInfo {
     reference: "Common in interpreters and loaders: strace -c of a start of Python or Ruby",
 };
 
-const ONE_PATH: &str = "Keep in mind that the file is not there, and look again after a time only, or create an empty \
-                        one; inotify on its directory says when it comes.";
+const ONE_PATH: &str = "Remember that the file is missing and try again after some time only, or create an empty file. \
+                        inotify on the directory reports when the file is created.";
 
 /// Processes looking for one path that are tracked separately.
 const MAX_LOOKING: usize = 4;
@@ -45,33 +45,48 @@ const MAX_LOOKING: usize = 4;
 struct Process {
     comm: Text,
     lookups: u64,
-    missing: u64,
-    cost_ns: i64,
-    examples: Examples,
+    missing: Failures,
+    /// The opens among them.
+    opens: Failures,
     /// Paths that are missing.
     paths: u64,
-    /// Of those, opens.
-    opens: u64,
-    opens_ns: i64,
+    examples: Examples,
     open_examples: Examples,
+}
+
+/// Look-ups that failed, and their time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Failures {
+    count: u64,
+    ns: i64,
+}
+
+impl Failures {
+    fn add(&mut self, call: &Call) {
+        self.count += 1;
+        self.ns += call.dur_ns;
+    }
+
+    fn remove(&mut self, other: Self) {
+        self.count = self.count.saturating_sub(other.count);
+        self.ns -= other.ns;
+    }
 }
 
 /// Look-ups of one path by a process that failed.
 #[derive(Debug, Default)]
 struct Misses {
     pid: i32,
-    count: u64,
-    cost_ns: i64,
-    opens: u64,
-    opens_ns: i64,
+    all: Failures,
+    opens: Failures,
 }
 
 rule! {
     pub struct LookupStorm {
-        processes: Bounded<i32, Process> = Bounded::new(|process| process.missing),
+        processes: Bounded<i32, Process> = Bounded::new(|process| process.missing.count),
         /// By path.
         misses: Bounded<u64, Vec<Misses>>
-            = Bounded::new(|all| all.iter().map(|misses| misses.count).sum()),
+            = Bounded::new(|all| all.iter().map(|misses| misses.all.count).sum()),
     }
 }
 
@@ -86,12 +101,10 @@ impl Rule for LookupStorm {
         for misses in made.into_iter().flatten() {
             // It was not there, and now it is.
             if let Some(process) = self.processes.get_mut(&misses.pid) {
-                process.lookups = process.lookups.saturating_sub(misses.count);
-                process.missing = process.missing.saturating_sub(misses.count);
-                process.cost_ns -= misses.cost_ns;
+                process.lookups = process.lookups.saturating_sub(misses.all.count);
                 process.paths = process.paths.saturating_sub(1);
-                process.opens = process.opens.saturating_sub(misses.opens);
-                process.opens_ns -= misses.opens_ns;
+                process.missing.remove(misses.all);
+                process.opens.remove(misses.opens);
             }
         }
         // By descriptor nothing is looked up.
@@ -103,13 +116,11 @@ impl Rule for LookupStorm {
         call.name_process(&mut process.comm);
         process.lookups += 1;
         if call.failed_with("ENOENT") {
-            process.missing += 1;
-            process.cost_ns += call.dur_ns;
-            process.examples.add(call);
             let open = call.kind == Kind::Open;
+            process.missing.add(call);
+            process.examples.add(call);
             if open {
-                process.opens += 1;
-                process.opens_ns += call.dur_ns;
+                process.opens.add(call);
                 process.open_examples.add(call);
             }
             let Some(path) = call.path_key() else { return };
@@ -123,10 +134,10 @@ impl Rule for LookupStorm {
                 all.len() - 1
             });
             if let Some(misses) = all.get_mut(at) {
-                misses.count += 1;
-                misses.cost_ns += call.dur_ns;
-                misses.opens += u64::from(open);
-                misses.opens_ns += if open { call.dur_ns } else { 0 };
+                misses.all.add(call);
+                if open {
+                    misses.opens.add(call);
+                }
             }
         }
     }
@@ -135,21 +146,24 @@ impl Rule for LookupStorm {
         for (pid, process) in self.processes.iter() {
             let comm = run.process_name(*pid, &process.comm);
             let few = process.paths < MIN_PATHS;
-            let (missing, cost, examples) = match few {
-                true => (process.opens, process.opens_ns, &process.open_examples),
-                false => (process.missing, process.cost_ns, &process.examples),
+            let (Failures { count: missing, ns: cost }, examples) = match few {
+                true => (process.opens, &process.open_examples),
+                false => (process.missing, &process.examples),
             };
             let part = missing as f64 / process.lookups.max(1) as f64;
             if missing <= MIN_FAILURES || part <= MIN_PART || !run.matters(cost) {
                 continue;
             }
             let (failures, lookups) = (units::count(missing as i64), units::count(process.lookups as i64));
-            let paths = counted(process.paths as i64, "path that does not exist", "paths that do not exist");
+            let paths = match process.paths {
+                1 => "a path that does not exist".to_owned(),
+                n => format!("{} paths that do not exist", units::count(n as i64)),
+            };
             let part = units::percent(part);
             out.push(Found {
                 cost_ns: Some(cost),
                 title: match few {
-                    true => format!("{comm} opens {paths} {failures} times, {part} of its look-ups"),
+                    true => format!("{comm} tries {failures} times to open {paths}: {part} of its look-ups"),
                     false => format!("{failures} of {lookups} look-ups by {comm} find nothing ({part}): {paths}"),
                 },
                 advice: few.then(|| ONE_PATH.to_owned()),
@@ -179,7 +193,7 @@ mod tests {
         let mut s = Scenario::new();
         (0..300).for_each(|_| s.fail_open("/etc/overrides", "O_RDONLY", "ENOENT"));
         let found = fires("lookup-storm", s);
-        assert!(found[0].title.contains("opens 1 path that does not exist 300 times"), "{}", found[0].title);
+        assert!(found[0].title.contains("tries 300 times to open a path that does not exist"), "{}", found[0].title);
         assert!(found[0].advice.contains("inotify"), "{}", found[0].advice);
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::names::{is_pid_or_lock, is_rebuilt};
+use crate::names::{is_journal, is_pid_or_lock, is_rebuilt};
 use crate::prelude::*;
 
 /// Times that one file is rewritten from which on it is data that lives.
@@ -104,7 +104,7 @@ impl Rule for NonAtomicRewrite {
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(id) = call.file.filter(|_| call.succeeded()) else { return };
         // A database commits by emptying its journal: the bytes are meant to go.
-        if call.path.is_some_and(|path| path.ends_with("-journal") || path.ends_with("-wal")) {
+        if call.path.is_some_and(is_journal) {
             return;
         }
         if call.kind == Kind::Write {

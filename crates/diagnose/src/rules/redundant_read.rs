@@ -195,7 +195,8 @@ impl Rule for RedundantRead {
             _ => {}
         }
         let Some((start, end)) = call.range() else { return };
-        if !context.file(call).is_some_and(|file| file.is_regular()) {
+        // Stores into mapped memory change a file without a call.
+        if !context.file(call).is_some_and(|file| file.is_regular() && !file.is_mapped_for_writing) {
             return;
         }
         if call.kind == Kind::Write {
@@ -245,12 +246,7 @@ impl Rule for RedundantRead {
                 self.of_own(*pid, *file, reads, run, out);
                 continue;
             }
-            let known = run.state.files.get(*file);
-            // Stores into mapped memory change it without a call.
-            if known.is_some_and(|f| f.is_mapped_for_writing) {
-                continue;
-            }
-            let path = known.map_or("", |f| f.name());
+            let path = run.state.files.get(*file).map_or("", |f| f.name());
             out.push(Found {
                 rests_on_absence: true,
                 cost_ns: Some(cost),

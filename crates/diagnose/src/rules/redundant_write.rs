@@ -71,7 +71,8 @@ impl Rule for RedundantWrite {
             self.unused.remove(&id);
             return;
         }
-        if !context.file(call).is_some_and(|file| file.is_regular()) {
+        // Reads of a mapping are no calls.
+        if !context.file(call).is_some_and(|file| file.is_regular() && !file.is_mapped) {
             return;
         }
         let again = self.unused.entry(id).insert(start, end);
@@ -98,12 +99,7 @@ impl Rule for RedundantWrite {
             if writes.calls < MIN_CALLS || !(part > MIN_PART || often) || !run.matters(cost) {
                 continue;
             }
-            let known = run.state.files.get(*file);
-            // Reads of a mapping are no calls.
-            if known.is_some_and(|f| f.is_mapped) {
-                continue;
-            }
-            let path = known.map_or("", |f| f.name());
+            let path = run.state.files.get(*file).map_or("", |f| f.name());
             out.push(Found {
                 cost_ns: Some(cost),
                 costs: Costs::of(&[Kind::Write]),

@@ -1,6 +1,6 @@
 //! `temp-leak`: temporary files stay behind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::names::{directory, file_name, is_rebuilt, is_temporary};
 use crate::prelude::*;
@@ -11,6 +11,8 @@ const MIN_FILES: usize = 20;
 const FORGOTTEN_NS: i64 = 10_000_000_000;
 /// Digits in a row that are a random number: createTempFile of Java makes up to 20.
 const RANDOM_DIGITS: usize = 15;
+/// Directories above such files that are remembered.
+const MAX_PLACES: usize = 1 << 16;
 /// Directories for what is temporary.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
@@ -59,6 +61,8 @@ struct Temporary {
 rule! {
     pub struct TempLeak {
         files: Bounded<FileId, Temporary>,
+        /// Directories with such files somewhere below.
+        places: HashSet<u64>,
     }
 }
 
@@ -84,12 +88,17 @@ fn has_random_number(call: &Call, path: &str) -> bool {
 }
 
 impl TempLeak {
+    /// Remembers the directories above a file.
+    fn is_below(&mut self, path: &str) {
+        let mut place = directory(path);
+        while self.places.len() < MAX_PLACES && place.len() > 1 && self.places.insert(key_of(place)) {
+            place = directory(place);
+        }
+    }
+
     /// The files in a directory that is renamed have other names, which may be the final ones.
-    fn renamed_directory(&mut self, call: &Call, context: &Context) {
-        let Some(from) = call.path.filter(|_| call.kind == Kind::Rename) else { return };
-        let files = &context.state.files;
-        let known = call.path_key().and_then(|path| files.get(files.at_key(path)?));
-        if known.is_some_and(|file| !file.is_directory()) {
+    fn renamed(&mut self, from: &str, key: u64) {
+        if !self.places.remove(&key) {
             return;
         }
         let below = |path: &str| path.strip_prefix(from).is_some_and(|rest| rest.starts_with('/'));
@@ -115,6 +124,7 @@ impl Rule for TempLeak {
                 }
                 let surely = call.path.is_some_and(|path| is_made_for_a_time(call, path));
                 if surely || call.path.is_some_and(|path| has_random_number(call, path)) {
+                    self.is_below(call.path.unwrap_or_default());
                     *self.files.entry(id) = Temporary {
                         pid: call.pid,
                         numbered: !surely,
@@ -132,7 +142,9 @@ impl Rule for TempLeak {
                 }
             }
             _ => {
-                self.renamed_directory(call, context);
+                if let (Kind::Rename, Some(from), Some(key)) = (call.kind, call.path, call.path_key()) {
+                    self.renamed(from, key);
+                }
                 let id = call.path_key().and_then(|path| context.state.files.at_key(path));
                 if let Some(id) = id.or(call.file) {
                     self.files.remove(&id);

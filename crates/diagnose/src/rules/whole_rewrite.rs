@@ -1,5 +1,6 @@
 //! `whole-rewrite`: a file is written whole again for each change.
 
+use crate::names::is_journal;
 use crate::prelude::*;
 
 /// Versions of a file from which on they count, and times its greatest length that they have together: fewer are
@@ -176,7 +177,7 @@ impl Rule for WholeRewrite {
             let alike = saves.alike as f64 / steps as f64;
             // Changes must be written in any case: together they are a version at most.
             let cost = saves.time_ns - saves.time_ns / i64::try_from(versions.max(1)).unwrap_or(i64::MAX);
-            let journal = ["-journal", "-wal"].iter().any(|ending| saves.path.ends_with(ending));
+            let journal = is_journal(&saves.path);
             let enough = match versions >= MANY_SAVES {
                 // Below that they are not even added up with others.
                 many if saves.longest < SHORT => many && !run.is_faint() && run.matters_from(cost, MIN_SHORT_COST),

@@ -351,9 +351,14 @@ impl Scenario {
         self.opened(path, "O_RDONLY|O_DIRECTORY", file)
     }
 
-    fn on(&mut self, syscall: &str, fd: i32, dur_ns: i64) {
+    /// Path and id of the file of a descriptor.
+    fn open_file(&self, fd: i32) -> (String, Option<i64>) {
         let open = self.fds.get(&(self.pid, fd));
-        let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));
+        open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)))
+    }
+
+    fn on(&mut self, syscall: &str, fd: i32, dur_ns: i64) {
+        let (path, file) = self.open_file(fd);
         self.call(Row {
             syscall,
             dur_ns,
@@ -465,8 +470,7 @@ impl Scenario {
 
     /// A lock that takes `dur_ns`.
     pub(crate) fn flock(&mut self, fd: i32, dur_ns: i64) {
-        let open = self.fds.get(&(self.pid, fd));
-        let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));
+        let (path, file) = self.open_file(fd);
         self.call(Row {
             syscall: "flock",
             dur_ns,
@@ -513,8 +517,7 @@ impl Scenario {
     }
 
     pub(crate) fn fail(&mut self, syscall: &str, fd: i32, errno: &str) {
-        let open = self.fds.get(&(self.pid, fd));
-        let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));
+        let (path, file) = self.open_file(fd);
         self.call(Row {
             syscall,
             ret: -1,
@@ -528,22 +531,9 @@ impl Scenario {
 
     /// A write at the position of the descriptor, or a given one, that fails.
     pub(crate) fn fail_write(&mut self, fd: i32, size: i64, at: Option<i64>, errno: &str) {
-        let Some(open) = self.fds.get(&(self.pid, fd)) else {
-            return;
-        };
-        let (path, offset) = (open.path.clone(), at.unwrap_or(open.position));
-        let file = Some(open.file);
-        self.call(Row {
-            syscall: if at.is_some() { "pwrite64" } else { "write" },
-            ret: -1,
-            errno: Some(errno),
-            fd: Some(fd),
-            file,
-            offset: Some(offset),
-            size: Some(size),
-            path: Some(&path),
-            ..Row::default()
-        });
+        let position = self.fds.get(&(self.pid, fd)).map(|open| open.position);
+        let syscall = if at.is_some() { "pwrite64" } else { "write" };
+        self.fail_at(syscall, fd, size, at.or(position), errno);
     }
 
     /// A call that moves data at a place, and fails. The place of an append is not known.
@@ -555,8 +545,7 @@ impl Scenario {
         at: Option<i64>,
         errno: &str,
     ) {
-        let open = self.fds.get(&(self.pid, fd));
-        let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));
+        let (path, file) = self.open_file(fd);
         self.call(Row {
             syscall,
             ret: -1,
@@ -583,8 +572,7 @@ impl Scenario {
 
     /// fstat of the C library.
     pub(crate) fn fstat(&mut self, fd: i32) {
-        let open = self.fds.get(&(self.pid, fd));
-        let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));
+        let (path, file) = self.open_file(fd);
         self.call(Row {
             syscall: "newfstatat",
             file,

@@ -101,8 +101,7 @@ impl Scenario {
 
     /// Changes the flags of an open file.
     pub(crate) fn set_flags(&mut self, fd: i32, flags: &str) {
-        let open = self.fds.get(&(self.pid, fd));
-        let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));
+        let (path, file) = self.open_file(fd);
         self.call(Row {
             syscall: "fcntl",
             fd: Some(fd),
@@ -121,8 +120,7 @@ impl Scenario {
         (start, len): (i64, i64),
         errno: Option<&str>,
     ) {
-        let open = self.fds.get(&(self.pid, fd));
-        let (path, file) = open.map_or((String::new(), None), |o| (o.path.clone(), Some(o.file)));
+        let (path, file) = self.open_file(fd);
         self.call(Row {
             syscall: "fcntl",
             ret: if errno.is_some() { -1 } else { 0 },
