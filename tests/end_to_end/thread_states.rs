@@ -71,10 +71,13 @@ fn close(ours: i64, kernels: i64, switches: usize) -> bool {
     (ours - kernels).abs() <= 500_000 + 20_000 * switches as i64 + kernels / 50
 }
 
-/// Recordings until each role was looked at once: kernels may run no programs on top of some
-/// tasks, so that the end of a wait is not seen. Threads with such waits are passed over.
-fn of_each_role(look: impl Fn(&Recording, i64, &Told, &[Row])) {
+/// Recordings until each role agrees once: kernels may run no programs on top of some tasks, so
+/// that the end of a wait is not seen. Threads with such waits are passed over. A figure that does
+/// not agree is looked at in up to three recordings: the kernel leaves the time of interrupts, and
+/// the time when a virtual machine stood still, out of what it counts for a thread.
+fn of_each_role(look: impl Fn(&Recording, i64, &Told, &[Row]) -> Result<(), String>) {
     let mut left: Vec<String> = Vec::new();
+    let mut differed: Vec<String> = Vec::new();
     for turn in 0..10 {
         let (_scratch, recording, main, threads) = record(&[]);
         recording.complete();
@@ -84,16 +87,24 @@ fn of_each_role(look: impl Fn(&Recording, i64, &Told, &[Row])) {
         for told in &threads {
             let waits = waits(&recording, told);
             let seen = waits.iter().all(|row| row.int("dur_ns").is_some());
-            if seen && left.contains(&told.role) {
-                look(&recording, main, told, &waits);
-                left.retain(|role| *role != told.role);
+            if !seen || !left.contains(&told.role) {
+                continue;
             }
+            match look(&recording, main, told, &waits) {
+                Ok(()) => left.retain(|role| *role != told.role),
+                Err(why) => differed.push(format!("{}: {why}", told.role)),
+            }
+        }
+        for role in &left {
+            let of_role = |why: &&String| why.starts_with(&format!("{role}: "));
+            let times = differed.iter().filter(of_role).count();
+            assert!(times < 3, "{}", differed.join("\n"));
         }
         if left.is_empty() {
             return;
         }
     }
-    panic!("never recorded whole: {left:?}");
+    panic!("never recorded whole: {left:?}\n{}", differed.join("\n"));
 }
 
 #[test]
@@ -104,20 +115,19 @@ fn threads_run_or_wait_as_the_kernel_counts() {
             "SELECT started_at_ns FROM processes WHERE tid = {}",
             told.tid
         ));
-        let who = format!("{}: {waits:?}", told.role);
         let ran = told.now_ns - started - sum(waits, "dur_ns", |_| true);
-        assert!(
-            close(ran, told.run_ns, waits.len()),
-            "{ran} {} {who}",
-            told.run_ns
-        );
+        if !close(ran, told.run_ns, waits.len()) {
+            return Err(format!("ran {ran} ns, by the kernel {}", told.run_ns));
+        }
         let is_cpu = |row: &Row| row.text("reason") == Some("cpu");
         let queued = sum(waits, "dur_ns", is_cpu) + sum(waits, "queue_ns", |row| !is_cpu(row));
-        assert!(
-            close(queued, told.queue_ns, waits.len()),
-            "{queued} {} {who}",
-            told.queue_ns
-        );
+        if !close(queued, told.queue_ns, waits.len()) {
+            return Err(format!(
+                "queued {queued} ns, by the kernel {}",
+                told.queue_ns
+            ));
+        }
+        let who = format!("{}: {waits:?}", told.role);
         // Before it ran for the first time it was no switch that it waited.
         let (preempted, slept): (Vec<_>, Vec<_>) = waits.iter().partition(|row| is_cpu(row));
         // The files of the kernel are read a moment later.
@@ -141,6 +151,7 @@ fn threads_run_or_wait_as_the_kernel_counts() {
             told.tid
         ));
         assert_eq!(wrong, 0, "{who}");
+        Ok(())
     });
 }
 
@@ -153,7 +164,7 @@ fn waits_have_a_reason_and_a_cause() {
         let other = sum(waits, "dur_ns", |row| row.text("reason") == Some("other"));
         assert!(other * 50 <= all, "{}: {waits:?}", told.role);
         let (reasons, cause): (&[&str], _) = match told.role.as_str() {
-            "cpu" => return,
+            "cpu" => return Ok(()),
             "futex" => (&["futex"], Some(("thread", Some(main)))),
             "pipe" => (&["pipe"], Some(("thread", Some(main)))),
             "socket" => (&["socket"], Some(("thread", Some(main)))),
@@ -182,6 +193,7 @@ fn waits_have_a_reason_and_a_cause() {
             ));
             assert!((1..=4).contains(&addresses), "{addresses}");
         }
+        Ok(())
     });
 }
 
