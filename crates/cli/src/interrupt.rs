@@ -1,6 +1,8 @@
 //! Supervision of a running query: Ctrl-C stops it, and a slow query shows on a terminal that it is
 //! running.
 
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::exit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -11,6 +13,7 @@ use fathom_probe::Signals;
 use fathom_query::QueryError;
 use fathom_query::worker::Killer;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rustix::event::{EventfdFlags, eventfd};
 
 use crate::exit::Failure;
 
@@ -32,7 +35,14 @@ impl Interrupt {
 
     /// Supervises a query until the returned guard is dropped.
     pub fn watch(self, query: Killer) -> Result<Watch, Failure> {
-        let state = Arc::new(State::default());
+        let over =
+            eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| Failure::input(io::Error::from(e)))?;
+        let state = Arc::new(State {
+            ended: AtomicBool::new(false),
+            over,
+            rows: AtomicBool::new(false),
+            signal: AtomicI32::new(0),
+        });
         let shared = state.clone();
         let thread = std::thread::Builder::new()
             .name("query-watch".into())
@@ -45,10 +55,11 @@ impl Interrupt {
     }
 }
 
-#[derive(Default)]
 struct State {
     /// The query has ended.
-    over: AtomicBool,
+    ended: AtomicBool,
+    /// Readable once it has, so that its end need not wait for the thread's next turn.
+    over: OwnedFd,
     /// The first rows are there.
     rows: AtomicBool,
     /// The signal that came, or 0.
@@ -79,9 +90,10 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.state.over.store(true, Ordering::Relaxed);
+        self.state.ended.store(true, Ordering::Relaxed);
+        let _ = rustix::io::write(&self.state.over, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
-            // The thread does not panic and ends within one interval.
+            // The thread does not panic and ends at once, or within one interval when the write failed.
             let _ = thread.join();
         }
     }
@@ -91,9 +103,9 @@ fn run(mut signals: Signals, query: &Killer, state: &State) {
     let began = Instant::now();
     let mut display: Option<ProgressBar> = None;
     let mut stopped: Option<Instant> = None;
-    while !state.over.load(Ordering::Relaxed) {
+    while !state.ended.load(Ordering::Relaxed) {
         // If waiting fails, the query continues without supervision.
-        let _ = signals.wait(TURN, None);
+        let _ = signals.wait(TURN, Some(state.over.as_fd()));
         let arrived = signals.take().unwrap_or_default();
         if let Some(first) = arrived.iter().find(|signal| !signal.asks_to_save()) {
             state.signal.store(first.number, Ordering::Relaxed);
