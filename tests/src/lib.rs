@@ -17,6 +17,7 @@ pub mod record;
 pub mod retimed;
 pub mod serve;
 pub mod session;
+mod statements;
 pub mod strace;
 pub mod tools;
 pub mod truth;

@@ -1,4 +1,4 @@
-//! What a session holds, through `fathom query` and `session.json`.
+//! What a session holds, through its SQL and `session.json`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::environment::{fathom, must_run};
 use crate::record::Recording;
+use crate::statements;
 
 /// One row of an answer.
 pub struct Row(Map<String, Value>);
@@ -57,12 +58,29 @@ pub fn critical_path(session: &Path, rid: i64) -> Value {
     serde_json::from_slice(&must_run(fathom(), args)).expect("JSON of fathom critical-path")
 }
 
-/// Runs `fathom query` and returns its rows.
+/// The rows that a statement gives, run as `fathom query` runs it.
 pub fn query(session: &Path, sql: &str) -> Vec<Row> {
-    try_query(session, sql).unwrap_or_else(|e| panic!("query {sql}:\n{e}"))
+    let rows = match statements::lines(session, sql) {
+        Some(lines) => lines.map_err(|e| e.to_string()).and_then(|lines| {
+            let lines = serde_json::Deserializer::from_slice(&lines).into_iter::<Value>();
+            lines
+                .map(|value| value.map_err(|e| e.to_string()).and_then(row))
+                .collect()
+        }),
+        None => try_query(session, sql),
+    };
+    rows.unwrap_or_else(|e| panic!("query {sql}:\n{e}"))
 }
 
-/// The same; what it says on standard error when it fails.
+/// A row of JSON.
+fn row(value: Value) -> Result<Row, String> {
+    match value {
+        Value::Object(map) => Ok(Row(map)),
+        other => Err(format!("not a row: {other}")),
+    }
+}
+
+/// The same by `fathom query`; what it says on standard error when it fails.
 pub fn try_query(session: &Path, sql: &str) -> Result<Vec<Row>, String> {
     let output = Command::new(fathom())
         .arg("query")
@@ -77,13 +95,7 @@ pub fn try_query(session: &Path, sql: &str) -> Result<Vec<Row>, String> {
     }
     let text = String::from_utf8(output.stdout).map_err(|e| format!("answer: {e}"))?;
     let values: Vec<Value> = serde_json::from_str(&text).map_err(|e| format!("answer: {e}"))?;
-    values
-        .into_iter()
-        .map(|v| match v {
-            Value::Object(map) => Ok(Row(map)),
-            other => Err(format!("not a row: {other}")),
-        })
-        .collect()
+    values.into_iter().map(row).collect()
 }
 
 /// Runs `fathom report --format json`.
@@ -119,7 +131,7 @@ pub struct Totals {
 }
 
 impl Recording {
-    /// Runs `fathom query` on the session.
+    /// Runs a statement on the session.
     pub fn rows(&self, sql: &str) -> Vec<Row> {
         query(&self.session, sql)
     }

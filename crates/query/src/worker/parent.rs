@@ -33,8 +33,13 @@ pub struct Program {
 impl Program {
     /// This program itself, which must become a worker with [`super::ARGUMENT`].
     pub fn itself() -> Self {
+        Self::at("/proc/self/exe".into())
+    }
+
+    /// Another program, for which the same holds.
+    pub fn at(path: PathBuf) -> Self {
         Self {
-            path: "/proc/self/exe".into(),
+            path,
             arguments: vec![super::ARGUMENT.into()],
         }
     }
