@@ -86,7 +86,7 @@ fn operations_are_not_on_the_cpu() {
         .add(&sample::syscalls(1, &[write.on(1).moves(4096)]))
         .add(&sample::files(&[(1, "/srv/log")]))
         .add(&sample::slices(&[(1, "device", "vda", 10, 100 * MS, 1)]));
-    let story = story(&files, &Scope::default());
+    let story = story_in_portions(&files, &Scope::default());
     let causes = story.facts.causes.iter();
     let causes: Vec<_> = causes
         .map(|share| (share.cause.clone(), share.self_ns))
@@ -154,7 +154,7 @@ fn sleep_in_a_request_to_a_fuse_server_is_the_servers() {
         .add(&sample::files(&[(1, "/srv/log")]))
         .add(&slices.into_batch(strings))
         .add(&of_threads.into_batch(wakers));
-    let story = story(&files, &Scope::default());
+    let story = story_in_portions(&files, &Scope::default());
     let causes = story.facts.causes.iter();
     let causes: Vec<_> = causes
         .map(|share| (share.cause.clone(), share.self_ns))

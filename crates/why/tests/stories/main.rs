@@ -93,8 +93,15 @@ fn meta() -> SessionMeta {
 fn story(files: &Files, scope: &Scope) -> Story {
     let meta = meta();
     let db = Db::open_parts(&meta, |table| files.parts(table), Limits::default()).unwrap();
+    why(&db, &meta, scope, &[]).unwrap()
+}
+
+/// The same, gathered some requests after the others, too: that gives the same facts.
+fn story_in_portions(files: &Files, scope: &Scope) -> Story {
+    let meta = meta();
+    let db = Db::open_parts(&meta, |table| files.parts(table), Limits::default()).unwrap();
     let told = why(&db, &meta, scope, &[]).unwrap();
-    // Some requests after the others give the same. Of requests that took equally long any is the longest.
+    // Of requests that took equally long any is the longest.
     let comparable = |facts: &Facts| {
         let mut facts = facts.clone();
         for group in &mut facts.groups {
@@ -319,7 +326,7 @@ fn one_delay_among_many_is_not_the_story() {
 fn a_starved_database_is_told_from_whom() {
     let dir = tempfile::tempdir().unwrap();
     let files = starved(dir.path());
-    let story = story(&files, &Scope::default());
+    let story = story_in_portions(&files, &Scope::default());
     assert_eq!(
         text(&story),
         "redis-server (PID 100) spent 2.00 s (50 % of the 4.00 s run) making /srv/a.db-wal durable \
@@ -374,7 +381,7 @@ fn one_request_is_compared_with_its_like() {
         ..Scope::default()
     };
     assert_eq!(
-        text(&story(&files, &one)),
+        text(&story_in_portions(&files, &one)),
         "This fdatasync on /srv/a.db-wal by redis-server (TID 100) took 200 ms, 200,000 times the \
          median of this process's fdatasync calls (1.00 µs).\n\
          95 % of it was spent waiting in the queue of vda, where 1 block request had 16 requests \
@@ -431,7 +438,7 @@ fn opens_that_make_files_are_told_from_others() {
         .map(|(i, (name, flags))| Call::new(name, i * MS, 10_000 + i).with(flags))
         .collect();
     files.add(&sample::syscalls(1, &calls));
-    let story = story(&files, &Scope::default());
+    let story = story_in_portions(&files, &Scope::default());
     let calls = |of| -> i64 {
         let groups = story.facts.groups.iter();
         let of_kind = groups.filter(|group| group.activity == of);
@@ -546,7 +553,7 @@ fn a_second_group_of_operations_is_under_way() {
             ],
         ))
         .add(&sample::files(&[(1, "/srv/a")]));
-    let text = text(&story(&files, &Scope::default()));
+    let text = text(&story_in_portions(&files, &Scope::default()));
     let second = "; it had requests under way for 500 ms writing files (1 IORING_OP_WRITE operation, \
                   the longest 500 ms).";
     assert!(text.contains(second), "{text}");

@@ -70,7 +70,7 @@ fn windows_clip_time_of_the_clock() {
         until_ns: Some(START + 500 * MS),
         ..Scope::default()
     };
-    let facts = story(&files, &scope).facts;
+    let facts = story_in_portions(&files, &scope).facts;
     assert_eq!(facts.span_ns, 400 * MS);
     assert_eq!(facts.groups[0].wall_ns, Some(200 * MS));
     assert_eq!(facts.groups[0].requests, 2);
