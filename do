@@ -22,6 +22,7 @@ usage: ./do COMMAND [ARGUMENTS]
   build            build target/release/fathom
   test             formatting, lints and every test, some of them on other
                    kernels, too, in an emulator
+  test long        only the tests that test leaves out because they take long
   test kernels [NAME [FILTER...]]
                    only the tests on other kernels; those for arm64 (arm64,
                    arm64-6.1, arm64-counts) when named, and those of
@@ -106,7 +107,7 @@ main() {
 		;;
 	test)
 		case ${1:-} in
-		kernels | lake) ;;
+		kernels | lake | long) ;;
 		*) no_arguments "$command" "$@" ;;
 		esac
 		setup test
@@ -122,6 +123,7 @@ main() {
 		case ${1:-} in
 		kernels) kernel_tests "${@:2}" ;;
 		lake) lake_tests "${@:2}" ;;
+		long) long_tests ;;
 		*) all_tests ;;
 		esac
 		;;

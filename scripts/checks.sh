@@ -16,7 +16,7 @@ check() {
 	local what=$1 start=$SECONDS
 	shift
 	if "$@"; then
-		note "ok: $what"
+		note "ok: $what ($((SECONDS - start)) s)"
 		checks_passed=$((checks_passed + 1))
 	else
 		note "FAILED: $what"
@@ -161,18 +161,20 @@ failed_tests() {
 		END { told() }' "$1" 2>/dev/null | sort -u
 }
 
+# run_tests [ARGUMENT...]: of cargo test; without any all tests that are not long.
 run_tests() {
 	local log tests status=0 start=$SECONDS
 	log=$(mktemp .deps/tests.XXXXXX)
 	FATHOM_SKIP_LOG=$(mktemp "$root/.deps/skips.XXXXXX")
 	export FATHOM_SKIP_LOG
 	choose_runner
-	cargo test --release --locked --workspace --no-fail-fast 2>&1 | tee "$log" || status=$?
+	cargo test --release --locked --workspace --no-fail-fast "$@" 2>&1 | tee "$log" || status=$?
 	read -r tests_passed tests_failed tests_ignored < <(count_results "$log")
 	mapfile -t tests < <(failed_tests "$log")
 	failures+=("${tests[@]}")
 	tests_skipped=$(grep -c '^SKIPPED: ' "$FATHOM_SKIP_LOG" || true)
 	sort -u "$FATHOM_SKIP_LOG"
+	[ "$tests_ignored" -eq 0 ] || say "SKIPPED: $tests_ignored long tests: ./do test long runs them"
 	# A test that skips itself counts as passed for cargo.
 	tests_passed=$((tests_passed - tests_skipped))
 	if [ "$status" -ne 0 ] && [ "$tests_failed" -eq 0 ]; then
@@ -208,6 +210,14 @@ all_tests() {
 	kernel_basics_only=yes
 	test_kernels
 	run_page_tests
+	conclude
+}
+
+# The end-to-end tests that all_tests leaves out.
+long_tests() {
+	check "build" build_all
+	build_strace_programs
+	run_tests --test end_to_end -- --ignored
 	conclude
 }
 

@@ -289,7 +289,7 @@ test_kernel() {
 		printf 'root=%q\nprogram=%q\n' "$root" "$program"
 		printf 'fathom=%q\n' "$(dirname -- "$program")/../fathom"
 		[ "$architecture" = amd64 ] || printf 'export FATHOM_WORKLOADS=%q\n' "$arm64/workloads"
-		printf 'arguments=(--test-threads %s ' "$threads"
+		printf 'arguments=(--include-ignored --test-threads %s ' "$threads"
 		printf '%q ' "$@"
 		printf ')\n'
 	} >"$share/settings"

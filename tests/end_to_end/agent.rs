@@ -105,7 +105,7 @@ impl Agent {
     /// Ends it; returns its sessions.
     pub fn stop(mut self) -> Vec<PathBuf> {
         self.signal(Signal::TERM);
-        self.hears("lost, in");
+        self.hears(" stored, ");
         assert!(self.child.wait().unwrap().success());
         sessions(&self.directory)
     }

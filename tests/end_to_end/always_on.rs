@@ -208,6 +208,7 @@ fn conditions_that_make_no_sense_start_nothing() {
 /// A short soak: the ring goes round many times; its size on disk and the memory of
 /// the recorder do not grow any more once it is full.
 #[test]
+#[ignore = "long"]
 fn disk_and_memory_stay_flat() {
     need_root!();
     let scratch = Scratch::new();
@@ -268,6 +269,7 @@ fn bytes_below(dir: &Path) -> u64 {
 }
 
 #[test]
+#[ignore = "long"]
 fn recorders_killed_at_any_moment_leave_whole_sessions() {
     need_root!();
     let scratch = Scratch::new();

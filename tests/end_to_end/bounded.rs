@@ -57,6 +57,7 @@ fn watch(mut child: Child) -> (Option<i32>, String, u64) {
 }
 
 #[test]
+#[ignore = "long"]
 fn memory_is_bounded_whatever_is_called() {
     let scratch = Scratch::new();
     let session = session(&scratch);

@@ -203,6 +203,7 @@ fn a_variable_of_a_library_that_the_program_is_linked_with() {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_variable_of_a_library_that_the_program_opens() {
     need_root!();
     need_contexts!();

@@ -60,6 +60,7 @@ fn must_be_noise(before: &Path, after: &Path) {
 }
 
 #[test]
+#[ignore = "long"]
 fn the_same_program_is_within_noise_time_and_again() {
     need_root!();
     let scratch = Scratch::new();

@@ -299,6 +299,7 @@ fn command_lines_parse() {
 /// Runs the commands of the tutorial and of the how-to pages: the code blocks that are marked
 /// `sh,run`, those of a page one after another in an empty directory.
 #[test]
+#[ignore = "long"]
 fn commands_of_the_guide_run() {
     need_root!();
     let mut pages = vec!["docs/tutorial.md".to_owned()];

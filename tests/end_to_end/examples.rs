@@ -266,6 +266,7 @@ fn log_shipper() {
 }
 
 #[test]
+#[ignore = "long"]
 fn lsm_compaction() {
     need_root!();
     need_program!("db_bench");
@@ -363,6 +364,7 @@ fn unsafe_save() {
 }
 
 #[test]
+#[ignore = "long"]
 fn everyday() {
     need_root!();
     need_program!("git", "gcc");

@@ -139,6 +139,7 @@ const URING: (&[&str], &[&str]) = (
 
 /// Engines that make one call an operation, and the calls that they make.
 #[test]
+#[ignore = "long"]
 fn engines_of_calls() {
     need_root!();
     need_program!("fio");

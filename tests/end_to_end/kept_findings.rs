@@ -25,6 +25,7 @@ const READ_ONLY: &str = r#"
 "#;
 
 #[test]
+#[ignore = "long"]
 fn every_call_of_a_large_session_is_looked_at_once() {
     need_root!();
     need_program!("dd", "unshare", "mount", "cp");

@@ -92,6 +92,7 @@ fn dio_rings() {
 }
 
 #[test]
+#[ignore = "long"]
 fn dio_rates() {
     need_root!();
     need_program!("cc");
@@ -248,6 +249,7 @@ fn eziotracer_levels() {
 }
 
 #[test]
+#[ignore = "long"]
 fn eziotracer_threads() {
     need_root!();
     need_program!("fio");

@@ -317,6 +317,7 @@ fn encoded(text: &str) -> String {
 }
 
 #[test]
+#[ignore = "long"]
 fn a_pod_is_recorded_alone() {
     need_root!();
     need_program!("unshare", "mount", "mkfs.ext4", "fio");
@@ -393,6 +394,7 @@ exec "$@"
 "#;
 
 #[test]
+#[ignore = "long"]
 fn pods_that_start_later_are_recorded() {
     need_root!();
     need_program!("unshare", "mount", "dd");
@@ -685,6 +687,7 @@ fn bytes_of_claims_are_those_of_fio() {
 }
 
 #[test]
+#[ignore = "long"]
 fn an_api_that_fails_costs_no_recording() {
     need_root!();
     need_program!("unshare", "mount", "mkfs.ext4", "fio", "openssl", "python3");

@@ -11,6 +11,7 @@ use crate::ownership::{LOG, ended, errors, imported, must, plain};
 
 /// DuckDB takes paths as patterns of text.
 #[test]
+#[ignore = "long"]
 fn sessions_have_any_name() {
     let scratch = Scratch::new();
     let root = scratch.root().join("sessions");

@@ -156,6 +156,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
+#[ignore = "long"]
 fn messages_relate_the_clocks_of_two_hosts() {
     need_root!();
     need_program!("ip", "unshare", "nsenter", "mount", "python3");

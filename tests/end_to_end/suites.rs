@@ -67,6 +67,7 @@ fn python_has_tests() -> bool {
 }
 
 #[test]
+#[ignore = "long"]
 fn the_tests_of_python_end_as_they_do_alone() {
     need_root!();
     if !python_has_tests() {
@@ -95,6 +96,7 @@ fn the_tests_of_python_end_as_they_do_alone() {
 
 /// Call by call, with every argument that strace writes.
 #[test]
+#[ignore = "long"]
 fn tests_of_python_at_once_with_strace() {
     need_root!();
     need_program!("strace");
