@@ -15,7 +15,7 @@ use crate::profile::*;
 /// Calls of each name on each file, including lost and counted ones. A file is identified by its
 /// latest known path, a call without a file by the path that was passed.
 const OPERATIONS: &str = "
-    SELECT syscall, coalesce(class, 'unknown') AS class, coalesce(f.path, p) AS path,
+    SELECT syscall, coalesce(call_class(syscall), 'unknown') AS class, coalesce(f.path, p) AS path,
         bounded(sum(calls)) AS calls, bounded(sum(errors)) AS errors,
         bounded(sum(asked)) AS asked, bounded(sum(bytes)) AS bytes, bounded(sum(total_ns)) AS total_ns
     FROM (
@@ -29,7 +29,6 @@ const OPERATIONS: &str = "
         FROM unstored GROUP BY ALL
     )
     LEFT JOIN (SELECT file_id, path FROM files) AS f USING (file_id)
-    LEFT JOIN call_classes USING (syscall)
     GROUP BY ALL";
 
 /// Calls of each name by processes of each name.

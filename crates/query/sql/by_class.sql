@@ -37,9 +37,9 @@ FROM (
         GROUP BY class
         UNION ALL
         SELECT
-            coalesce(class, 'unknown'), sum(count), 0, sum(lost), sum(errors), sum(bytes),
+            coalesce(call_class(syscall), 'unknown'), sum(count), 0, sum(lost), sum(errors), sum(bytes),
             sum(dur_ns), max(max_dur_ns), NULL, sum(count) - sum(lost)
-        FROM unstored LEFT JOIN call_classes USING (syscall)
+        FROM unstored
         GROUP BY 1
     )
     GROUP BY class

@@ -14,7 +14,7 @@
 -- p99_ns: 99th percentile, like p50_ns.
 -- max_ns: Longest duration, lost calls included, nanoseconds.
 SELECT
-    syscall, coalesce(class, 'unknown') AS class, calls, pending, lost, errors, bytes, total_ns,
+    syscall, coalesce(call_class(syscall), 'unknown') AS class, calls, pending, lost, errors, bytes, total_ns,
     q[1] AS p50_ns, q[2] AS p90_ns, q[3] AS p99_ns, max_ns
 FROM (
     SELECT
@@ -45,5 +45,4 @@ FROM (
     )
     GROUP BY syscall
 )
-LEFT JOIN call_classes USING (syscall)
 ORDER BY total_ns DESC, syscall

@@ -7,7 +7,7 @@ use crate::views::view_names;
 
 /// Whether a table, view, or table function of fathom has this name.
 pub fn is_taken(name: &str) -> bool {
-    let internal = ["unstored", "call_classes", paths::NAME, paths::TABLE];
+    let internal = ["unstored", paths::NAME, paths::TABLE];
     let mut all = TABLES.iter().map(|table| table.name).chain(view_names());
     all.any(|own| own.eq_ignore_ascii_case(name))
         || internal.iter().any(|own| own.eq_ignore_ascii_case(name))
@@ -25,7 +25,6 @@ mod tests {
             "findings",
             "session",
             "unstored",
-            "call_classes",
             "critical_path",
             "SYSCALLS",
         ] {

@@ -85,10 +85,14 @@ pub(crate) fn macros(offset: i64) -> String {
             .collect();
         sql_string(&names.join("|"))
     };
-    let classes: Vec<String> = SYSCALLS
-        .iter()
-        .map(|s| format!("({}, {})", sql_string(s.name), sql_string(s.class.name())))
-        .collect();
+    let classes = Class::ALL.iter().map(|class| {
+        let of_class = names(&|s| s.class == *class);
+        format!(
+            "WHEN regexp_full_match(name, {of_class}) THEN '{}' ",
+            class.name()
+        )
+    });
+    let classes: String = classes.collect();
     let answers = answers();
     format!(
         // Sums are of more bits than their columns: of numbers that cannot be, as a damaged
@@ -115,10 +119,9 @@ pub(crate) fn macros(offset: i64) -> String {
          CREATE MACRO call_failed(name, errno) AS \
              (errno IS NOT NULL AND NOT (CASE errno {answers} ELSE false END));
 \
-         CREATE VIEW call_classes AS SELECT * FROM (VALUES {}) AS t(syscall, class);",
+         CREATE MACRO call_class(name) AS CASE {classes} END;",
         names(&|s| moves(s) && !s.writes()),
         names(&|s| moves(s) && s.writes()),
-        classes.join(", ")
     )
 }
 

@@ -1,6 +1,6 @@
 //! The numbers of a story, from the session by SQL.
 
-use std::fmt::Write as _;
+use std::collections::HashSet;
 
 use fathom_diagnose::Activity;
 use fathom_model::kind::Kind;
@@ -256,61 +256,87 @@ pub(crate) fn activity_of(name: &str) -> Activity {
 /// The name of a page fault, where a call has its own.
 pub(crate) const PAGE_FAULT: &str = "page_fault";
 
-/// Beginning of a query: `selected` has the requests of the scope for which `of` holds, a condition on `rid`.
-pub(crate) fn selected(scope: &Scope, of: Option<&str>) -> String {
-    let mut kinds = String::new();
-    for (i, call) in SYSCALLS.iter().enumerate() {
-        let of_descriptor = matches!(call.kind, Kind::Close | Kind::CloseRange | Kind::Seek);
-        let by_path = call.kind == Kind::SyncAll || call.kind.is_metadata() && !of_descriptor;
-        let _ = write!(
-            kinds,
-            "{}({}, '{}', {by_path}, {})",
-            if i == 0 { "" } else { ", " },
-            sql_string(call.name),
-            name_of(Activity::of(call.kind)),
-            call.kind == Kind::Open,
-        );
+/// The requests that are asked about, for statements.
+pub(crate) struct Requests<'a> {
+    pub scope: &'a Scope,
+    /// Rows of `kinds`: the calls that occur. With all that there are, planning a statement takes as long as
+    /// running it on a short session.
+    kinds: String,
+}
+
+impl<'a> Requests<'a> {
+    pub fn of(db: &Db, scope: &'a Scope) -> Result<Self, QueryError> {
+        let occur = rows(
+            db,
+            "SELECT DISTINCT syscall FROM (SELECT syscall FROM syscalls
+                 UNION ALL SELECT syscall FROM losses UNION ALL SELECT syscall FROM counters)",
+            |row| row.get::<Option<String>>("syscall"),
+        )?;
+        let occur: HashSet<String> = occur.into_iter().flatten().collect();
+        let kinds = SYSCALLS.iter().filter(|call| occur.contains(call.name));
+        let kinds = kinds.map(|call| {
+            let of_descriptor = matches!(call.kind, Kind::Close | Kind::CloseRange | Kind::Seek);
+            let by_path = call.kind == Kind::SyncAll || call.kind.is_metadata() && !of_descriptor;
+            format!(
+                "({}, '{}', {by_path}, {})",
+                sql_string(call.name),
+                name_of(Activity::of(call.kind)),
+                call.kind == Kind::Open,
+            )
+        });
+        // One that no call has: a list has a row.
+        let none = "('', '', false, false)".to_owned();
+        let kinds: Vec<String> = kinds.chain([none]).collect();
+        Ok(Self {
+            scope,
+            kinds: kinds.join(", "),
+        })
     }
-    // Pipes, sockets and terminals are no storage. A question about one request or file includes them.
-    let storage = match scope.request.is_some() || scope.file.is_some() {
-        true => "true",
-        false => "coalesce(of_storage, by_path)",
-    };
-    let numbers = of.unwrap_or("true");
-    let faults = match scope.fault_condition() {
-        None => String::new(),
-        Some(condition) => format!(
-            "UNION ALL
-             SELECT rid, ts_ns, coalesce(dur_ns, 0), pid, tid, comm, '{PAGE_FAULT}', '{fault}',
-                 0, NULL, file_id
-             FROM (SELECT *, NULL::VARCHAR AS path2 FROM faults) WHERE {numbers} AND {condition}",
-            fault = name_of(Activity::Fault)
-        ),
-    };
-    format!(
-        "WITH kinds(syscall, activity, by_path, opens) AS (VALUES {kinds}),
-         known AS (
-             SELECT file_id, CASE WHEN file_type <> 'unknown'
-                 THEN file_type IN ('regular', 'directory', 'symlink', 'block')
-                 WHEN {UNKNOWN_OF_STORAGE} THEN true END AS of_storage
-             FROM files WHERE file_type <> ''),
-         process_names AS (
-             SELECT pid, arg_max(comm, started_at_ns) AS process FROM processes
-             WHERE pid = tid AND comm <> '' GROUP BY pid),
-         requests AS (
-             SELECT rid, ts_ns, coalesce(dur_ns, 0) AS dur_ns, pid, tid, comm, syscall,
-                 if({MAKES_FILE}, '{change}', activity) AS activity,
-                 (api <> 'syscall')::INTEGER AS asynchronous, bytes, file_id
-             FROM (SELECT * FROM syscalls WHERE {numbers} AND {calls})
-             JOIN kinds USING (syscall) LEFT JOIN known USING (file_id)
-             WHERE {storage}
-             {faults}),
-         selected AS (
-             SELECT requests.* REPLACE (coalesce(process, comm, '') AS comm)
-             FROM requests LEFT JOIN process_names USING (pid))",
-        calls = scope.call_condition(),
-        change = name_of(Activity::Change),
-    )
+
+    /// Beginning of a query: `selected` has the requests of the scope for which `of` holds, a condition on `rid`.
+    pub fn selected(&self, of: Option<&str>) -> String {
+        let Self { scope, kinds } = self;
+        // Pipes, sockets and terminals are no storage. A question about one request or file includes them.
+        let storage = match scope.request.is_some() || scope.file.is_some() {
+            true => "true",
+            false => "coalesce(of_storage, by_path)",
+        };
+        let numbers = of.unwrap_or("true");
+        let faults = match scope.fault_condition() {
+            None => String::new(),
+            Some(condition) => format!(
+                "UNION ALL
+                 SELECT rid, ts_ns, coalesce(dur_ns, 0), pid, tid, comm, '{PAGE_FAULT}', '{fault}',
+                     0, NULL, file_id
+                 FROM (SELECT *, NULL::VARCHAR AS path2 FROM faults) WHERE {numbers} AND {condition}",
+                fault = name_of(Activity::Fault)
+            ),
+        };
+        format!(
+            "WITH kinds(syscall, activity, by_path, opens) AS (VALUES {kinds}),
+             known AS (
+                 SELECT file_id, CASE WHEN file_type <> 'unknown'
+                     THEN file_type IN ('regular', 'directory', 'symlink', 'block')
+                     WHEN {UNKNOWN_OF_STORAGE} THEN true END AS of_storage
+                 FROM files WHERE file_type <> ''),
+             process_names AS (
+                 SELECT pid, arg_max(comm, started_at_ns) AS process FROM processes
+                 WHERE pid = tid AND comm <> '' GROUP BY pid),
+             requests AS (
+                 SELECT rid, ts_ns, coalesce(dur_ns, 0) AS dur_ns, pid, tid, comm, syscall,
+                     if({MAKES_FILE}, '{change}', activity) AS activity,
+                     (api <> 'syscall')::INTEGER AS asynchronous, bytes, file_id
+                 FROM (SELECT * FROM syscalls WHERE {numbers} AND {calls})
+                 JOIN kinds USING (syscall) LEFT JOIN known USING (file_id)
+                 WHERE {storage}
+                 {faults}),
+             selected AS (
+                 SELECT requests.* REPLACE (coalesce(process, comm, '') AS comm)
+                 FROM requests LEFT JOIN process_names USING (pid))",
+            calls = scope.call_condition(),
+            change = name_of(Activity::Change),
+        )
+    }
 }
 
 /// Whether a call is an open that makes a file or empties one: `Call::makes_file` of the diagnosis.
@@ -355,12 +381,12 @@ pub(crate) fn span(db: &Db, meta: &SessionMeta, scope: &Scope) -> Result<(i64, i
 /// Counts the calls that have no rows, and their time. A window has the counters of seconds that overlap it.
 pub(crate) fn without_rows(
     db: &Db,
-    scope: &Scope,
+    requests: &Requests<'_>,
     from: i64,
     until: i64,
     facts: &mut Facts,
 ) -> Result<(), QueryError> {
-    let in_window = |first: &str, last: &str| match scope.has_window() {
+    let in_window = |first: &str, last: &str| match requests.scope.has_window() {
         true => format!("{last} >= {from} AND {first} <= {until}"),
         false => "true".to_owned(),
     };
@@ -381,7 +407,7 @@ pub(crate) fn without_rows(
                      FILTER (file_id < 0 OR coalesce(of_storage, by_path, true)), 0)) AS total_ns
              FROM rowless LEFT JOIN kinds USING (syscall) LEFT JOIN known USING (file_id)
              WHERE {of_span}",
-            selected = selected(scope, Some("false")),
+            selected = requests.selected(Some("false")),
             of_span = in_window("first_ns", "last_ns"),
         ),
         |row| Ok((row.int("calls")?, row.int("total_ns")?)),

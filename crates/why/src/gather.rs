@@ -11,8 +11,8 @@ use fathom_query::{Db, QueryError};
 
 use crate::causes::{Layer, Share, Sleep, causes};
 use crate::facts::{
-    Ahead, Block, Facts, Group, OF_CAUSES, OF_REQUESTS, PAGE_FAULT, activity_of, add_path, ahead,
-    blocks, focus_of, missing, name_of, selected, single, span, walls, without_rows,
+    Ahead, Block, Facts, Group, OF_CAUSES, OF_REQUESTS, PAGE_FAULT, Requests, activity_of,
+    add_path, ahead, blocks, focus_of, missing, name_of, single, span, walls, without_rows,
 };
 use crate::scope::Scope;
 
@@ -92,24 +92,25 @@ impl Facts {
         let scope = &scope.kept(meta);
         let mut gathered = Gathered::default();
         let has_waits = count(db, "SELECT count(*) AS n FROM waits")? > 0;
+        let requests = Requests::of(db, scope)?;
         for portion in portions(db, scope, most.max(1))? {
-            gathered.add(db, scope, portion.as_deref(), has_waits)?;
+            gathered.add(db, &requests, portion.as_deref(), has_waits)?;
         }
-        gathered.facts(db, meta, scope)
+        gathered.facts(db, meta, &requests)
     }
 }
 
 impl Gathered {
-    /// Adds the requests of `scope` of a portion.
+    /// Adds the requests of a portion.
     fn add(
         &mut self,
         db: &Db,
-        scope: &Scope,
+        requests: &Requests<'_>,
         portion: Option<&str>,
         has_waits: bool,
     ) -> Result<(), QueryError> {
         let purposes = &mut self.0;
-        found(db, &by_file(scope, portion), |row| {
+        found(db, &by_file(requests, portion), |row| {
             sums_of(purposes, &row).add_file(row);
         })?;
         let files: usize = purposes.values().map(|sums| sums.files.len()).sum();
@@ -119,18 +120,24 @@ impl Gathered {
                 detail: format!("sums of {files} files"),
             });
         }
-        found(db, &by_layer(scope, portion), |row| {
+        found(db, &by_layer(requests, portion), |row| {
             sums_of(purposes, &row).add_layer(row);
         })?;
         if has_waits {
-            found(db, &by_reason(scope, portion), |row| {
+            found(db, &by_reason(requests, portion), |row| {
                 sums_of(purposes, &row).add_sleep(row);
             })?;
         }
         Ok(())
     }
 
-    fn facts(&self, db: &Db, meta: &SessionMeta, scope: &Scope) -> Result<Facts, QueryError> {
+    fn facts(
+        &self,
+        db: &Db,
+        meta: &SessionMeta,
+        requests: &Requests<'_>,
+    ) -> Result<Facts, QueryError> {
+        let scope = requests.scope;
         let (from, until) = span(db, meta, scope)?;
         let mut facts = Facts {
             span_ns: until.saturating_sub(from),
@@ -141,7 +148,7 @@ impl Gathered {
         // A request that is there is whole.
         if scope.request.is_none() {
             facts.missing_requests = missing(db, meta, &OF_REQUESTS)?;
-            without_rows(db, scope, from, until, &mut facts)?;
+            without_rows(db, requests, from, until, &mut facts)?;
         }
         facts.requests = facts.groups.iter().map(|group| group.requests).sum();
         facts.total_ns = facts
@@ -149,7 +156,7 @@ impl Gathered {
             .iter()
             .fold(0i64, |sum, group| sum.saturating_add(group.total_ns));
         if facts.requests <= MAX_INTERVALS {
-            walls(db, &selected(scope, None), from, until, &mut facts.groups)?;
+            walls(db, &requests.selected(None), from, until, &mut facts.groups)?;
             facts.walls_ns = facts.groups.iter().try_fold(0i64, |sum, group| {
                 group.wall_ns.map(|wall_ns| sum.saturating_add(wall_ns))
             });
@@ -203,7 +210,7 @@ impl Gathered {
             let with_bios = "rid IN (SELECT rid FROM bios UNION ALL SELECT submit_rid FROM bios)";
             let focus = format!(
                 "{}, focus AS (SELECT * FROM selected WHERE {focus})",
-                selected(scope, Some(with_bios))
+                requests.selected(Some(with_bios))
             );
             match block_requests(db, &focus) {
                 Ok((blocks, ahead)) => (facts.blocks, facts.ahead) = (blocks, ahead),
@@ -428,7 +435,7 @@ fn found(db: &Db, sql: &str, mut take: impl FnMut(Found)) -> Result<(), QueryErr
 }
 
 /// Sums of the requests of a portion by file and thread.
-fn by_file(scope: &Scope, portion: Option<&str>) -> String {
+fn by_file(requests: &Requests<'_>, portion: Option<&str>) -> String {
     format!(
         "{selected}
          SELECT comm, activity, asynchronous, arg_max(syscall, dur_ns) AS name,
@@ -437,12 +444,12 @@ fn by_file(scope: &Scope, portion: Option<&str>) -> String {
              bounded(sum(dur_ns)) AS d, arg_max(rid, dur_ns)::BIGINT AS e, max(dur_ns)::BIGINT AS f,
              pid::BIGINT AS g, tid::BIGINT AS h
          FROM selected GROUP BY comm, activity, asynchronous, file_id, pid, tid",
-        selected = selected(scope, portion),
+        selected = requests.selected(portion),
     )
 }
 
 /// Their time by layer.
-fn by_layer(scope: &Scope, portion: Option<&str>) -> String {
+fn by_layer(requests: &Requests<'_>, portion: Option<&str>) -> String {
     format!(
         "{selected}
          SELECT s.comm, activity, asynchronous, layer AS name,
@@ -451,13 +458,13 @@ fn by_layer(scope: &Scope, portion: Option<&str>) -> String {
              NULL::BIGINT AS g, NULL::BIGINT AS h
          FROM (SELECT rid, layer, name, self_ns FROM slices WHERE {of} AND depth > 0) AS v
          JOIN selected AS s ON v.rid = s.rid GROUP BY ALL",
-        selected = selected(scope, portion),
+        selected = requests.selected(portion),
         of = portion.unwrap_or("true"),
     )
 }
 
 /// Their time off the CPU by reason and waker.
-fn by_reason(scope: &Scope, portion: Option<&str>) -> String {
+fn by_reason(requests: &Requests<'_>, portion: Option<&str>) -> String {
     format!(
         "{selected},
          served AS (
@@ -482,7 +489,7 @@ fn by_reason(scope: &Scope, portion: Option<&str>) -> String {
              bounded(coalesce(sum(cpu_ns), 0)) AS a, bounded(coalesce(sum(slept_ns), 0)) AS b,
              NULL::BIGINT AS c, NULL::BIGINT AS d, NULL::BIGINT AS e, NULL::BIGINT AS f, NULL::BIGINT AS g, NULL::BIGINT AS h
          FROM asleep GROUP BY ALL",
-        selected = selected(scope, portion),
+        selected = requests.selected(portion),
         of = portion.unwrap_or("true"),
     )
 }
