@@ -2,8 +2,8 @@
 //!
 //! For each type that the programs name, libbpf looks at the names of all types of the kernel, of which
 //! there are more than 100,000, to fit the programs to this kernel (CO-RE). That took a fifth of the
-//! processor time of a start. Here all of them are looked at once, and libbpf is given those that it
-//! can find and what lies in them.
+//! processor time of a start. Here all of them are looked at once, and libbpf is given the named types
+//! and the types of their members.
 //!
 //! Types have a number. Programs that cast (`bpf_rdonly_cast`) contain numbers of the kernel's own, so
 //! a type that they cast to keeps its number; the others take the numbers that are left.
@@ -131,7 +131,7 @@ impl Layout {
         let plain = |len| (len, (0, 0, 0), (0, 0, 0));
         let (len, numbers, names) = match kind(bytes)? {
             INT | VAR | DECL_TAG => plain(TYPE + 4),
-            // What pointers point to is never looked at.
+            // The type behind a pointer is never looked at.
             PTR | FWD | FUNC | FLOAT => plain(TYPE),
             FUNC_PROTO => plain(TYPE + 8 * count),
             DATASEC => plain(TYPE + 12 * count),
@@ -159,7 +159,7 @@ fn kind(bytes: &[u8]) -> Option<u32> {
     Some(word(bytes, 4)? >> 24 & 31)
 }
 
-/// Types in the format of BTF. Those of a module continue the kernel's numbers and offsets of names.
+/// Types in the format of BTF. Numbers and offsets of names of a module continue the kernel's.
 struct Types<'a> {
     types: &'a [u8],
     strings: &'a [u8],
@@ -241,7 +241,7 @@ impl<'a> Types<'a> {
     }
 }
 
-/// The types in `directory` that are wanted, and all that lies in them.
+/// The types in `directory` that are wanted, and the types of their members.
 fn reduced(wanted: &Wanted, directory: &Path) -> Option<Vec<u8>> {
     let kernel = fs::read(directory.join(KERNEL)).ok()?;
     let kernel = Types::parse(&kernel, None)?;
@@ -283,7 +283,7 @@ fn reduced(wanted: &Wanted, directory: &Path) -> Option<Vec<u8>> {
     chosen.write(&parts)
 }
 
-/// What modules have for types.
+/// The types of modules, a file each.
 fn modules(directory: &Path) -> Option<Vec<Vec<u8>>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).ok()? {
@@ -314,7 +314,7 @@ impl Chosen {
         });
     }
 
-    /// Adds what lies in those that are chosen.
+    /// Adds the types of members, and theirs.
     fn close(&mut self, parts: &[Types<'_>]) -> Option<()> {
         let mut next = 0;
         while let Some(&(part, number)) = self.places.get(next) {
@@ -331,7 +331,7 @@ impl Chosen {
         Some(())
     }
 
-    /// The new numbers: those that are kept, and for the others those that are free.
+    /// The new numbers: the kernel's if it is kept, else one that is free.
     fn numbers(&self) -> HashMap<Place, u32> {
         let kept = |place: &Place| self.kept.get(place) == Some(&true);
         let taken: HashSet<u32> = self
@@ -465,7 +465,7 @@ mod tests {
         }
     }
 
-    /// What libbpf reads of a type is the same, and so are the numbers of types that programs cast to.
+    /// Members lie where they do in all types of the kernel, and types that programs cast to have its numbers.
     #[test]
     fn types_are_those_of_the_kernel() {
         if !Path::new("/sys/kernel/btf/vmlinux").exists() {
