@@ -22,7 +22,7 @@ usage: ./do COMMAND [ARGUMENTS]
   build            build target/release/fathom
   test             formatting, lints and every test, some of them on other
                    kernels, too, in an emulator
-  test long        only the tests that test leaves out because they take long
+  test long        only what test leaves out because it takes long
   test kernels [NAME [FILTER...]]
                    only the tests on other kernels; those for arm64 (arm64,
                    arm64-6.1, arm64-counts) when named, and those of

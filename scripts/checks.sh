@@ -200,7 +200,6 @@ all_tests() {
 	check "build" build_all
 	check "eBPF programs for arm64 compile" check_bpf_elsewhere
 	check "packing" check_packing
-	check "recipes of CONTRIBUTING.md" /usr/bin/python3 scripts/recipes.py "${CARGO_TARGET_DIR:-target}" "$node"
 	check "documentation site, and its links" build_site
 	build_strace_programs
 	run_tests
@@ -214,9 +213,10 @@ all_tests() {
 	conclude
 }
 
-# The end-to-end tests that all_tests leaves out.
+# What all_tests leaves out.
 long_tests() {
 	check "build" build_all
+	check "recipes of CONTRIBUTING.md" /usr/bin/python3 scripts/recipes.py "${CARGO_TARGET_DIR:-target}" "$node"
 	build_strace_programs
 	run_tests --test end_to_end -- --ignored
 	conclude
