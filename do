@@ -73,12 +73,15 @@ END
 # Name of the built program, for other scripts.
 fathom=target/release/fathom
 
+# Features that dev-dependencies turn on.
+features_of_tests=$(printf 'fathom-%s/types ' diagnose diff model path report set top why)
+
 build_fathom() {
 	build_page
 	note "building fathom (cargo build --release)"
-	# The whole workspace is selected, so that features, and with them the
-	# dependencies that are built, are those of the tests.
-	cargo build --release --locked --workspace --bin fathom
+	# With the features of the tests, so that what is built for one is there for the other: the whole
+	# workspace is selected, and their crates describe what they serialize.
+	cargo build --release --locked --workspace --bin fathom --features "$features_of_tests"
 }
 
 main() {

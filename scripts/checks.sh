@@ -204,7 +204,7 @@ all_tests() {
 	build_strace_programs
 	run_tests
 	# A quarter of `./do fuzz`, which has no other tests to wait for.
-	check "damaged inputs ($((fuzz_seconds / 4)) s each kind)" fuzz "$((fuzz_seconds / 4))"
+	check "damaged inputs ($((fuzz_seconds / 4)) s each kind)" run_fuzz --seconds "$((fuzz_seconds / 4))"
 	test_lake
 	# A few tests on each; `./do test kernels` runs more.
 	kernel_basics_only=yes

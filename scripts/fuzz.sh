@@ -4,8 +4,7 @@
 # Of each target, with every ./do test.
 fuzz_seconds=50
 
-# build_fuzz: the fuzzers, with fathom's crates checked for overflows, and the program. After the
-# tests are built only fathom's own crates are compiled again.
+# build_fuzz: the fuzzers, with fathom's crates checked for overflows, and the program.
 build_fuzz() {
 	build_fathom || return
 	note "building the fuzzers"
@@ -28,5 +27,9 @@ fuzz() {
 		done
 	fi
 	build_fuzz || return
-	FATHOM_BIN=$root/target/release/fathom target/release/fathom-fuzz "${arguments[@]}"
+	run_fuzz "${arguments[@]}"
 }
+
+# run_fuzz ARGUMENT...: the fuzzers that are built. With the tests they are built without checks for
+# overflows, for which fathom's crates would be compiled once more.
+run_fuzz() { FATHOM_BIN=$root/target/release/fathom target/release/fathom-fuzz "$@"; }
