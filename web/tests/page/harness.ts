@@ -145,6 +145,8 @@ export async function openTab(browser: Browser, server: Server, look: Look = {})
 		viewport: { width: look.width ?? 1280, height: look.height ?? 800 },
 		colorScheme: look.theme ?? "dark",
 	});
+	// A machine that is busy with other tests takes its time, most of all to save a session as a page.
+	context.setDefaultTimeout(90_000);
 	await context.addInitScript(() => {
 		const told = window as unknown as { jumps: number; jumped: string[] };
 		told.jumps = 0;
