@@ -16,7 +16,6 @@ mod function_places;
 mod hooks;
 mod in_flight;
 mod kernel_functions;
-mod kernel_types;
 mod layers;
 mod library;
 mod load;

@@ -1,7 +1,7 @@
 //! Loading the eBPF programs: which build, which hooks, how much memory.
 
 use fathom_model::layers::Layer;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use fathom_model::abi::{
@@ -22,7 +22,7 @@ use crate::perf_counters::PerfCounters;
 use crate::pod_rules;
 use crate::rings::WideRings;
 use crate::variant::{self, Variant};
-use crate::{Content, descriptors, kernel_types, missing_privilege, mounts, refused};
+use crate::{Content, descriptors, missing_privilege, mounts, refused};
 
 /// Processes whose threads have span contexts, or might have.
 const MAX_CONTEXTS: usize = 16_384;
@@ -385,15 +385,7 @@ fn try_variant(
         let what = what.to_string();
         move |source| ProbeError::Refused { what, source }
     };
-    // Open until the programs are loaded.
-    let types = kernel_types::named_by(variant.object);
-    let mut builder = ObjectBuilder::default();
-    if let Some(types) = &types {
-        builder
-            .btf_custom_path(format!("/proc/self/fd/{}", types.as_raw_fd()))
-            .map_err(refused("the types of the kernel"))?;
-    }
-    let mut open = builder
+    let mut open = ObjectBuilder::default()
         .name("fathom")
         .and_then(|builder| builder.open_memory(variant.object))
         .map_err(refused("the eBPF object"))?;
