@@ -15,7 +15,7 @@ use crate::environment::fathom;
 /// Workers of one test at a time.
 const MOST: usize = 3;
 
-/// A closed session as it is now: what changes it writes `session.json` anew.
+/// A closed session as it is now: each change of it writes `session.json` again.
 #[derive(PartialEq, Eq)]
 struct Closed {
     session: PathBuf,
