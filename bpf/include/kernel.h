@@ -155,6 +155,7 @@ struct file {
 	struct inode *f_inode;
 	__s64 f_pos;
 	__u32 f_flags;
+	__u32 f_mode;
 	void *private_data;
 	file_ref_t f_ref;
 } CORE;
@@ -611,6 +612,8 @@ struct pt_regs {
 #define S_IFBLK 0060000
 #define S_IFDIR 0040000
 #define O_APPEND 00002000
+/* include/linux/fs.h: the open that returned the file has made it. */
+#define FMODE_CREATED 0x100000
 #define RWF_APPEND 0x10
 #define RWF_NOAPPEND 0x20
 /* include/uapi/linux/magic.h: files that have no path. */

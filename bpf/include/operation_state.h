@@ -86,6 +86,7 @@ struct operation {
 	__u32 seekable; /* the file has positions */
 	__u32 left; /* enum op_left: filters that do not let its file pass */
 	__u32 sized; /* size is what the program passed */
+	__u32 created; /* it opened a file that it made itself */
 	/* Its record, as it is made. */
 	struct call_record call;
 	struct operation_record slot;

@@ -47,6 +47,7 @@ __noinline int op_late_file(struct operation *op, __u64 address, __u64 now, bool
 	struct file *file = KERNEL_OBJECT(file, address);
 	struct inode *inode = READ(file, f_inode);
 	op->left = 0;
+	op->created = opened && READ(file, f_mode) & FMODE_CREATED;
 	if (opened ? filter.file_types && !(filter.path_types & type_bit(inode))
 		   : !type_passes(inode, READ(inode, i_mode)))
 		op->left |= LEFT_BY_TYPE;
@@ -238,6 +239,8 @@ __noinline int op_wide(struct op_key *key, struct operation *op, __u32 op_flags)
 	record->user_data = op->user_data;
 	if (op->sized)
 		record->arg_flags |= ARG_SIZE;
+	if (op->created)
+		record->arg_flags |= ARG_CREATED;
 	if (config.detail != DETAIL_FULL)
 		call->flags |= CALL_NO_STRINGS;
 	if (desc->extra[0] != NO_ARG)

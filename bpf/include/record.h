@@ -199,6 +199,8 @@ enum arg_flag {
 	ARG_FLOW = 4096,
 	/* offset2 is a position in the byte stream of a socket or a pipe. */
 	ARG_STREAM2 = 8192,
+	/* The call opened a file that it made itself. */
+	ARG_CREATED = 16384,
 };
 
 /* One completed call. offset is NO_OFFSET and size is NO_SIZE when the call

@@ -398,6 +398,11 @@ static __always_inline void add_numbers(struct task_state *state, struct wide_ca
 								  state->entry_pos, call);
 		}
 	}
+	if (desc->flags & DESC_RET_FD && desc->path1 && user_memory && call->ret >= 0) {
+		struct file *opened = file_of_fd(current_task(), call->ret);
+		if (opened && READ(opened, f_mode) & FMODE_CREATED)
+			record->arg_flags |= ARG_CREATED;
+	}
 	if (config.network && desc->messages != NO_ARG)
 		record->extra[2] = user_memory && call->ret >= 0
 					   ? messages_bytes(kept_argument(state, desc->messages),

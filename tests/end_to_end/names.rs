@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use fathom_tests::session::meta;
+use fathom_tests::session::{Row, meta};
 use fathom_tests::truth::{Selection, compare, logs, rows_of};
-use fathom_tests::{Record, Recording, Scratch, need_root, skip, workload};
+use fathom_tests::{Record, Recording, Scratch, need_program, need_root, skip, workload};
 
 fn record_names(scratch: &Scratch, mode: &str) -> Recording {
     let recording = Record::new(scratch)
@@ -50,6 +50,80 @@ fn paths_follow_renames_links_and_directories() {
         names,
         [before.display().to_string(), renamed.display().to_string()]
     );
+}
+
+/// A service reaches its data by a link to a directory: a file has one path, by whichever call.
+#[test]
+fn calls_by_a_link_to_a_directory_have_the_path_behind_it() {
+    need_root!();
+    need_program!("python3");
+    let scratch = Scratch::new();
+    let work = scratch.work().display().to_string();
+    let script = "
+import os, sys
+os.chdir(sys.argv[1])
+def make(path):
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+here = os.getcwd() + '/'
+for name in ['v1', 'v2', 'etc', 'store']:
+    os.mkdir(name)
+os.symlink('v1', 'current')
+make(here + 'current/a.tmp')
+os.rename(here + 'current/a.tmp', here + 'current/a')
+os.stat(here + 'current/a')
+os.symlink('v2', 'next')
+os.rename('next', 'current')
+os.access(here + 'current/b', 0)
+make(here + 'current/b')
+os.unlink(here + 'current/b')
+# A link to a file of the same name says nothing of the directory.
+make('store/x')
+os.symlink(here + 'store/x', 'etc/x')
+make(here + 'etc/x')
+os.access(here + 'etc/y', 0)
+os.close(os.open(here + 'current', os.O_RDONLY))
+os.mkdir(here + 'current/d')
+# Where a relative path began is not known when the directory was left.
+os.chdir('current')
+os.access(here + 'current/d', 0)
+os.chdir('d')
+os.access(here + 'v2/d/d/e', 0)
+";
+    let recording = Record::new(&scratch)
+        .command(["python3", "-c", script, &work])
+        .run()
+        .must_exit(0);
+    recording.complete();
+    let rows = recording.rows(&format!(
+        "SELECT syscall, replace(path, '{work}/', '') AS path, replace(path2, '{work}/', '') AS path2
+         FROM syscalls WHERE starts_with(path_arg, '{work}/')
+         AND syscall NOT IN ('chdir', 'openat', 'readlink', 'newfstatat') OR starts_with(path2, '{work}/')
+         ORDER BY ts_ns"
+    ));
+    let text = |row: &Row, column: &str| row.text(column).unwrap_or("-").to_owned();
+    let found: Vec<String> = rows
+        .iter()
+        .map(|row| ["syscall", "path", "path2"].map(|c| text(row, c)).join(" "))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "symlink - current",
+            "rename v1/a.tmp v1/a",
+            "symlink - next",
+            "rename next current",
+            "access current/b -",
+            "unlink v2/b -",
+            "symlink - etc/x",
+            "access etc/y -",
+            "mkdir v2/d -",
+            "access v2/d -",
+            "access v2/d/d/e -",
+        ]
+    );
+    // What was opened and what was renamed is one file.
+    let opened = "SELECT count(DISTINCT path) FROM syscalls WHERE path_arg LIKE '%current/a%'";
+    assert_eq!(recording.number(opened), 2);
 }
 
 /// Memory does not grow with paths beyond the limit that is told.

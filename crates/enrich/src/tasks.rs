@@ -247,6 +247,11 @@ impl Tasks {
         self.threads.insert(record.tid, thread);
     }
 
+    /// The inode of the mount namespace in which a thread was seen last; 0 if none is known.
+    pub(crate) fn mount_namespace(&self, tid: u32) -> u32 {
+        self.threads.get(&tid).map_or(0, |thread| thread.mnt_ns)
+    }
+
     /// Brings the row of a thread up to date.
     fn write(&mut self, tid: u32, now_ns: u64) {
         let Self {

@@ -102,8 +102,8 @@ tables! {
         /// Second path as passed.
         path_arg2: Str(Path) null,
         /// Absolute path of the file at the time of the call: the path of the open file, or else
-        /// path_arg made absolute. Null if there is no path: a null, empty, unreadable, or cut
-        /// path_arg.
+        /// path_arg made absolute, in which known links to directories are replaced. Null if there
+        /// is no path: a null, empty, unreadable, or cut path_arg.
         path: Str(Path) null,
         /// The same for the second path or file.
         path2: Str(Path) null,

@@ -2,9 +2,10 @@
 
 use fathom_model::StrId;
 use fathom_model::abi::{
-    ARG_STRING1_NULL, CALL_HAS_STAT, CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL,
+    ARG_CREATED, ARG_STRING1_NULL, CALL_HAS_STAT, CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL,
 };
 use fathom_model::batch::NULL_I64;
+use fathom_model::kind::Kind as Purpose;
 
 use super::call::Call;
 use super::plan::{Plan, String1, String2};
@@ -111,6 +112,14 @@ fn of_paths(
         let (root, base) = (known.files.path_of(root), known.files.path_of(dir1));
         resolved = paths::absolute(root, base, call.string1, buffer);
     }
+    // A call by path that has a file opened it, or went there (chdir).
+    let own = r.file != 0 && names.path != StrId::NULL;
+    let mnt_ns = known.tasks.mount_namespace(r.tid);
+    if resolved && own {
+        learn(plan, call, mnt_ns, buffer, known);
+    } else if resolved {
+        follow(changes_first(plan, error), mnt_ns, buffer, known);
+    }
     if call.has(CALL_HAS_STAT)
         && plan.string1 == String1::Path
         && r.file == 0
@@ -124,8 +133,6 @@ fn of_paths(
             .files
             .by_stat((wide.stat_dev, wide.stat_ino), mode, path, now);
     }
-    // A call by path that has a file opened it, or went there (chdir).
-    let own = r.file != 0 && names.path != StrId::NULL;
     names.path = match plan.string1 {
         String1::Path if resolved && !own => strings.text(buffer),
         String1::Path | String1::None => names.path,
@@ -139,6 +146,7 @@ fn of_paths(
             let (root, base) = (known.files.path_of(root), known.files.path_of(dir2));
             let leads = !(partial2 || call.string2.is_empty() && error.is_some());
             if leads && paths::absolute(root, base, call.string2, buffer) {
+                follow(changes_second(plan, error), mnt_ns, buffer, known);
                 names.path2 = strings.text(buffer);
             }
         }
@@ -148,6 +156,51 @@ fn of_paths(
         String2::None | String2::Text => {}
     }
     names
+}
+
+/// Whether a call has removed its first path, or given it to something else.
+fn changes_first(plan: &Plan, error: Option<i64>) -> bool {
+    let changes = matches!(
+        plan.purpose,
+        Purpose::Rename | Purpose::Unlink | Purpose::Rmdir
+    );
+    changes && error.is_none()
+}
+
+/// The same for the second one.
+fn changes_second(plan: &Plan, error: Option<i64>) -> bool {
+    matches!(plan.purpose, Purpose::Rename | Purpose::Symlink) && error.is_none()
+}
+
+/// Makes `path`, which a call was given, the path of the name in its directory. `changes`: the name stands for
+/// something else now.
+fn follow(changes: bool, mnt_ns: u32, path: &mut Vec<u8>, known: &mut Known) {
+    let links = &mut known.files.symlinks;
+    if changes {
+        links.changed(mnt_ns, path);
+    }
+    links.follow(mnt_ns, path);
+    if changes {
+        links.changed(mnt_ns, path);
+    }
+}
+
+/// Remembers where symbolic links lead, as a call shows that was given `path` and has a file.
+fn learn(plan: &Plan, call: &Call<'_>, mnt_ns: u32, path: &[u8], known: &mut Known) {
+    let handle = call.record.file;
+    // Where a relative path started is looked up as the call returns: the new directory then.
+    let enters = plan.name == "chdir" && call.string1.starts_with(b"/");
+    if plan.purpose != Purpose::Open && !enters {
+        return;
+    }
+    let files = &mut known.files;
+    match files.reached(handle) {
+        Some((real, true)) => files.symlinks.leads_to(mnt_ns, path, &real),
+        Some((real, false)) if call.passed(ARG_CREATED) => {
+            files.symlinks.made(mnt_ns, path, &real);
+        }
+        _ => {}
+    }
 }
 
 /// Paths of what the descriptors before the paths of a call stand for.

@@ -21,6 +21,7 @@ use crate::{nonzero, signed};
 use aliases::Aliases;
 use fs::{ANON_INODE_FS, FileType, NS_FS, PID_FS, PIPE_FS, SOCK_FS};
 use mounts::Mounts;
+use symlinks::Symlinks;
 
 mod aliases;
 mod fs;
@@ -29,6 +30,7 @@ pub(crate) mod paths;
 pub(crate) mod positions;
 mod room;
 mod rows;
+mod symlinks;
 
 /// Paths of one file that are remembered as already written.
 const MAX_KNOWN_PATHS: usize = 64;
@@ -108,6 +110,7 @@ pub(crate) struct Files {
     inodes: HashMap<(u64, u64), u32>,
     aliases: Aliases,
     mounts: Mounts,
+    pub(crate) symlinks: Symlinks,
     limit: Limit,
     /// Memory of the files and of the handles, about.
     file_bytes: usize,
@@ -133,6 +136,7 @@ impl Files {
             inodes: HashMap::new(),
             aliases: Aliases::default(),
             mounts: Mounts::default(),
+            symlinks: Symlinks::default(),
             limit: Limit {
                 files: limit.files.clamp(1, u32::MAX as usize),
                 ..limit
@@ -295,6 +299,14 @@ impl Files {
         let known = self.handles.get(&handle)?;
         self.slot_of(known)?;
         known.path.as_deref()
+    }
+
+    /// The path of the file behind a handle, and whether it is a directory.
+    pub(crate) fn reached(&self, handle: u32) -> Option<(Arc<[u8]>, bool)> {
+        let known = self.handles.get(&handle)?;
+        let file = at(&self.slots, self.slot_of(known)?)?;
+        let path = known.path.clone()?;
+        Some((path, file.file_type == FileType::Directory))
     }
 
     /// The file that stat described by device (as st_dev) and inode: the latest

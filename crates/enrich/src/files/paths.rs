@@ -77,7 +77,7 @@ pub(crate) fn absolute(
 }
 
 /// The path that names in a directory go behind.
-fn without_slash(directory: &[u8]) -> &[u8] {
+pub(super) fn without_slash(directory: &[u8]) -> &[u8] {
     match directory {
         b"/" => b"",
         other => other,

@@ -10,9 +10,9 @@ use common::*;
 use fathom_decode::{Event, decode};
 use fathom_enrich::{EnrichOptions, Enricher};
 use fathom_model::abi::{
-    ARG_SEGMENTS, ARG_STRING1_NULL, ARG_STRUCT_NULL, CALL_HAS_HOW, CALL_HAS_STAT, CALL_PENDING,
-    CALL_POSITION_RACED, CALL_SHARED_POSITION, CALL_STRING1_PARTIAL, CALL_STRING2_PARTIAL,
-    CallRecord, FileRecord, OP_FIXED_FILE, OP_WORKER, WideCallRecord,
+    ARG_CREATED, ARG_SEGMENTS, ARG_STRING1_NULL, ARG_STRUCT_NULL, CALL_HAS_HOW, CALL_HAS_STAT,
+    CALL_PENDING, CALL_POSITION_RACED, CALL_SHARED_POSITION, CALL_STRING1_PARTIAL,
+    CALL_STRING2_PARTIAL, CallRecord, FileRecord, OP_FIXED_FILE, OP_WORKER, WideCallRecord,
 };
 use fathom_model::raw::Ring;
 

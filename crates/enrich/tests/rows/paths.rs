@@ -210,3 +210,63 @@ fn bytes_that_are_not_text() {
         "unlink | a\\xff\\\\\n | - | /home/u/a\\xff\\\\\n | - | -"
     );
 }
+
+#[test]
+fn calls_that_open_nothing_have_the_path_behind_a_link_to_a_directory() {
+    const WAYS: &[&str] = &["syscall", "path_arg", "path", "path2"];
+    let mut enricher = enricher();
+    let mut rows = Vec::new();
+    let mut show = |call: CallRecord, strings: [&[u8]; 2], created: bool| {
+        let (mut record, text) = wide(call, strings[0], strings[1]);
+        if created {
+            record.arg_flags |= ARG_CREATED;
+        }
+        let bytes = [&record.to_bytes()[..], &text].concat();
+        enricher.event(0, &decode(Ring::Wide, &bytes).unwrap());
+        let batches = enricher.take();
+        batches.iter().for_each(check);
+        rows.push(row(batch(&batches, "syscalls"), 0, WAYS));
+    };
+    // Handle 3 is /data/g, 1 the directory /home/u.
+    let opened = CallRecord {
+        file: 3,
+        ..call("openat", 10, 5)
+    };
+    let entered = CallRecord {
+        file: 1,
+        ..call("chdir", 20, 0)
+    };
+    show(call("unlink", 9, 0), [b"/link/a", b""], false);
+    show(opened, [b"/link/g", b""], false);
+    show(call("unlink", 11, 0), [b"/link/b", b""], false);
+    show(opened, [b"/link/g", b""], true);
+    show(call("unlink", 12, 0), [b"/link/c", b""], false);
+    show(call("rename", 13, 0), [b"/link/d", b"/link/e"], false);
+    show(call("newfstatat", 14, -2), [b"/link", b""], false);
+    show(entered, [b"/me", b""], false);
+    show(call("access", 21, 0), [b"/me/x", b""], false);
+    // The link is another one now.
+    show(call("rename", 22, 0), [b"/new", b"/me"], false);
+    show(call("access", 23, 0), [b"/me/x", b""], false);
+    // The directory that a relative path started from is not known any more.
+    show(entered, [b"u", b""], false);
+    show(call("unlink", 30, 0), [b"/home/u/u/x", b""], false);
+    assert_eq!(
+        rows,
+        [
+            "unlink | /link/a | /link/a | -",
+            "openat | /link/g | /data/g | -",
+            "unlink | /link/b | /link/b | -",
+            "openat | /link/g | /data/g | -",
+            "unlink | /link/c | /data/c | -",
+            "rename | /link/d | /data/d | /data/e",
+            "newfstatat | /link | /link | -",
+            "chdir | /me | /home/u | -",
+            "access | /me/x | /home/u/x | -",
+            "rename | /new | /new | /me",
+            "access | /me/x | /me/x | -",
+            "chdir | u | /home/u | -",
+            "unlink | /home/u/u/x | /home/u/u/x | -",
+        ]
+    );
+}
