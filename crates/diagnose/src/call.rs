@@ -172,8 +172,21 @@ impl<'a> Call<'a> {
     /// call, it is the name of the first one that did.
     pub(crate) fn name_process(&self, name: &mut Text) {
         if name.is_empty() || self.tid == self.pid {
+            self.name_thread(name);
+        }
+    }
+
+    /// Sets the name of the thread of the call. It rarely changes, and to compare it is cheaper than to
+    /// share one text more.
+    pub(crate) fn name_thread(&self, name: &mut Text) {
+        if **name != *self.comm {
             *name = self.comm_text();
         }
+    }
+
+    /// The number of its thread's role, made once a batch.
+    pub(crate) fn role_key(&self) -> u64 {
+        self.texts.role_key(self.ids.comm, self.comm)
     }
 
     /// Its name, to keep.

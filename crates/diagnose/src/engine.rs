@@ -339,15 +339,16 @@ impl Engine {
         };
         let context = Context::new(&self.state, call, description, below);
         if let Some((ledger, clock)) = &mut self.ledger {
-            let mut of_file = *call;
             // A removal names its file by a path only.
-            if call.kind == Kind::Unlink && call.file.is_none() {
-                of_file.file = call
-                    .path_key()
-                    .and_then(|path| self.state.files.at_key(path));
-            }
+            let file = match call.kind {
+                Kind::Unlink if call.file.is_none() => {
+                    let path = call.path_key();
+                    path.and_then(|path| self.state.files.at_key(path))
+                }
+                _ => call.file,
+            };
             let spent = Spent::of(call, &below);
-            ledger.call(&of_file, spent);
+            ledger.call(call, file, spent);
             clock.call(call, context.file(call), spent, &self.state);
         }
         hand(&self.of_kind, &mut self.rules, call, &context);

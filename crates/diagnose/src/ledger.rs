@@ -127,11 +127,11 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// Adds a call.
-    pub(crate) fn call(&mut self, call: &Call, spent: Spent) {
+    /// Adds a call on `file`.
+    pub(crate) fn call(&mut self, call: &Call, file: Option<FileId>, spent: Spent) {
         let key = Key {
             tid: call.tid,
-            file: call.file,
+            file,
             kind: call.kind as usize,
         };
         let sum = self.add(key, call.pid, (call.ts_ns, call.dur_ns), spent);

@@ -5,9 +5,10 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use fathom_model::units;
+use fathom_model::{StrId, units};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::names::role;
 use crate::text_key::key_of;
 
 /// A name or a path: copies share its bytes. State about files and threads keeps many of them, so a
@@ -109,6 +110,8 @@ pub(crate) fn list(parts: &[String]) -> String {
 pub(crate) struct TextCache {
     texts: Vec<OnceCell<Text>>,
     keys: Vec<OnceCell<u64>>,
+    /// Of names of threads: numbers of the threads' roles.
+    role_keys: Vec<OnceCell<u64>>,
 }
 
 impl TextCache {
@@ -117,17 +120,22 @@ impl TextCache {
         Self {
             texts: vec![OnceCell::new(); strings],
             keys: vec![OnceCell::new(); strings],
+            role_keys: vec![OnceCell::new(); strings],
         }
     }
 
     /// The number of the text with an id, which reads `text`.
-    pub(crate) fn key(&self, id: fathom_model::StrId, text: &str) -> u64 {
-        let cell = self.keys.get(id.0 as usize);
-        cell.map_or_else(|| key_of(text), |cell| *cell.get_or_init(|| key_of(text)))
+    pub(crate) fn key(&self, id: StrId, text: &str) -> u64 {
+        once(&self.keys, id, || key_of(text))
+    }
+
+    /// The number of the role of threads with a name.
+    pub(crate) fn role_key(&self, id: StrId, comm: &str) -> u64 {
+        once(&self.role_keys, id, || key_of(role(comm)))
     }
 
     /// The text with an id, which reads `text`.
-    pub(crate) fn share(&self, id: fathom_model::StrId, text: &str) -> Text {
+    pub(crate) fn share(&self, id: StrId, text: &str) -> Text {
         let cell = self.texts.get(id.0 as usize);
         cell.map_or_else(
             || text.into(),
@@ -136,10 +144,17 @@ impl TextCache {
     }
 }
 
+/// The number for an id, worked out the first time.
+fn once(numbers: &[OnceCell<u64>], id: StrId, number: impl FnOnce() -> u64) -> u64 {
+    match numbers.get(id.0 as usize) {
+        Some(cell) => *cell.get_or_init(number),
+        None => number(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_model::StrId;
 
     #[test]
     fn a_text_of_a_batch_is_made_once() {
@@ -150,6 +165,7 @@ mod tests {
         assert_eq!(texts.key(StrId(1), "a"), key_of("a"));
         assert_eq!(texts.key(StrId(1), "a"), texts.key(StrId(7), "a"));
         assert_eq!(&*Text::default(), "");
+        assert_eq!(texts.role_key(StrId(1), "worker-3"), key_of("worker"));
     }
 
     #[test]

@@ -243,7 +243,7 @@ impl Rule for BackgroundIoInterference {
             }
         }
         if small {
-            let (sum_ns, under_way) = self.under_way.entry((call.pid, key_of(role(call.comm))));
+            let (sum_ns, under_way) = self.under_way.entry((call.pid, call.role_key()));
             *sum_ns = sum_ns.saturating_add(call.dur_ns);
             under_way.add(start, end);
         }

@@ -262,7 +262,7 @@ impl Rule for ColdSmallFiles {
         let fit = is_small(file) && file.is_none_or(|f| f.is_directory() || !moves || f.is_regular());
         let key = call.file.map(|id| id.0.unsigned_abs()).or_else(|| call.path_key());
         let (Some(key), true, false) = (key, fit, made) else { return };
-        process.comm = call.comm_text();
+        call.name_thread(&mut process.comm);
         process.examples.add(call);
         process.add(&Wait {
             key,

@@ -85,9 +85,7 @@ impl Rule for IrqImbalance {
         }
         let thread = self.threads.entry(call.tid);
         thread.pid = call.pid;
-        if &*thread.comm != call.comm {
-            thread.comm = call.comm_text();
-        }
+        call.name_thread(&mut thread.comm);
         let own = (call.dur_ns - context.below.off_cpu_ns).max(0);
         thread.time_ns += own;
         if own > thread.slowest_ns {

@@ -165,7 +165,7 @@ impl Rule for NonAtomicRewrite {
         }
         let read = self.loaded.get(&(call.pid, id)).copied();
         let rewrites = self.files.entry((call.pid, id));
-        rewrites.comm = call.comm_text();
+        call.name_thread(&mut rewrites.comm);
         rewrites.loaded |= read.is_some();
         rewrites.source = written == 0 && read.is_some_and(|read| read >= had);
         rewrites.emptied = Some((had, Example::of(call)));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
 use crate::prelude::*;
 
@@ -151,8 +151,13 @@ rule! {
         processes: Bounded<i32, Load>,
         programs: Bounded<u64, Program> = Bounded::new(|program| u64::from(program.processes)),
         remembered: usize,
+        /// Whether a path is of something that a process loads, by its number.
+        loaded: HashMap<u64, bool>,
     }
 }
+
+/// Paths for which that is remembered.
+const MAX_PATHS: usize = 4096;
 
 /// Whether a path is one that the loader opens.
 fn is_library(path: &str) -> bool {
@@ -209,6 +214,15 @@ fn key_of_call(call: &Call) -> u64 {
 }
 
 impl ProcessPerItem {
+    /// Whether a call is on something that a process loads as it starts.
+    fn is_loaded(&mut self, call: &Call) -> bool {
+        let (Some(path), Some(key)) = (call.path, call.path_key()) else { return false };
+        if self.loaded.len() >= MAX_PATHS {
+            self.loaded.clear();
+        }
+        *self.loaded.entry(key).or_insert_with(|| is_loaded(path))
+    }
+
     /// Notes a call of one of the first processes of a program; whether it is one that they made, of others.
     fn is_shared(&mut self, call: &Call, state: &State) -> bool {
         let Some(load) = self.processes.get_mut(&call.pid) else { return false };
@@ -275,7 +289,7 @@ impl Rule for ProcessPerItem {
             }
             return;
         }
-        let library = call.path.is_some_and(is_loaded);
+        let library = self.is_loaded(call);
         if library && matches!(call.kind, Kind::Stat | Kind::Access | Kind::ReadDir) {
             return;
         }

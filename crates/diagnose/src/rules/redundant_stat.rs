@@ -206,7 +206,7 @@ impl Rule for RedundantStat {
             let process = self.processes.entry(call.pid);
             process.before_open.add(call, last.dur_ns);
             // The name of now: of a process that began as a shim, not the shim's.
-            process.comm = call.comm_text();
+            call.name_thread(&mut process.comm);
         }
         if changes(call) && call.succeeded() {
             let second = call.path2_key();
@@ -241,7 +241,7 @@ impl Rule for RedundantStat {
             }
             process.own_paths |= call.path != Some(&*process.own_path);
             process.own.add(call, call.dur_ns);
-            process.comm = call.comm_text();
+            call.name_thread(&mut process.comm);
         }
         *asked = Asked {
             ended_at_ns: call.ended_at_ns(),
@@ -257,7 +257,7 @@ impl Rule for RedundantStat {
                 process.repeated.add(call, call.dur_ns);
             }
             // The name of now: of a process that began as a shim, not the shim's.
-            process.comm = call.comm_text();
+            call.name_thread(&mut process.comm);
         }
         let of_name = call.syscall == "lstat" || call.has_flag("AT_SYMLINK_NOFOLLOW");
         *self.last.entry(call.tid) = Some(Last {

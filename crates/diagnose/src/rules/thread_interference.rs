@@ -180,9 +180,7 @@ impl Rule for ThreadInterference {
         if thread.first_at_ns == 0 {
             (thread.pid, thread.first_at_ns) = (call.pid, call.ts_ns);
         }
-        if &*thread.comm != call.comm {
-            thread.comm = call.comm_text();
-        }
+        call.name_thread(&mut thread.comm);
         thread.last_at_ns = call.ended_at_ns();
         if !met || jumps && alike.missed {
             return;

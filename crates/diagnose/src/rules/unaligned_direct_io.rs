@@ -84,7 +84,7 @@ rule! {
 impl Rule for UnalignedDirectIo {
     fn call(&mut self, call: &Call, context: &Context) {
         let Some(id) = call.file else { return };
-        let Some(direct) = context.open().and_then(|open| open.opened_with("O_DIRECT")) else { return };
+        let Some(direct) = context.open().filter(|open| open.flags_are_known()).map(|open| open.is_direct()) else { return };
         if !direct && self.files.get_mut(&(call.pid, id)).is_none() {
             return;
         }

@@ -138,8 +138,8 @@ impl Rule for WriteAmplification {
             && let (Some(id), Some((start, end))) = (call.file, call.range())
         {
             let made = context.file(call).and_then(|file| file.created);
-            let emptied = context.open().and_then(|open| open.opened_with("O_TRUNC")) == Some(true);
-            let made = emptied || made.is_some_and(|created| created.pid == call.pid);
+            let emptied = || context.open().and_then(|open| open.opened_with("O_TRUNC")) == Some(true);
+            let made = made.is_some_and(|created| created.pid == call.pid) || emptied();
             self.processes.entry(call.pid).asked += end - start;
             let file = self.files.entry((call.pid, id));
             if file.asked == 0 {
@@ -168,7 +168,7 @@ impl Rule for WriteAmplification {
         }
         if below.written_bytes > 0 && !call.asynchronous {
             let process = self.processes.entry(call.pid);
-            process.comm = call.comm_text();
+            call.name_thread(&mut process.comm);
             process.waiting += 1;
             process.waited_ns += call.dur_ns;
             process.examples.add(call);

@@ -53,6 +53,11 @@ pub struct Opened {
 }
 
 impl Description {
+    /// Whether its open was seen, or a change of its flags since.
+    pub fn flags_are_known(&self) -> bool {
+        self.opened.is_some() || self.changed_flags.is_some()
+    }
+
     /// Whether it was seen to be opened with O_DIRECT, or to get it later.
     pub fn is_direct(&self) -> bool {
         match &self.changed_flags {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use hashbrown::HashMap;
+use super::pages::Pages;
 
 /// Ranges that are kept exactly; a set with more of them goes over to pages.
 const MAX_RANGES: usize = 4096;
@@ -35,126 +35,6 @@ enum Form {
     Whole(Pages),
     /// Parts of pages are taken for all or nothing.
     Coarse(Pages),
-}
-
-/// Numbers of pages: one bit per page, 64 pages per word.
-#[derive(Clone, Debug, Default)]
-struct Pages(HashMap<i64, u64>);
-
-impl Pages {
-    /// Adds pages, of very many the first; returns how many of them are new.
-    fn insert(&mut self, pages: Range<i64>) -> i64 {
-        let mut added = 0;
-        let pages = pages.start..pages.end.min(pages.start + LONGEST / PAGE);
-        for (word, mask) in words(pages) {
-            let bits = self.0.entry(word).or_default();
-            added += i64::from((mask & !*bits).count_ones());
-            *bits |= mask;
-        }
-        added
-    }
-
-    /// Removes pages; returns how many there were.
-    fn remove(&mut self, pages: Range<i64>) -> i64 {
-        let mut removed = 0;
-        let mut clear = |bits: &mut u64, mask: u64| {
-            removed += i64::from((mask & *bits).count_ones());
-            *bits &= !mask;
-        };
-        if self.is_fewer_than(&pages) {
-            for (word, bits) in &mut self.0 {
-                clear(bits, mask(*word, &pages));
-            }
-        } else {
-            for (word, mask) in words(pages) {
-                if let Some(bits) = self.0.get_mut(&word) {
-                    clear(bits, mask);
-                }
-            }
-        }
-        removed
-    }
-
-    /// Whether there are fewer words than these pages have: holes of a sparse file can be of any length.
-    fn is_fewer_than(&self, pages: &Range<i64>) -> bool {
-        usize::try_from((pages.end - pages.start) >> 6).is_ok_and(|words| words > self.0.len())
-    }
-
-    /// Removes the page with this number and those after it; returns how many there were.
-    fn truncate(&mut self, first: i64) -> i64 {
-        let mut removed = 0;
-        self.0.retain(|word, bits| {
-            let keep = match first - (word << 6) {
-                n if n <= 0 => 0,
-                n if n >= 64 => u64::MAX,
-                n => (1 << n) - 1,
-            };
-            removed += i64::from((*bits & !keep).count_ones());
-            *bits &= keep;
-            *bits != 0
-        });
-        removed
-    }
-
-    /// How many of these pages there are.
-    fn count(&self, pages: Range<i64>) -> i64 {
-        let ones = |bits: u64| i64::from(bits.count_ones());
-        if self.is_fewer_than(&pages) {
-            let of = |(word, bits): (&i64, &u64)| ones(bits & mask(*word, &pages));
-            return self.0.iter().map(of).sum();
-        }
-        words(pages)
-            .filter_map(|(word, mask)| Some(ones(mask & self.0.get(&word)?)))
-            .sum()
-    }
-
-    /// Bytes of a range that are in one of these pages.
-    fn overlap(&self, start: i64, end: i64) -> i64 {
-        let (start, end) = (start.max(0), end.max(0));
-        let (first, last) = (start / PAGE, (end - 1) / PAGE);
-        let part = |page: i64| {
-            let bytes = (page * PAGE + PAGE).min(end) - (page * PAGE).max(start);
-            self.count(page..page + 1) * bytes.max(0)
-        };
-        match first >= last {
-            true => part(first),
-            false => part(first) + self.count(first + 1..last) * PAGE + part(last),
-        }
-    }
-
-    /// Start and end of each range of pages, in order, apart from each other.
-    fn ranges(&self) -> Vec<(i64, i64)> {
-        let mut words: Vec<(i64, u64)> = self.0.iter().map(|(word, bits)| (*word, *bits)).collect();
-        words.sort_unstable();
-        let mut ranges: Vec<(i64, i64)> = Vec::new();
-        for (word, bits) in words {
-            for page in (0..64).filter(|bit| bits >> bit & 1 == 1) {
-                let start = ((word << 6) + page) * PAGE;
-                match ranges.last_mut().filter(|(_, end)| *end == start) {
-                    Some((_, end)) => *end += PAGE,
-                    None => ranges.push((start, start + PAGE)),
-                }
-            }
-        }
-        ranges
-    }
-}
-
-/// The words that have pages, with the bits of the pages.
-fn words(pages: Range<i64>) -> impl Iterator<Item = (i64, u64)> {
-    let words = match pages.is_empty() {
-        true => 0..0,
-        false => pages.start >> 6..((pages.end - 1) >> 6) + 1,
-    };
-    words.map(move |word| (word, mask(word, &pages)))
-}
-
-/// The bits of pages in a word.
-fn mask(word: i64, pages: &Range<i64>) -> u64 {
-    let from = (pages.start - (word << 6)).clamp(0, 64);
-    let behind = (pages.end - (word << 6)).clamp(0, 64);
-    let below = |bit: i64| if bit == 64 { u64::MAX } else { (1 << bit) - 1 };
-    below(behind) & !below(from)
 }
 
 /// Whether a range is kept as bits, exactly.
@@ -256,7 +136,7 @@ impl Intervals {
                 (end - start) - added.clamp(0, end - start)
             }
             Form::Whole(pages) => {
-                let added = pages.insert(pages_of(start, end)) * PAGE;
+                let added = pages.insert(beginning(pages_of(start, end))) * PAGE;
                 self.len += added;
                 (end - start) - added
             }
@@ -264,7 +144,7 @@ impl Intervals {
                 // Of parts of pages it is unknown.
                 let whole = (start.max(0) + PAGE - 1) / PAGE..end / PAGE;
                 let again = pages.count(whole);
-                self.len += pages.insert(pages_of(start, end)) * PAGE;
+                self.len += pages.insert(beginning(pages_of(start, end))) * PAGE;
                 again * PAGE
             }
         }
@@ -288,7 +168,7 @@ impl Intervals {
                     .map(|(&s, &e)| (e.min(end) - s.max(start)).max(0))
                     .sum()
             }
-            Form::Whole(pages) => pages.overlap(start, end),
+            Form::Whole(pages) => overlap(pages, start, end),
             Form::Coarse(pages) => {
                 let bytes = pages.count(pages_of(start, end)).saturating_mul(PAGE);
                 bytes.min(end - start)
@@ -367,10 +247,14 @@ impl Intervals {
         if is_whole(start, end) {
             return;
         }
-        let ranges = pages.ranges();
-        self.form = match ranges.len() > MAX_RANGES {
+        let rows = pages.rows();
+        self.form = match rows.len() > MAX_RANGES {
             true => Form::Coarse(std::mem::take(pages)),
-            false => Form::Ranges(ranges.into_iter().collect()),
+            false => Form::Ranges(
+                rows.iter()
+                    .map(|(first, end)| (first * PAGE, end * PAGE))
+                    .collect(),
+            ),
         };
     }
 
@@ -380,12 +264,7 @@ impl Intervals {
         };
         let ranges: Vec<(i64, i64)> = ranges.iter().map(|(start, end)| (*start, *end)).collect();
         let pages = pages_in(&ranges);
-        self.len = pages
-            .0
-            .values()
-            .map(|bits| i64::from(bits.count_ones()))
-            .sum::<i64>()
-            * PAGE;
+        self.len = pages.len() * PAGE;
         self.form = Form::Coarse(pages);
     }
 }
@@ -394,9 +273,28 @@ impl Intervals {
 fn pages_in(ranges: &[(i64, i64)]) -> Pages {
     let mut pages = Pages::default();
     for (start, end) in ranges {
-        pages.insert(pages_of(*start, *end));
+        pages.insert(beginning(pages_of(*start, *end)));
     }
     pages
+}
+
+/// Of very many pages the first.
+fn beginning(pages: Range<i64>) -> Range<i64> {
+    pages.start..pages.end.min(pages.start + LONGEST / PAGE)
+}
+
+/// Bytes of a range that are in one of these pages.
+fn overlap(pages: &Pages, start: i64, end: i64) -> i64 {
+    let (start, end) = (start.max(0), end.max(0));
+    let (first, last) = (start / PAGE, (end - 1) / PAGE);
+    let part = |page: i64| {
+        let bytes = (page * PAGE + PAGE).min(end) - (page * PAGE).max(start);
+        pages.count(page..page + 1) * bytes.max(0)
+    };
+    match first >= last {
+        true => part(first),
+        false => part(first) + pages.count(first + 1..last) * PAGE + part(last),
+    }
 }
 
 /// Pages whose middle is in a range.
@@ -512,7 +410,7 @@ mod tests {
         }
         assert!(set.is_coarse());
         let words = |set: &Intervals| match &set.form {
-            Form::Coarse(pages) => pages.0.len(),
+            Form::Coarse(pages) => pages.words_kept(),
             _ => 0,
         };
         assert!((1..1 << 19).contains(&words(&set)));

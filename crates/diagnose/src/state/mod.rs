@@ -3,6 +3,7 @@
 pub mod descriptors;
 pub mod files;
 pub mod intervals;
+mod pages;
 mod syncs;
 
 use std::collections::{BTreeMap, BTreeSet};
