@@ -125,6 +125,17 @@ static void moves(void)
 	touch_io(fd, 0);
 	close_logged(fd);
 	T(chdir, X(.arg = in_dir("link")), in_dir("link"));
+	/* That has shown where the link leads: calls that open nothing have that path, too. */
+	T(faccessat, X(.arg = in_dir("link/file"), .path = in_dir("real/file")), AT_FDCWD,
+	  in_dir("link/file"), F_OK);
+	T(renameat,
+	  X(.arg = in_dir("link/file"), .path = in_dir("real/file"), .arg2 = in_dir("link/moved"),
+	    .path2 = in_dir("real/moved")),
+	  AT_FDCWD, in_dir("link/file"), AT_FDCWD, in_dir("link/moved"));
+	T(renameat,
+	  X(.arg = in_dir("link/moved"), .path = in_dir("real/moved"), .arg2 = in_dir("link/file"),
+	    .path2 = in_dir("real/file")),
+	  AT_FDCWD, in_dir("link/moved"), AT_FDCWD, in_dir("link/file"));
 	fd = opened("file", O_RDWR, in_dir("real/file"));
 	touch_io(fd, 0);
 	close_logged(fd);

@@ -10,10 +10,11 @@ use hashbrown::HashMap;
 
 use super::paths::without_slash;
 
-/// Links of one mount namespace that are remembered.
-const MAX_LINKS: usize = 1024;
-/// Mount namespaces.
-const MAX_NAMESPACES: usize = 256;
+/// Memory of all links that are remembered, about. When it is full, all are forgotten: they show
+/// again.
+const MAX_BYTES: usize = 4 << 20;
+/// Of a link besides its paths.
+const LINK_BYTES: usize = 128;
 /// Links that one path may lead through, as in the kernel (include/linux/namei.h, `MAXSYMLINKS`).
 const MAX_STEPS: usize = 40;
 
@@ -21,6 +22,8 @@ const MAX_STEPS: usize = 40;
 #[derive(Debug, Default)]
 pub(crate) struct Symlinks {
     namespaces: HashMap<u32, Links>,
+    /// Memory of the links that were added since all were forgotten.
+    bytes: usize,
     /// Memory for a path.
     buffer: Vec<u8>,
 }
@@ -52,9 +55,6 @@ impl Links {
     }
 
     fn insert(&mut self, path: &[u8], target: &[u8]) {
-        if self.targets.len() >= MAX_LINKS {
-            *self = Links::default();
-        }
         self.lengths |= length_bit(path);
         self.targets.insert(path.into(), target.into());
     }
@@ -121,10 +121,15 @@ impl Symlinks {
         if !known || is_of_process(given) || is_of_process(real) {
             return;
         }
-        if self.namespaces.len() >= MAX_NAMESPACES && !self.namespaces.contains_key(&mnt_ns) {
+        if self.bytes >= MAX_BYTES {
             self.namespaces.clear();
+            self.bytes = 0;
         }
-        let links = self.namespaces.entry(mnt_ns).or_default();
+        let bytes = &mut self.bytes;
+        let links = self.namespaces.entry(mnt_ns).or_insert_with(|| {
+            *bytes += LINK_BYTES;
+            Links::default()
+        });
         let path = &mut self.buffer;
         path.clear();
         path.extend_from_slice(given);
@@ -141,6 +146,7 @@ impl Symlinks {
                 path.extend_from_slice(given);
             }
             links.insert(path, real);
+            self.bytes += path.len() + real.len() + LINK_BYTES;
         }
     }
 
@@ -265,17 +271,16 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_a_circle_ends() {
         let mut links = Symlinks::default();
-        for i in 0..3 * MAX_LINKS as u32 {
+        let long = "x".repeat(4000);
+        for i in 0..3000 {
             links.leads_to(i, b"/a", b"/b");
-            enters(&mut links, &format!("/l{i}"), "/b");
+            enters(&mut links, &format!("/l{i}"), &format!("/{long}"));
         }
-        assert!(links.namespaces.len() <= MAX_NAMESPACES);
-        assert!(
-            links
-                .namespaces
-                .values()
-                .all(|l| l.targets.len() <= MAX_LINKS)
-        );
+        let all = links.namespaces.values().flat_map(|links| &links.targets);
+        let bytes: usize = all.map(|(link, target)| link.len() + target.len()).sum();
+        assert!(bytes <= MAX_BYTES + 2 * 4096);
+        assert!(links.namespaces.len() < 3000);
+        assert_eq!(followed(&links, "/l2999/x"), format!("/{long}/x"));
         let mut links = Symlinks::default();
         enters(&mut links, "/a", "/b/c");
         enters(&mut links, "/b/c/d", "/a");
