@@ -160,6 +160,20 @@ static __always_inline void add_counted(struct counted_value *value, struct call
 	add_call(&value->sums, call, moves ? call->ret : 0, alone);
 }
 
+/* Adds a call to its own sums `value`, or to those of all calls of its kind, `rest`. */
+static __always_inline void add_to_sums(struct counted_value *value, struct counted_value *rest,
+					struct call_record *call, __u32 desc_flags, bool alone)
+{
+	bool sole = alone && value != rest;
+	/* Otherwise the compiler takes `rest` where the two are equal, and verifiers before 6.2
+	 * do not see that it is no null pointer either. */
+	barrier_var(value);
+	if (sole)
+		add_counted(value, call, desc_flags, true);
+	else
+		add_counted(value, call, desc_flags, false);
+}
+
 /* Counts a call that has returned, by process and file: instead of its record. */
 VERIFIED_ONCE int count_call(struct call_record *call, __u32 desc_flags, bool alone)
 {
@@ -167,10 +181,8 @@ VERIFIED_ONCE int count_call(struct call_record *call, __u32 desc_flags, bool al
 		return 0;
 	struct counted_value *rest = counted_rest_of(call);
 	struct counted_value *value = counted_of(call, rest);
-	if (value && alone && value != rest)
-		add_counted(value, call, desc_flags, true);
-	else if (value)
-		add_counted(value, call, desc_flags, false);
+	if (value)
+		add_to_sums(value, rest, call, desc_flags, alone);
 	return 0;
 }
 
@@ -226,10 +238,7 @@ VERIFIED_ONCE int counted_instead(struct call_record *call, __u32 desc_flags, __
 		if (slow || noted || is_error(desc_flags, call->ret) || is_sampled(call, control))
 			return 0;
 	}
-	if (alone && value != rest)
-		add_counted(value, call, desc_flags, true);
-	else
-		add_counted(value, call, desc_flags, false);
+	add_to_sums(value, rest, call, desc_flags, alone);
 	return 1;
 }
 
