@@ -235,6 +235,10 @@ fn of_a_running_process() {
 #[test]
 fn functions_that_are_not_there() {
     need_root!();
+    if release() < (5, 17) {
+        skip("this kernel gives programs no cookies");
+        return;
+    }
     let scratch = Scratch::new();
     let program = workload("library");
     for (list, words) in [
@@ -271,4 +275,25 @@ fn functions_that_are_not_there() {
         .iter()
         .find(|hook| hook["name"] == "library libnothing.so:f");
     assert_eq!(missing.unwrap()["attached"], false);
+}
+
+/// An option is refused whose rows cannot come.
+#[test]
+fn programs_for_the_oldest_kernels_refuse_what_they_cannot_attach_to() {
+    need_root!();
+    if !cfg!(target_arch = "x86_64") {
+        skip("there are no programs for such kernels on this processor");
+        return;
+    }
+    let scratch = Scratch::new();
+    for options in [["--library", "stdio"], ["--usdt", "python"]] {
+        let recording = Record::named(&scratch, options[0].trim_start_matches('-'))
+            .options(options)
+            .env("FATHOM_PROGRAMS", "5.8")
+            .command(["true"])
+            .run()
+            .must_exit(125);
+        let words = format!("{} needs Linux 5.17 or newer", options[0]);
+        assert!(recording.stderr.contains(&words), "{}", recording.stderr);
+    }
 }

@@ -48,6 +48,18 @@ pub enum ProbeError {
          contexts of threads; record without it"
     )]
     NoContexts,
+    /// The same for calls of libraries.
+    #[error(
+        "--library needs Linux 5.17 or newer: the programs for this kernel cannot attach to \
+         libraries; record a command with --library-by preload, or without --library"
+    )]
+    NoLibrary,
+    /// The same for static probes.
+    #[error(
+        "--usdt needs Linux 5.17 or newer: the programs for this kernel cannot attach to static \
+         probes; record without it"
+    )]
+    NoUsdt,
     /// An attach point that every recording needs does not exist.
     #[error(
         "this kernel has no {0}, which fathom needs to record; run `fathom doctor` to check \

@@ -75,9 +75,13 @@ pub(crate) fn load(options: &ProbeOptions) -> Result<(Loaded, WideRings, Room), 
                 let wide = WideRings::new(&loaded.object, rings)?;
                 return Ok((loaded, wide, room));
             }
-            Err(error @ (ProbeError::NoContent | ProbeError::NoSpans | ProbeError::NoContexts)) => {
-                return Err(error);
-            }
+            Err(
+                error @ (ProbeError::NoContent
+                | ProbeError::NoSpans
+                | ProbeError::NoContexts
+                | ProbeError::NoLibrary
+                | ProbeError::NoUsdt),
+            ) => return Err(error),
             Err(error) => refused = refused.or(Some(error)),
         }
     }
@@ -389,14 +393,8 @@ fn try_variant(
         .name("fathom")
         .and_then(|builder| builder.open_memory(variant.object))
         .map_err(refused("the eBPF object"))?;
-    if options.content != Content::None && !variant.takes_content {
-        return Err(ProbeError::NoContent.into());
-    }
-    if options.spans > 0 && !variant.takes_content {
-        return Err(ProbeError::NoSpans.into());
-    }
-    if options.contexts && !variant.takes_content {
-        return Err(ProbeError::NoContexts.into());
+    if let (false, Some(error)) = (variant.reads_programs, reading_programs(options)) {
+        return Err(error.into());
     }
     let mut hooks = Hooks::choose(&mut open, features, wanted, &options.functions)?;
     hooks.list.insert(0, programs(variant));
@@ -424,6 +422,20 @@ fn try_variant(
         hooks,
         perf_counters: Vec::new(),
     })
+}
+
+/// What the options ask for that only programs have which read the memory of traced programs and attach
+/// to their code.
+fn reading_programs(options: &ProbeOptions) -> Option<ProbeError> {
+    [
+        (options.content != Content::None, ProbeError::NoContent),
+        (options.spans > 0, ProbeError::NoSpans),
+        (options.contexts, ProbeError::NoContexts),
+        (!options.library.is_empty(), ProbeError::NoLibrary),
+        (!options.usdt.is_empty(), ProbeError::NoUsdt),
+    ]
+    .into_iter()
+    .find_map(|(asked, error)| asked.then_some(error))
 }
 
 /// The choice of programs in the metadata of the session.

@@ -24,8 +24,8 @@ pub(crate) struct Variant {
     pub(crate) loops: bool,
     /// The cost for the user if no newer build can be loaded; empty for the newest.
     pub(crate) cost: &'static str,
-    /// Whether the programs can read the content of calls.
-    pub(crate) takes_content: bool,
+    /// Whether the programs can read content and contexts of the traced programs and attach to their libraries.
+    pub(crate) reads_programs: bool,
 }
 
 /// The builds, newest first, that can be loaded with these features. The first
@@ -44,7 +44,7 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             since: "6.13",
             object: object!("fathom-613.bpf.o"),
             loops: true,
-            takes_content: true,
+            reads_programs: true,
             cost: "",
         });
     }
@@ -53,7 +53,7 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             since: "6.2",
             object: object!("fathom-602.bpf.o"),
             loops: true,
-            takes_content: true,
+            reads_programs: true,
             cost: "",
         });
     }
@@ -62,7 +62,7 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             since: "5.17",
             object: object!("fathom-517.bpf.o"),
             loops: true,
-            takes_content: true,
+            reads_programs: true,
             cost: "recorded calls cost more: programs read files through kernel helpers",
         });
     }
@@ -73,11 +73,11 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
             since: "5.8",
             object: object!("fathom-508.bpf.o"),
             loops: false,
-            takes_content: false,
+            reads_programs: false,
             cost: "recorded calls cost more: programs read kernel objects through kernel \
                    helpers and look the state of a task up in a table; operations of io_uring and \
                    AIO, page faults on mapped files, write-back, and calls of 32-bit programs \
-                   are not recorded; --content, --spans, --path, --cgroup, --container, --unit, --pod, and --namespace are refused",
+                   are not recorded; --content, --spans, --library (but by preload), --usdt, --path, --cgroup, --container, --unit, --pod, and --namespace are refused",
         });
     }
     if variants.is_empty() {
