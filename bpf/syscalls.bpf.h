@@ -135,8 +135,11 @@ static __always_inline void name_result(struct task_struct *task, struct task_st
 	__s64 fd = flags & DESC_RET_FD ? call->ret : shown ? call->fd : -1;
 	if (fd >= 0) {
 		struct file *file = file_of_fd(task, fd);
-		if (file)
+		if (file) {
+			if (READ(file, f_mode) & FMODE_CREATED)
+				state->call_flags |= STASH_CREATED;
 			call->file = handle_of(state, file, now);
+		}
 	}
 	if (config.network && desc->flow == FLOW_PAIR && call->ret == 0)
 		name_pair(task, state, desc, now);

@@ -40,6 +40,7 @@ enum stash_flag {
 	STASH_BEFORE = 32, /* began before the task was taken in */
 	STASH_LATE = 64, /* its files have not been looked at */
 	STASH_SEGMENTS = 128, /* its record has no room for the number of segments */
+	STASH_CREATED = 256, /* it opened a file that it made itself */
 };
 
 /* Moves on when a task that was not recorded may be from now on: by an odd number with bits

@@ -352,13 +352,6 @@ static __always_inline struct wide_call_record *wide_of(struct scratch *scratch)
 	return (void *)scratch->data;
 }
 
-/* Whether the open that returned this descriptor to the present task has made the file. */
-__noinline int is_created(__s32 fd)
-{
-	struct file *file = file_of_fd(current_task(), fd);
-	return file && READ(file, f_mode) & FMODE_CREATED;
-}
-
 /* Numbers, and where I/O took place. */
 static __always_inline void add_numbers(struct task_state *state, struct wide_call_record *record,
 					const volatile struct call_desc *desc, bool pending)
@@ -405,8 +398,7 @@ static __always_inline void add_numbers(struct task_state *state, struct wide_ca
 								  state->entry_pos, call);
 		}
 	}
-	if (desc->flags & DESC_RET_FD && desc->path1 && user_memory && call->ret >= 0 &&
-	    is_created(call->ret))
+	if (state->call_flags & STASH_CREATED)
 		record->arg_flags |= ARG_CREATED;
 	if (config.network && desc->messages != NO_ARG)
 		record->extra[2] = user_memory && call->ret >= 0

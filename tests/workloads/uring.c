@@ -386,6 +386,18 @@ static void name_operations(void)
 	one(X(.arg = a, .flags = "AT_REMOVEDIR"),
 	    E(UNLINKAT, .fd = AT_FDCWD, .addr = AT(a), .op_flags = AT_REMOVEDIR));
 	close_logged((int)fd);
+	/* An open that makes a file by a link to a directory shows where the link leads. */
+	const char *made = in_dir("link/made"), *real = in_dir("real/made");
+	T(mkdirat, X(.arg = "real", .path = in_dir("real")), AT_FDCWD, "real", 0755);
+	T(symlinkat, X(.arg = "real", .arg2 = "link", .path2 = in_dir("link")), "real", AT_FDCWD,
+	  "link");
+	fd = one(X(.fd = NONE, .arg = made, .path = real, .flags = "O_RDWR|O_CREAT", .size = NONE),
+		 E(OPENAT, .fd = AT_FDCWD, .addr = AT(made), .len = 0600,
+		   .op_flags = O_RDWR | O_CREAT));
+	ident((int)fd, real);
+	close_logged((int)fd);
+	one(X(.arg = made, .path = real, .flags = "0"),
+	    E(UNLINKAT, .fd = AT_FDCWD, .addr = AT(made)));
 }
 
 static void pipe_operations(void)

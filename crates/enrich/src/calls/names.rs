@@ -114,11 +114,10 @@ fn of_paths(
     }
     // A call by path that has a file opened it, or went there (chdir).
     let own = r.file != 0 && names.path != StrId::NULL;
-    let mnt_ns = known.tasks.mount_namespace(r.tid);
     if resolved && own {
-        learn(plan, call, mnt_ns, buffer, known);
+        learn(plan, call, buffer, known);
     } else if resolved {
-        follow(changes_first(plan, error), mnt_ns, buffer, known);
+        follow(changes_first(plan, error), r.tid, buffer, known);
     }
     if call.has(CALL_HAS_STAT)
         && plan.string1 == String1::Path
@@ -146,7 +145,7 @@ fn of_paths(
             let (root, base) = (known.files.path_of(root), known.files.path_of(dir2));
             let leads = !(partial2 || call.string2.is_empty() && error.is_some());
             if leads && paths::absolute(root, base, call.string2, buffer) {
-                follow(changes_second(plan, error), mnt_ns, buffer, known);
+                follow(changes_second(plan, error), r.tid, buffer, known);
                 names.path2 = strings.text(buffer);
             }
         }
@@ -174,8 +173,12 @@ fn changes_second(plan: &Plan, error: Option<i64>) -> bool {
 
 /// Makes `path`, which a call was given, the path of the name in its directory. `changes`: the name stands for
 /// something else now.
-fn follow(changes: bool, mnt_ns: u32, path: &mut Vec<u8>, known: &mut Known) {
+fn follow(changes: bool, tid: u32, path: &mut Vec<u8>, known: &mut Known) {
     let links = &mut known.files.symlinks;
+    if links.is_empty() {
+        return;
+    }
+    let mnt_ns = known.tasks.mount_namespace(tid);
     if changes {
         links.changed(mnt_ns, path);
     }
@@ -186,20 +189,13 @@ fn follow(changes: bool, mnt_ns: u32, path: &mut Vec<u8>, known: &mut Known) {
 }
 
 /// Remembers where symbolic links lead, as a call shows that was given `path` and has a file.
-fn learn(plan: &Plan, call: &Call<'_>, mnt_ns: u32, path: &[u8], known: &mut Known) {
-    let handle = call.record.file;
+fn learn(plan: &Plan, call: &Call<'_>, path: &[u8], known: &mut Known) {
     // Where a relative path started is looked up as the call returns: the new directory then.
     let enters = plan.name == "chdir" && call.string1.starts_with(b"/");
-    if plan.purpose != Purpose::Open && !enters {
-        return;
-    }
-    let files = &mut known.files;
-    match files.reached(handle) {
-        Some((real, true)) => files.symlinks.leads_to(mnt_ns, path, &real),
-        Some((real, false)) if call.passed(ARG_CREATED) => {
-            files.symlinks.made(mnt_ns, path, &real);
-        }
-        _ => {}
+    if plan.purpose == Purpose::Open || enters {
+        let (record, created) = (call.record, call.passed(ARG_CREATED));
+        let mnt_ns = || known.tasks.mount_namespace(record.tid);
+        known.files.reached(record.file, created, path, mnt_ns);
     }
 }
 

@@ -301,12 +301,30 @@ impl Files {
         known.path.as_deref()
     }
 
-    /// The path of the file behind a handle, and whether it is a directory.
-    pub(crate) fn reached(&self, handle: u32) -> Option<(Arc<[u8]>, bool)> {
-        let known = self.handles.get(&handle)?;
-        let file = at(&self.slots, self.slot_of(known)?)?;
-        let path = known.path.clone()?;
-        Some((path, file.file_type == FileType::Directory))
+    /// A call was given the absolute path `given` and has the file behind a handle, which it `created`
+    /// or not: shows where symbolic links lead.
+    pub(crate) fn reached(
+        &mut self,
+        handle: u32,
+        created: bool,
+        given: &[u8],
+        mnt_ns: impl FnOnce() -> u32,
+    ) {
+        let known = self.handles.get(&handle);
+        let slot = known.and_then(|known| self.slot_of(known));
+        let file = slot.and_then(|slot| at(&self.slots, slot));
+        let (Some(file), Some(real)) = (file, known.and_then(|known| known.path.as_deref())) else {
+            return;
+        };
+        let directory = file.file_type == FileType::Directory;
+        let shows = directory || created;
+        if !shows || given == real && self.symlinks.is_empty() {
+            return;
+        }
+        match directory {
+            true => self.symlinks.leads_to(mnt_ns(), given, real),
+            false => self.symlinks.made(mnt_ns(), given, real),
+        }
     }
 
     /// The file that stat described by device (as st_dev) and inode: the latest

@@ -100,6 +100,11 @@ fn is_of_process(path: &[u8]) -> bool {
 }
 
 impl Symlinks {
+    /// Whether none was seen.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.namespaces.is_empty()
+    }
+
     /// Replaces the links to directories on the way to the last name of the absolute `path`. The
     /// last name stays, as most calls that change names do not follow it.
     pub(crate) fn follow(&self, mnt_ns: u32, path: &mut Vec<u8>) {
