@@ -424,8 +424,8 @@ fn try_variant(
     })
 }
 
-/// What the options ask for that only programs have which read the memory of traced programs and attach
-/// to their code.
+/// The first option that needs programs which read the memory of traced programs or attach to their code, as
+/// the error without such programs.
 fn reading_programs(options: &ProbeOptions) -> Option<ProbeError> {
     [
         (options.content != Content::None, ProbeError::NoContent),
