@@ -73,7 +73,7 @@ struct region_process {
 	__u64 registered_ns; /* when it took the region */
 	__u64 threads; /* those that were ever used, from the first one on */
 	__u64 definitions; /* that are there */
-	__u64 unseen; /* calls in more than MAX_LIBRARY_DEPTH others, or without room for their state */
+	__u64 unseen; /* calls in more than MAX_LIBRARY_DEPTH others, or without room for their state or name */
 	__u64 thread_hint; /* where to look for a thread's place */
 	__u64 reserved[2]; /* 0 */
 };

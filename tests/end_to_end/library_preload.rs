@@ -81,6 +81,23 @@ fn stdio_by_preload() {
     assert_eq!(own, 0);
 }
 
+/// The first threads of a forked process that call wait until it has its region.
+#[test]
+fn threads_of_forked_processes() {
+    /// As in workloads/children.c.
+    const CALLS: i64 = 100 * 4;
+    need_root!();
+    need_object!();
+    let scratch = Scratch::new();
+    let program = workload("children");
+    let recording = record(&scratch, "preload", "stdio", &[&program]);
+    all_seen(&recording);
+    for function in ["fopen", "fclose"] {
+        let calls = format!("SELECT count(*) FROM user_calls WHERE function = '{function}'");
+        assert_eq!(recording.number(&calls), CALLS, "{function}");
+    }
+}
+
 #[test]
 fn both_ways_see_the_same() {
     need_root!();

@@ -524,7 +524,8 @@ pub struct LayerCounts {
     /// Library calls in table `user_call_counters`.
     #[serde(default)]
     pub user_calls_counted: u64,
-    /// Library calls without a row, because they nested more than 8 deep.
+    /// Library calls without a row: those more than 8 deep in others, and those whose thread, state or
+    /// function found no room.
     #[serde(default)]
     pub user_calls_unseen: u64,
     /// Those without room, of all layers.

@@ -28,8 +28,10 @@ enum {
 	LONGEST_PATH = 4096,
 	/* Functions behind the stubs, of which nothing is recorded: dlclose() and those of stubs.S. */
 	OTHERS = 5,
-	/* A definition that is not recorded. */
+	/* Instead of the number of a definition: nobody asked for the function, and it found no room
+	 * or no place in the table in time, so that its call is counted as unseen. */
 	NOT_RECORDED = 0xffffffff,
+	UNSEEN = 0xfffffffe,
 };
 
 /* Where a call goes. */
@@ -48,6 +50,7 @@ HIDDEN void find_all(void);
 HIDDEN struct target find(__u32 stub, __u64 caller);
 HIDDEN __u64 find_in_kernel_page(const char *name);
 HIDDEN void publish_definitions(void);
+HIDDEN void forget_holder(void);
 
 /* Of a definition: the function, and where a FILE of its library has its descriptor. */
 struct known_definition {
@@ -76,6 +79,16 @@ static inline long kernel6(long number, long a, long b, long c, long d, long e, 
 static inline long kernel(long number, long a, long b, long c)
 {
 	return kernel6(number, a, b, c, 0, 0, 0);
+}
+
+/* Takes a lock that its holder keeps for a short time; 0 if the thread has it already, as in a signal's
+ * handler, or does not get it within about a second: a fork() by another thread may leave a lock behind
+ * that nobody lets go. */
+HIDDEN int take_lock(__u64 *holder);
+
+static inline void let_go(__u64 *holder)
+{
+	STORE(holder, 0);
 }
 
 /* Loops that no compiler makes calls of the C library of. */

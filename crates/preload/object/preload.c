@@ -40,9 +40,18 @@ struct place {
 };
 
 /* Zero in a process that was just forked. */
-static __u8 alive[PAGE] __attribute__((aligned(PAGE)));
+static union {
+	struct {
+		__u64 is_started;
+		/* The thread that starts it. */
+		__u64 starter;
+		/* Calls that did not wait for that. */
+		__u64 unseen;
+	};
+	__u8 page[PAGE];
+} life __attribute__((aligned(PAGE)));
 static struct place places[PLACES];
-static __u32 starting, cannot;
+static __u32 cannot;
 static struct region_pool *pool;
 HIDDEN __u8 *region;
 /* Of the processes that this memory has belonged to, one forked from the other. */
@@ -103,32 +112,37 @@ static void map_pool(void)
 	kernel(__NR_close, file, 0, 0);
 	if (at > -PAGE && at < 0)
 		return;
-	if (kernel(__NR_madvise, (long)alive, PAGE, MADV_WIPEONFORK))
+	if (kernel(__NR_madvise, (long)&life, PAGE, MADV_WIPEONFORK))
 		return;
 	pool = (void *)at;
 }
 
-/* The process is new. */
+/* The process is new. Threads that call meanwhile wait until it has a region. */
 static __attribute__((noinline)) void start(void)
 {
-	if (__atomic_exchange_n(&starting, 1, __ATOMIC_ACQUIRE))
+	if (!take_lock(&life.starter))
 		return;
-	region = 0;
-	if (!pool && !cannot) {
-		find_all();
-		map_pool();
-		cannot = !pool;
+	if (!LOAD(&life.is_started)) {
+		region = 0;
+		forget_holder();
+		if (!pool && !cannot) {
+			find_all();
+			map_pool();
+			cannot = !pool;
+		}
+		incarnation++;
+		struct region_process *process = pool ? (void *)take_region() : 0;
+		STORE(&life.is_started, 1);
+		if (process)
+			ADD(&process->unseen,
+			    __atomic_exchange_n(&life.unseen, 0, __ATOMIC_RELAXED));
 	}
-	incarnation++;
-	if (pool)
-		take_region();
-	STORE(&alive[0], 1);
-	STORE(&starting, 0);
+	let_go(&life.starter);
 }
 
 __attribute__((constructor)) static void constructed(void)
 {
-	if (!alive[0])
+	if (!LOAD(&life.is_started))
 		start();
 }
 
@@ -338,14 +352,20 @@ HIDDEN __s64 fathom_missing(void)
 
 HIDDEN struct next fathom_enter(__u32 stub, __u64 *args, __u64 *slot)
 {
-	if (UNLIKELY(!alive[0]))
+	if (UNLIKELY(!LOAD(&life.is_started)))
 		start();
 	struct target target = find(stub, *slot);
 	if (UNLIKELY(!target.real))
 		/* A weak symbol that nothing else defines. */
 		return (struct next){ fathom_missing, 0 };
 	struct next plain = { target.real, 0 };
-	if (UNLIKELY(!alive[0] || !region || target.definition == NOT_RECORDED))
+	if (UNLIKELY(target.definition == NOT_RECORDED))
+		return plain;
+	if (UNLIKELY(!LOAD(&life.is_started))) {
+		ADD(&life.unseen, 1);
+		return plain;
+	}
+	if (UNLIKELY(!region))
 		return plain;
 	struct region_process *process = (void *)region;
 	__u64 order = LOAD(&pool->order);
@@ -354,7 +374,11 @@ HIDDEN struct next fathom_enter(__u32 stub, __u64 *args, __u64 *slot)
 			ADD(&process->unseen, 1);
 		return plain;
 	}
-	if (target.definition < MAX_DEFINITIONS && LOAD(region + COUNTED_AT + target.definition)) {
+	if (UNLIKELY(target.definition == UNSEEN)) {
+		ADD(&process->unseen, 1);
+		return plain;
+	}
+	if (LOAD(region + COUNTED_AT + target.definition)) {
 		count_only(target.definition);
 		return plain;
 	}
@@ -398,7 +422,7 @@ HIDDEN struct next fathom_enter(__u32 stub, __u64 *args, __u64 *slot)
 /* The call whose return address was at `slot` returns. */
 HIDDEN void fathom_leave(__u64 sp, __s64 ret)
 {
-	if (UNLIKELY(!alive[0] || !region || own_incarnation != incarnation || !own))
+	if (UNLIKELY(!LOAD(&life.is_started) || !region || own_incarnation != incarnation || !own))
 		return;
 	__u64 now = now_ns();
 	struct region_thread *thread = own;
@@ -437,7 +461,7 @@ HIDDEN struct back fathom_returns(struct place *place, __s64 ret)
 /* The stack is cut off at `sp`: calls below have ended. */
 static void cut(__u64 sp)
 {
-	if (alive[0] && region && own_incarnation == incarnation && own)
+	if (LOAD(&life.is_started) && region && own_incarnation == incarnation && own)
 		drop_abandoned(own, sp - 1, 0);
 }
 

@@ -9,6 +9,8 @@
 #define _GNU_SOURCE
 #include "object.h"
 
+#include <asm/unistd.h>
+
 #include <elf.h>
 #include <link.h>
 
@@ -56,7 +58,33 @@ static struct {
 } callers[MAX_STUBS + OTHERS][CALLERS];
 /* Grows when a library may have gone. */
 static __u64 generation = 1;
-static __u32 busy;
+/* The thread that looks at definitions or callers. */
+static __u64 looking;
+
+HIDDEN int take_lock(__u64 *holder)
+{
+	/* About a second, if nothing else runs. A sandbox may forbid to sleep. */
+	enum { TRIES = 1 << 20 };
+	__u64 thread;
+	__asm__("mov %%fs:0, %0" : "=r"(thread));
+	thread |= 1;
+	for (__u32 i = 0; i < TRIES; i++) {
+		__u64 nobody = 0;
+		if (__atomic_compare_exchange_n(holder, &nobody, thread, 0, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
+			return 1;
+		if (nobody == thread)
+			return 0;
+		kernel(__NR_sched_yield, 0, 0, 0);
+	}
+	return 0;
+}
+
+/* The process is a copy: a thread that was looking is not in it. */
+HIDDEN void forget_holder(void)
+{
+	let_go(&looking);
+}
 
 static const char *name_of(__u32 stub)
 {
@@ -243,7 +271,7 @@ HIDDEN void publish_definitions(void)
 	STORE(&process->definitions, count);
 }
 
-/* The number of a function in a library. Nobody else looks while `busy` is held. */
+/* The number of a function in a library. Nobody else looks meanwhile. */
 static __u32 define(__u32 stub, const char *path)
 {
 	if (!is_wanted(stub, path))
@@ -261,7 +289,7 @@ static __u32 define(__u32 stub, const char *path)
 			return i;
 	}
 	if (definition_count == MAX_DEFINITIONS)
-		return NOT_RECORDED;
+		return UNSEEN;
 	struct region_definition *new = &definitions[definition_count];
 	new->stub = stub;
 	new->path_len = bytes;
@@ -373,10 +401,14 @@ static __attribute__((noinline)) struct target find_later(__u32 stub, __u64 call
 		return (struct target){ .definition = NOT_RECORDED };
 	__u32 which = chosen(&search);
 	void *real = search.candidates[which].real;
-	/* A signal's handler may be here again: it does without. */
-	if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
-		return (struct target){ .real = real, .definition = NOT_RECORDED };
-	struct target target = target_of(stub, search.candidates[which].path, real);
+	const char *path = search.candidates[which].path;
+	/* A signal's handler may be here again. */
+	if (!take_lock(&looking))
+		return (struct target){
+			.real = real,
+			.definition = is_wanted(stub, path) ? UNSEEN : NOT_RECORDED,
+		};
+	struct target target = target_of(stub, path, real);
 	if (search.of_caller.dynamic) {
 		__u32 at = 0;
 		while (at < CALLERS - 1 && callers[stub][at].generation == generation)
@@ -386,7 +418,7 @@ static __attribute__((noinline)) struct target find_later(__u32 stub, __u64 call
 		callers[stub][at].target = target;
 		callers[stub][at].generation = generation;
 	}
-	STORE(&busy, 0);
+	let_go(&looking);
 	return target;
 }
 
@@ -395,14 +427,14 @@ HIDDEN struct target find(__u32 stub, __u64 caller)
 	struct target target = targets[stub];
 	if (LIKELY(target.real != 0))
 		return target;
-	if (!__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE)) {
+	if (take_lock(&looking)) {
 		for (__u32 at = 0; at < CALLERS; at++)
 			if (callers[stub][at].generation == generation &&
 			    caller >= callers[stub][at].low && caller < callers[stub][at].high) {
 				target = callers[stub][at].target;
 				break;
 			}
-		STORE(&busy, 0);
+		let_go(&looking);
 	}
 	return target.real ? target : find_later(stub, caller);
 }

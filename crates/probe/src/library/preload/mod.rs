@@ -328,6 +328,10 @@ impl Preloaded {
         let announced = process.announced.remove(&place) == Some(began_ns);
         process.ended.insert(place, began_ns);
         let Some(function) = *function else {
+            // It may have found no number.
+            if u32::from(self.functions) >= MAX_FUNCTIONS {
+                self.unseen += 1;
+            }
             return true;
         };
         let cpu = u32::from(slot.cpu);
