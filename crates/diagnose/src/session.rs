@@ -10,6 +10,7 @@ use fathom_model::tables::{
     BIOS, BLOCK, FAULTS, FILES, IRQS, LOSSES, PROCESSES, SLICES, SPANS, SYSCALLS, Table,
     USER_CALLS, WAITS,
 };
+use fathom_model::units;
 use fathom_session::{Batches, Session, SessionError};
 
 use crate::call::COLUMNS;
@@ -158,10 +159,17 @@ fn has_library(meta: &SessionMeta, class: &str) -> bool {
     lists.any(|list| list.split(',').any(|name| name == class || name == "all"))
 }
 
-fn without_spans(meta: &SessionMeta) -> &'static str {
-    match meta.spans {
-        Some(_) => "no request was found on the sockets (--spans)",
-        None => "recorded without --spans, and no spans were imported",
+fn without_spans(meta: &SessionMeta) -> String {
+    match meta.spans.as_ref().map(|spans| spans.unfinished) {
+        Some(0) => "no request was found on the sockets (--spans)".to_owned(),
+        Some(1) => {
+            "the response to the one request on the sockets was not seen (--spans)".to_owned()
+        }
+        Some(n) => format!(
+            "the responses to {} requests on the sockets were not seen (--spans)",
+            units::count(i64::try_from(n).unwrap_or(i64::MAX))
+        ),
+        None => "recorded without --spans, and no spans were imported".to_owned(),
     }
 }
 
@@ -206,7 +214,7 @@ pub(crate) fn diagnose_with(
         let mut engine = Engine::new(rules::part(part, threads));
         prepare(&mut engine, session.meta());
         if session.rows(SPANS.name) == 0 {
-            engine.lacks(Input::Spans, without_spans(session.meta()));
+            engine.lacks(Input::Spans, &without_spans(session.meta()));
         }
         if !session.problems().is_empty() {
             engine.has_gaps();

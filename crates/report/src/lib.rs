@@ -14,6 +14,7 @@ mod gather;
 mod html;
 mod layers;
 mod library;
+mod problems;
 mod queues;
 mod report;
 mod sarif;

@@ -214,6 +214,12 @@ impl Http {
 /// Takes a part of a body; whether it ends.
 fn body(part: &mut Part, input: Input<'_>) -> (Step, bool) {
     let bytes = input.bytes;
+    // Where the next chunk begins is among the bytes that were not read.
+    if input.cut && matches!(part, Part::Chunk | Part::Trailer) && line(bytes, MOST_BYTES).is_none()
+    {
+        *part = Part::UntilTurn;
+        return (Step::Rest, false);
+    }
     match *part {
         Part::Body(length) => {
             *part = Part::Head;

@@ -44,6 +44,8 @@ pub(super) struct Postgresql {
     since: Option<Moment>,
     /// The server ignores messages up to the next Sync.
     discards: bool,
+    /// Responses are not read any more until the client asks again.
+    blind: bool,
     /// Memory of names and statements, about.
     held: usize,
 }
@@ -190,8 +192,11 @@ impl Postgresql {
     }
 
     pub(super) fn response(&mut self, input: Input<'_>, all: &mut Exchanges) -> Step {
+        if self.blind {
+            return Step::Rest;
+        }
         let Some(kind) = input.bytes.first() else {
-            return input.wait();
+            return self.unseen(input, all);
         };
         if self.asked {
             self.asked = false;
@@ -203,7 +208,7 @@ impl Postgresql {
             };
         }
         let Some(length) = u32_at(input.bytes, 1) else {
-            return input.wait();
+            return self.unseen(input, all);
         };
         if !(4..=MAX_LENGTH).contains(&length) || !b"RSKZCTDEN123nstIAGHWdcvV".contains(kind) {
             return Step::Fail;
@@ -259,19 +264,41 @@ impl Postgresql {
         self.discards = all.waiting() == 0;
     }
 
-    pub(super) fn turns(&mut self, _: &mut Exchanges) -> bool {
+    /// Where the next message begins is not known, but the response to the only request still ends
+    /// before the next one.
+    fn unseen(&mut self, input: Input<'_>, all: &mut Exchanges) -> Step {
+        if !input.cut {
+            return input.wait();
+        }
+        let mut markers = all.open().map(|exchange| exchange.request.marker);
+        let alone = markers.next() == Some(false) && markers.next() != Some(false);
+        if !alone || markers.next().is_some() {
+            return Step::Fail;
+        }
+        self.blind = true;
+        Step::Rest
+    }
+
+    pub(super) fn turns(&mut self, all: &mut Exchanges) -> bool {
+        if std::mem::take(&mut self.blind) {
+            all.end();
+            // The Sync behind it.
+            all.end();
+        }
         true
     }
 
     /// A server that reports a fatal error closes the connection.
     pub(super) fn ends(&mut self, all: &mut Exchanges) {
+        self.turns(all);
         if all.first().is_some_and(|first| first.error.is_some()) {
             all.end();
         }
     }
 
     pub(super) fn restart(&mut self) {
-        (self.starts, self.asked, self.discards, self.since) = (false, false, false, None);
+        (self.starts, self.asked, self.discards, self.blind) = (false, false, false, false);
+        self.since = None;
     }
 
     pub(super) fn bytes(&self) -> usize {

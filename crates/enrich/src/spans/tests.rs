@@ -418,6 +418,66 @@ fn other_bytes_are_none() {
     }
 }
 
+/// Rows whose beginnings are among bytes that were not read: the response ends with the last bytes
+/// before the next request, unless several wait for theirs.
+#[test]
+fn rows_that_are_not_read() {
+    let rows = message(b'D', "x".repeat(100)).repeat(40);
+    let end = [complete(), ready()].concat();
+    let ask = [message(b'P', "s\0SELECT 2\0\0\0"), execute("s")].concat();
+    let mut script = Script::new();
+    script
+        .receive(start())
+        .send(ready())
+        .receive(message(b'Q', "SELECT 1\0"))
+        .send(&rows)
+        .send(&end)
+        .receive([ask.clone(), sync()].concat())
+        .send(&rows)
+        .send(&end)
+        .receive([ask.clone(), ask, sync()].concat())
+        .send(&rows)
+        .send(&end)
+        .receive(message(b'Q', "SELECT 3\0"))
+        .send(&rows);
+    let expected = [
+        span("SELECT ?", 30, 50),
+        span("SELECT ?", 60, 80),
+        span("SELECT ?", 120, 130),
+    ];
+    assert_eq!(script.spans(), expected);
+    assert_eq!(script.flow.gaps, 1);
+}
+
+/// The sizes of chunks are among bytes that were not read: the body ends with the last bytes before
+/// those of the other side.
+#[test]
+fn chunks_that_are_not_read() {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunks = |n: usize| format!("64\r\n{}\r\n", "x".repeat(100)).repeat(n);
+    let mut script = Script::new();
+    script
+        .receive("GET /long HTTP/1.1\r\n\r\n")
+        .send(format!("{head}{}", chunks(40)))
+        .send(format!("{}0\r\n\r\n", chunks(20)))
+        .receive("POST /up HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+        .receive(chunks(40))
+        .receive("0\r\n\r\n")
+        .send(OK)
+        .receive("GET /short HTTP/1.1\r\n\r\n")
+        .send(format!("{head}{}0\r\n\r\n", chunks(2)))
+        .receive("GET /last HTTP/1.1\r\n\r\n")
+        .send(format!("{head}{}0\r\n\r\n", chunks(40)));
+    let expected = [
+        span("GET /long", 10, 30),
+        span("POST /up", 40, 70),
+        span("GET /short", 80, 90),
+        span("GET /last", 100, 110),
+    ];
+    assert_eq!(script.spans(), expected);
+    assert_eq!(script.flow.gaps, 0);
+}
+
 /// Bytes that were not recorded cost the requests that they belong to, and no others.
 #[test]
 fn missing_bytes_cost_their_requests_only() {
