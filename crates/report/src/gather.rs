@@ -13,6 +13,7 @@ use fathom_why::{Scope, tell, why};
 
 use crate::error::ReportError;
 use crate::findings::{Findings, diagnosis_in_passing};
+use crate::input::ReportInput;
 use crate::layers::Layers;
 use crate::problems::{limits, problems};
 use crate::report::*;
@@ -25,23 +26,6 @@ use fathom_query::fetch::{Row, rows};
 const TOP: usize = 8;
 /// Pieces that the timeline has at most.
 const SLICES: i64 = 120;
-
-/// Input of a report besides the tables.
-#[derive(Clone, Debug)]
-pub struct ReportInput<'a> {
-    /// Metadata of the session.
-    pub meta: &'a SessionMeta,
-    /// Missing or damaged data.
-    pub problems: &'a [String],
-    /// Directory, as given.
-    pub location: String,
-    /// Whether it is being recorded.
-    pub live: bool,
-    /// Size of all parts.
-    pub bytes: u64,
-    /// Size of the parts of table `syscalls`.
-    pub syscall_bytes: u64,
-}
 
 impl Report {
     /// The report on `session`, which `db` was opened on.

@@ -1,9 +1,9 @@
-//! What a report cannot show, in sentences: data that is missing or damaged, and data that the kernel
-//! or the log did not show.
+//! The limits of a report, in sentences: data that is missing or damaged, and data that the kernel or
+//! the log did not show.
 
 use fathom_model::{meta, units};
 
-use crate::gather::ReportInput;
+use crate::input::ReportInput;
 use crate::report::{Loss, SessionSummary, State, Totals};
 
 fn count(n: u64) -> String {

@@ -449,8 +449,8 @@ fn rows_that_are_not_read() {
     assert_eq!(script.flow.gaps, 1);
 }
 
-/// The sizes of chunks are among bytes that were not read: the body ends with the last bytes before
-/// those of the other side.
+/// The sizes of chunks are among bytes that were not read: the body ends with the last bytes before the
+/// other side sends some.
 #[test]
 fn chunks_that_are_not_read() {
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
