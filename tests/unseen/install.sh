@@ -23,6 +23,11 @@ apt-get install -y --no-install-recommends postgresql-15 mariadb-server redis-se
   aide binutils busybox clamav cmake dar emacs-nox erlang-base fdupes gcc gearman-job-server gearman-tools hugo \
   influxdb iputils-ping ldap-utils node-configstore ocaml-nox octave ostree par2 python3-filelock r-base-core rclone \
   since slapd sphinxsearch universal-ctags \
+  bwa casync cdo erlang-mnesia fossil golang-github-dgraph-io-badger-dev isync libh2-java liblog-dispatch-perl \
+  liblogback-java mhonarc mono-mcs mono-runtime netcdf-bin node-write-file-atomic python3-biopython \
+  python3-diskcache python3-gdbm python3-lmdb python3-mpi4py python3-netcdf4 python3-pandas \
+  python3-persist-queue python3-plyvel python3-pyfaidx python3-sklearn python3-tifffile qpdf rdfind rdiff-backup \
+  samtools snapraid swish-e tinycdb unison vcftools xorriso \
   $(command -v npm >/dev/null || echo nodejs npm) || { [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d; exit 1; }
 [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d
 for s in postgresql mariadb redis-server nginx rsyslog rsync beanstalkd apache2 apache-htcacheclean etcd \

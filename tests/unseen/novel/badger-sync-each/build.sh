@@ -1,0 +1,1 @@
+GO111MODULE=off GOPATH=/usr/share/gocode go build -o events events.go

@@ -1,0 +1,1 @@
+mcs -out:meter.exe Meter.cs

@@ -1,0 +1,1 @@
+exec mono meter.exe

@@ -1,0 +1,2 @@
+dpkg-query --admindir=admin -S $(cat files) > owners
+wc -l owners

@@ -1,0 +1,1 @@
+GO111MODULE=off go build -o ticks ticks.go

@@ -1,0 +1,1 @@
+exec java -cp .:/usr/share/java/h2.jar Shop

@@ -1,0 +1,1 @@
+exec perl orders.pl 0

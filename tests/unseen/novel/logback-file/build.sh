@@ -1,0 +1,1 @@
+javac -cp /usr/share/java/slf4j-api.jar Server.java

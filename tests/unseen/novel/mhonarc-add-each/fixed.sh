@@ -1,0 +1,2 @@
+mhonarc -quiet -add -outdir "$PWD/archive" mails/* || exit 1
+ls archive | wc -l

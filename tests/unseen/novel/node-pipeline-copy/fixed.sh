@@ -1,0 +1,1 @@
+exec node copy.js whole

@@ -1,0 +1,1 @@
+PYTHONPATH=$(ls -d eggs/* | paste -sd:) /usr/bin/python3 main.py

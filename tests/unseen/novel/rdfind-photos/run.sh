@@ -1,0 +1,1 @@
+exec rdfind -makeresultsfile false -deleteduplicates true photos

@@ -1,0 +1,1 @@
+rdiff-backup backup home copy && ls copy/rdiff-backup-data | wc -l

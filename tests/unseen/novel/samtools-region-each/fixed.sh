@@ -1,0 +1,1 @@
+samtools view -c -M -L targets.bed reads.bam

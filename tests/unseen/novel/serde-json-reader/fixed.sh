@@ -1,0 +1,1 @@
+exec target/release/report buffered

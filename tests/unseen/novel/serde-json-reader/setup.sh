@@ -1,0 +1,1 @@
+awk 'BEGIN { printf "["; for (n = 0; n < 40000; n++) printf "%s{\"id\":%d,\"customer\":\"c%d\",\"total\":%.2f,\"note\":\"order number %d\"}", n ? "," : "", n, n % 700, n * 0.7, n; print "]" }' > orders.json

@@ -1,0 +1,2 @@
+cp -p --reflink=never vm.img vm-backup.img
+du -k vm.img vm-backup.img

@@ -1,0 +1,1 @@
+NODE_PATH=/usr/share/nodejs exec node state.js

@@ -1,0 +1,1 @@
+xorriso -as mkisofs -quiet -r -J -o tree.iso tree && ls -l tree.iso
