@@ -62,6 +62,8 @@ pub struct Numbers {
     pub written_bytes: u64,
     /// Sum of the durations, nanoseconds; of a layer without the layers below.
     pub time_ns: u64,
+    /// The same, but of each call that began before the interval only as much as an interval lasts.
+    pub busy_ns: u64,
     /// Median duration to the power of two above, nanoseconds.
     pub p50_ns: Option<u64>,
     /// 99th percentile in the same way.

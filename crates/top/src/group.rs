@@ -20,6 +20,8 @@ pub struct Row {
     pub written: u64,
     /// Duration; `None` when it is not known.
     pub dur_ns: Option<i64>,
+    /// How long an interval is, about.
+    pub interval_ns: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -47,6 +49,7 @@ impl Sums {
         if let Some(dur) = row.dur_ns {
             let ns = u64::try_from(dur).unwrap_or(0);
             n.time_ns += ns;
+            n.busy_ns += ns.min(row.interval_ns);
             n.max_ns = n.max_ns.max(ns);
             if let Some(count) = self.latency.get_mut(latency_bucket(dur)) {
                 *count = count.saturating_add(1);
@@ -61,6 +64,7 @@ impl Sums {
         n.read_bytes += o.read_bytes;
         n.written_bytes += o.written_bytes;
         n.time_ns += o.time_ns;
+        n.busy_ns += o.busy_ns;
         n.max_ns = n.max_ns.max(o.max_ns);
         for (a, b) in self.latency.iter_mut().zip(other.latency) {
             *a = a.saturating_add(b);

@@ -67,6 +67,7 @@ mod tests {
             errors: 1,
             read_bytes: 1 << 20,
             time_ns: 2_500_000,
+            busy_ns: 2_500_000,
             p50_ns: Some(2047),
             p99_ns: Some(4095),
             max_ns: 4000,

@@ -449,7 +449,7 @@ mod tests {
                 id: Some(i),
                 now: Numbers {
                     calls: 100 - i as u64,
-                    time_ns: 1_000_000 * (100 - i as u64),
+                    busy_ns: 1_000_000 * (100 - i as u64),
                     ..Numbers::default()
                 },
                 total: Numbers::default(),

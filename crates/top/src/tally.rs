@@ -42,7 +42,12 @@ pub struct Tally {
     history: VecDeque<(u64, u64)>,
     started_at_ns: u64,
     cut_ns: u64,
+    /// The length of the interval before this one.
+    interval_ns: u64,
 }
+
+/// The length of the first interval, about.
+const INTERVAL_NS: u64 = 1_000_000_000;
 
 impl Tally {
     /// Nothing yet; the first interval begins at `now_ns`.
@@ -70,6 +75,7 @@ impl Tally {
             history: VecDeque::new(),
             started_at_ns: now_ns,
             cut_ns: now_ns,
+            interval_ns: INTERVAL_NS,
         }
     }
 
@@ -162,6 +168,7 @@ impl Tally {
                 read,
                 written,
                 dur_ns: (*dur != NULL_I64).then_some(*dur),
+                interval_ns: self.interval_ns,
             };
             self.shown += 1;
             self.now.add(&row);
@@ -186,6 +193,7 @@ impl Tally {
             if !self.sliced.contains(rid) {
                 let row = Row {
                     dur_ns: row.dur_ns,
+                    interval_ns: self.interval_ns,
                     ..Row::default()
                 };
                 self.layers.add((layer, call), &row, || {
@@ -202,6 +210,7 @@ impl Tally {
             self.sliced.insert(*rid);
             let row = Row {
                 dur_ns: Some(*own),
+                interval_ns: self.interval_ns,
                 ..Row::default()
             };
             let key = (
@@ -224,6 +233,7 @@ impl Tally {
             if *dur != NULL_I64 && !self.sliced.contains(rid) {
                 let row = Row {
                     dur_ns: Some(*dur),
+                    interval_ns: self.interval_ns,
                     ..Row::default()
                 };
                 self.layers
@@ -249,6 +259,7 @@ impl Tally {
                 read: if op == b"read" { moved } else { 0 },
                 written: if op == b"write" { moved } else { 0 },
                 dur_ns: (*dur != NULL_I64).then_some(*dur),
+                interval_ns: self.interval_ns,
             };
             let device = self.names.id(strings, *device);
             if ![*queued, *issued, *completed].contains(&NULL_I64) && *comm != StrId::NULL {
@@ -276,6 +287,7 @@ impl Tally {
     pub fn cut(&mut self, now_ns: u64, seen: u64, lost: u64) -> Frame {
         let interval_ns = now_ns.saturating_sub(self.cut_ns).max(1);
         self.cut_ns = now_ns;
+        self.interval_ns = interval_ns;
         let now = std::mem::take(&mut self.now);
         self.before.merge(&now);
         let numbers = now.numbers();
@@ -405,6 +417,15 @@ mod tests {
         assert_eq!(of("syscall pwrite64"), Some(60));
         assert_eq!(of("sched io"), Some(240));
         assert_eq!(of("syscall read"), Some(100));
+    }
+
+    /// A call that lasted for several intervals keeps its thread busy in each of them, no more.
+    #[test]
+    fn a_long_call_is_busy_for_one_interval() {
+        let mut tally = Tally::new(0);
+        tally.add(vec![calls(&[Call(1, 7, "fsync", NULL_I64, 3_900_000_000)])]);
+        let now = tally.cut(1_000_000_000, 1, 0).now;
+        assert_eq!((now.time_ns, now.busy_ns), (3_900_000_000, 1_000_000_000));
     }
 
     #[test]

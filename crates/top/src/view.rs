@@ -73,13 +73,14 @@ impl Column {
         }
     }
 
-    fn order(self, a: &Numbers, b: &Numbers) -> Ordering {
+    fn order(self, rate: bool, a: &Numbers, b: &Numbers) -> Ordering {
         match self {
             Column::Name => Ordering::Equal,
             Column::Calls => a.calls.cmp(&b.calls),
             Column::Errors => a.errors.cmp(&b.errors),
             Column::Read => a.read_bytes.cmp(&b.read_bytes),
             Column::Written => a.written_bytes.cmp(&b.written_bytes),
+            Column::Time if rate => a.busy_ns.cmp(&b.busy_ns),
             Column::Time => a.time_ns.cmp(&b.time_ns),
             Column::P50 => a.p50_ns.cmp(&b.p50_ns),
             Column::P99 => a.p99_ns.cmp(&b.p99_ns),
@@ -167,7 +168,8 @@ impl View {
             })
             .collect();
         lines.sort_by(|a, b| {
-            let order = self.sort.order(self.numbers(b), self.numbers(a));
+            let rate = !self.since_start;
+            let order = self.sort.order(rate, self.numbers(b), self.numbers(a));
             let order = if self.reversed {
                 order.reverse()
             } else {
@@ -272,7 +274,7 @@ impl View {
             Column::Read => bytes(numbers.read_bytes),
             Column::Written => bytes(numbers.written_bytes),
             Column::Time if self.since_start => units::duration(whole(numbers.time_ns)),
-            Column::Time => units::percent(numbers.time_ns as f64 / interval_ns as f64),
+            Column::Time => units::percent(numbers.busy_ns as f64 / interval_ns as f64),
             Column::P50 => duration(numbers.p50_ns),
             Column::P99 => duration(numbers.p99_ns),
             Column::Max => duration(numbers.p50_ns.map(|_| numbers.max_ns)),
@@ -369,7 +371,7 @@ mod tests {
         let numbers = Numbers {
             calls: 3,
             read_bytes: 4096,
-            time_ns: 500_000_000,
+            busy_ns: 500_000_000,
             ..Numbers::default()
         };
         let two_seconds = 2_000_000_000;
