@@ -4,7 +4,7 @@
  */
 #include "include/cache_state.h"
 
-static __always_inline void looked_up(__u64 first, __u64 last)
+static __always_inline void looked_up(struct address_space *mapping, __u64 first, __u64 last)
 {
 	struct task_state *state = state_if_recorded(current_task());
 	if (!state || !request_of(state))
@@ -13,7 +13,18 @@ static __always_inline void looked_up(__u64 first, __u64 last)
 	if (!layers->lookups++) {
 		layers->first = first;
 		layers->last = last;
+		layers->mapping = (__u64)mapping;
 	} else if (last > layers->last) {
+		/* What the request added ahead of a lookup before is what it asks for now. */
+		__u64 from = layers->last + 1, to = last + 1;
+		if (from < layers->ahead_first)
+			from = layers->ahead_first;
+		if (to > layers->ahead_end)
+			to = layers->ahead_end;
+		if (to > from) {
+			layers->cache.missed += to - from;
+			layers->cache.ahead -= to - from;
+		}
 		layers->last = last;
 	}
 	settle_added(layers);
@@ -23,7 +34,7 @@ SEC("tp_btf/mm_filemap_get_pages")
 int BPF_PROG(layer_get_pages, struct address_space *mapping, unsigned long first,
 	     unsigned long last)
 {
-	looked_up(first, last);
+	looked_up(mapping, first, last);
 	return 0;
 }
 
@@ -33,7 +44,7 @@ static __always_inline int reads(struct kiocb *iocb, struct iov_iter *iter)
 	__u64 count = BPF_CORE_READ(iter, count);
 	__u64 pos = iocb->ki_pos;
 	if (count)
-		looked_up(pos >> layer_config.page_shift,
+		looked_up(BPF_CORE_READ(iocb, ki_filp, f_mapping), pos >> layer_config.page_shift,
 			  (pos + count - 1) >> layer_config.page_shift);
 	return 0;
 }
@@ -61,19 +72,21 @@ static __always_inline __u32 folio_order(struct folio *folio)
 	return folio->_flags_1 & 255;
 }
 
-static __always_inline int pages_added(__u64 index, __u64 pages)
+static __always_inline int pages_added(struct address_space *mapping, __u64 index, __u64 pages)
 {
 	struct task_state *state = state_if_recorded(current_task());
 	if (!state || !request_of(state))
 		return 0;
 	struct layer_state *layers = &state->layers;
-	if (layers->added_first != layers->added_end && index == layers->added_end) {
+	if (layers->added_first != layers->added_end && index == layers->added_end &&
+	    layers->added_mapping == (__u64)mapping) {
 		layers->added_end += pages;
 		return 0;
 	}
 	settle_added(layers);
 	layers->added_first = index;
 	layers->added_end = index + pages;
+	layers->added_mapping = (__u64)mapping;
 	return 0;
 }
 
@@ -85,13 +98,13 @@ int BPF_PROG(layer_add_page, struct folio *folio)
 	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
 	if (flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1)
 		pages = 1ULL << (folio_order(folio) & 31);
-	return pages_added(folio->index, pages);
+	return pages_added(folio->mapping, folio->index, pages);
 }
 
 #if HAVE_OLD_PAGES
 SEC("tp_btf/mm_filemap_add_to_page_cache")
 int BPF_PROG(layer_add_single_page, struct page *page)
 {
-	return pages_added(page->index, 1);
+	return pages_added(page->mapping, page->index, 1);
 }
 #endif

@@ -17,9 +17,16 @@ static __always_inline void settle_added(struct layer_state *layers)
 		return;
 	__u64 pages = end - first;
 	layers->added_first = layers->added_end = 0;
-	if (!layers->lookups) {
+	/* Of another file, as sendfile() writes what it reads. */
+	if (!layers->lookups || layers->mapping != layers->added_mapping) {
 		layers->cache.added += pages;
 		return;
+	}
+	__u64 ahead = first > layers->last ? first : layers->last + 1;
+	if (end > ahead) {
+		if (ahead != layers->ahead_end)
+			layers->ahead_first = ahead;
+		layers->ahead_end = end;
 	}
 	if (first < layers->first)
 		first = layers->first;
@@ -51,6 +58,7 @@ static __always_inline void cache_reset(struct layer_state *layers)
 	layers->lookups = 0;
 	layers->cache = none;
 	layers->added_first = layers->added_end = 0;
+	layers->ahead_first = layers->ahead_end = 0;
 }
 
 /* Whether the call and what it did in the page cache fit a slot together. */

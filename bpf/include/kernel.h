@@ -153,6 +153,7 @@ struct path {
 struct file {
 	struct path f_path;
 	struct inode *f_inode;
+	struct address_space *f_mapping;
 	__s64 f_pos;
 	__u32 f_flags;
 	__u32 f_mode;

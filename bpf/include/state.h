@@ -82,8 +82,12 @@ struct layer_state {
 	struct cache_facts cache; /* of the request; pages is set when it ends */
 	__u64 first; /* page with which the lookups began */
 	__u64 last; /* last page that was looked up */
+	__u64 mapping; /* the struct address_space that has them */
 	__u64 added_first; /* first page that was added, but not yet counted */
 	__u64 added_end; /* page behind those */
+	__u64 added_mapping; /* the struct address_space that has them */
+	__u64 ahead_first; /* pages that were added ahead of the lookups, the latest of them */
+	__u64 ahead_end; /* page behind those */
 	__u64 dirty_inode; /* what was last noted as made dirty */
 	__u64 dirty_index; /* its page, as in struct dirty_key */
 	__u64 dirty_ns; /* by which request */

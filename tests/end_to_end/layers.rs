@@ -8,7 +8,9 @@ use std::process::Command;
 use fathom_model::layers::{Layer, LayerSet};
 use fathom_tests::environment::{fathom, must_run};
 use fathom_tests::session::{meta, report};
-use fathom_tests::{Record, Recording, Scratch, need_program, need_root};
+use fathom_tests::{Record, Recording, Scratch, need_program, need_root, skip};
+
+use crate::kernel::release;
 
 /// A mount namespace of its own, which takes what is mounted with it when it ends.
 const APART: [&str; 4] = ["unshare", "--mount", "--propagation", "private"];
@@ -309,6 +311,41 @@ fn numbers_that_fit_no_slot() {
     let counts = &meta(&recording.session)["totals"]["layers"];
     let rows = recording.rows("SELECT count(*) AS n FROM pagecache");
     assert_eq!(rows[0].int("n"), counts["pagecache"].as_i64());
+}
+
+/// The pages of the file that sendfile() writes are not misses of the one that it reads.
+#[test]
+fn pages_of_two_files_are_told_apart() {
+    need_root!();
+    need_program!("python3");
+    if release() < (6, 11) {
+        skip("this kernel does not show which pages a call looks up");
+        return;
+    }
+    let scratch = Scratch::new();
+    let script = "import os\n\
+        warm = os.open('warm', os.O_RDWR | os.O_CREAT)\n\
+        os.write(warm, os.urandom(1 << 20))\n\
+        hole = os.open('hole', os.O_RDWR | os.O_CREAT)\n\
+        os.truncate('hole', 1 << 20)\n\
+        for fd in [warm, hole]:\n\
+        \x20   copy = os.open(f'copy{fd}', os.O_WRONLY | os.O_CREAT)\n\
+        \x20   assert os.sendfile(copy, fd, 0, 1 << 20) == 1 << 20\n";
+    let script = format!("import os\nos.chdir({:?})\n{script}", scratch.work());
+    let recording = Record::new(&scratch)
+        .command(["python3", "-c", &script])
+        .run()
+        .must_exit(0);
+    recording.complete();
+    let rows = recording.rows(
+        "SELECT pages, hits, misses, p.added_pages AS added FROM pagecache p JOIN syscalls s USING (rid)
+         WHERE s.syscall = 'sendfile' ORDER BY s.ts_ns",
+    );
+    let numbers: Vec<_> = rows
+        .iter()
+        .map(|row| ["pages", "hits", "misses", "added"].map(|column| row.int(column).unwrap()))
+        .collect();
+    assert_eq!(numbers, [[256, 256, 0, 256], [256, 0, 256, 256]]);
 }
 
 /// Pages that were read ahead are told apart by whether anybody read them later.
