@@ -56,6 +56,13 @@ pub(crate) fn is_rebuilt(path: &str) -> bool {
             .any(|part| part.contains("cache") || part.contains("thumbnail"))
 }
 
+/// Whether Python looks at a path to import a module.
+pub(crate) fn is_imported(path: &str) -> bool {
+    ["/lib/python", "/site-packages", "/dist-packages"]
+        .into_iter()
+        .any(|place| path.contains(place))
+}
+
 /// Whether a database keeps its changes there until they are in the table, as SQLite does.
 pub(crate) fn is_journal(path: &str) -> bool {
     ["-journal", "-wal"]

@@ -12,6 +12,8 @@ const MIN_PART: f64 = 0.25;
 /// Of the bytes without data, one in so many at most may be read by workers for reads that the
 /// kernel does not attribute to a program.
 const MAX_UNEXPLAINED: i64 = 16;
+/// Calls from this length on read data and ranges without data in one: what devices read is taken off.
+const LONG: i64 = 4 << 20;
 /// Kernel threads that read for others: to decrypt, to assemble, for a file that is a device.
 const WORKERS: [&str; 5] = ["kworker", "kcryptd", "dmcrypt", "md", "loop"];
 const PAGE: i64 = 4096;
@@ -21,14 +23,15 @@ static INFO: RuleInfo = RuleInfo {
     name: "Reading ranges without data",
     group: Group::Performance,
     needs: &[Input::Calls, Input::Cache, Input::Block, Input::Waits],
-    kinds: kinds![Read],
+    kinds: kinds![Read, Transfer],
     about_calls: false,
     what: "A process reads ranges of a sparse or preallocated file that contain no data. The kernel \
            fills a page of the page cache with zeros for each page of the range, and these pages \
            evict others. The program then copies, sends, or parses zeros.",
     when: "16 MiB or more, and a quarter or more of the bytes that a process read from a regular \
            file on ext4, xfs, or f2fs, entered the page cache during the reads, while the reads \
-           neither made a device read anything nor waited for I/O. Pages that were read ahead count \
+           neither made a device read anything nor waited for I/O; of a call for 4 MiB or more, the pages that entered it beyond the bytes \
+           that devices read. Pages that were read ahead count \
            when the process reads them. The rule is silent if kernel workers read more than a \
            sixteenth of that from devices for an unknown cause, as they do under dm-crypt.",
     cost: "the time of the process's reads of the file, times the fraction of bytes without data",
@@ -55,6 +58,8 @@ struct Reader {
     filled: Intervals,
     /// The ranges of them that the process read.
     read: Intervals,
+    /// Bytes that long calls read without a device.
+    long: i64,
     examples: Examples,
 }
 
@@ -129,6 +134,15 @@ impl Rule for HoleReads {
         reader.time_ns = reader.time_ns.saturating_add(call.dur_ns);
         let below = &context.below;
         let pages = below.misses.saturating_add(below.ahead);
+        if end - start >= LONG {
+            let brought = pages.saturating_mul(PAGE).min(end - start);
+            let without_data = (brought - below.read_bytes).max(0);
+            if without_data > 0 {
+                reader.long = reader.long.saturating_add(without_data);
+                reader.examples.add(call);
+            }
+            return;
+        }
         if pages > 0 {
             let (from, to) = reader.brought((start, end), pages, below.misses > 0);
             if below.reads == 0 && below.read_bytes == 0 && below.io_wait_ns == 0 {
@@ -143,7 +157,7 @@ impl Rule for HoleReads {
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
         for ((pid, id), reader) in self.readers.iter() {
-            let filled = reader.read.len();
+            let filled = reader.read.len().saturating_add(reader.long);
             let part = filled as f64 / reader.bytes.max(1) as f64;
             let cost = (reader.time_ns as f64 * part) as i64;
             let elsewhere = self.unexplained > filled / MAX_UNEXPLAINED;
@@ -153,7 +167,7 @@ impl Rule for HoleReads {
             let path = run.state.files.get(*id).map_or("", |file| file.name());
             out.push(Found {
                 cost_ns: Some(cost),
-                costs: Costs::of(&[Kind::Read]),
+                costs: Costs::of(&[Kind::Read, Kind::Transfer]),
                 title: format!(
                     "{} reads {} of {path} from ranges without data: {} of the bytes that it reads from the file",
                     reader.comm,
@@ -167,7 +181,7 @@ impl Rule for HoleReads {
                     evidence("share_of_what_it_reads", part),
                 ],
                 examples: reader.examples.list(),
-                query: calls!("pid = {pid} AND file_id = {id} AND call_reads(syscall)"),
+                query: calls!("pid = {pid} AND file_id = {id} AND (call_reads(syscall) OR syscall IN ('sendfile', 'copy_file_range', 'splice'))"),
                 ..Found::default()
             });
         }
@@ -194,6 +208,26 @@ mod tests {
         let found = fires("hole-reads", scan(Scenario::new(), |s| s.cached(1, 31)));
         assert_eq!(found[0].evidence[0].value, f64::from(64 << 20));
         assert_eq!(found[0].evidence[2].value, 1.0);
+    }
+
+    /// One call reads data and ranges without data.
+    #[test]
+    fn fires_on_a_long_call() {
+        let copy = |device: i64| {
+            let mut s = Scenario::new();
+            let fd = s.open_existing("/data/image", "O_RDONLY", 64 << 20);
+            s.slow(50_000_000);
+            s.cached(16_384, 16_000);
+            if device > 0 {
+                s.missed_ahead(device, 900_000);
+            }
+            s.sendfile(fd, 64 << 20);
+            s
+        };
+        let found = fires("hole-reads", copy(16 << 20));
+        assert_eq!(found[0].evidence[0].value, f64::from(48 << 20));
+        fires("hole-reads", copy(0));
+        silent("hole-reads", copy(60 << 20));
     }
 
     #[test]

@@ -19,6 +19,8 @@ const INIT: i32 = 1;
 /// Time between two modules that come late, at most: an interpreter runs each as it loads it, but one that waits for
 /// something is at work.
 const LONGEST_NS: i64 = 20_000_000;
+/// Time from the last library to the next call, at most: the loader relocates them all, and some take long to begin.
+const LONGEST_LINKING_NS: i64 = 200_000_000;
 /// Processes of a program under one starter whose calls are remembered: what others do as well is no work of
 /// their own.
 const EXAMPLES_OF_A_PROGRAM: u32 = 2;
@@ -83,6 +85,8 @@ struct Load {
     until_ns: i64,
     /// Whether it has loaded a library, so that it is a program of its own.
     linked: bool,
+    /// When it had loaded the last library.
+    linked_at_ns: i64,
     part: Part,
     /// Time since then in which it did what the first processes of its program had done.
     shared_ns: i64,
@@ -114,7 +118,11 @@ impl Load {
     fn shares(&mut self, call: &Call) {
         let since = self.shared_until_ns.unwrap_or(self.until_ns);
         let end = call.ended_at_ns();
-        if call.ts_ns.saturating_sub(since) > LONGEST_NS {
+        let longest = match self.linked_at_ns == since {
+            true => LONGEST_LINKING_NS,
+            false => LONGEST_NS,
+        };
+        if call.ts_ns.saturating_sub(since) > longest {
             self.work();
             return;
         }
@@ -295,10 +303,16 @@ impl Rule for ProcessPerItem {
         }
         if library && call.kind != Kind::Write {
             let load = self.processes.entry(call.pid);
-            load.linked |= call.kind == Kind::Open && call.succeeded() && call.path.is_some_and(is_library);
+            let of_library = call.path.is_some_and(is_library);
+            load.linked |= call.kind == Kind::Open && call.succeeded() && of_library;
             match load.shared_until_ns {
                 Some(_) => load.shares(call),
-                None => load.until_ns = call.ended_at_ns(),
+                None => {
+                    load.until_ns = call.ended_at_ns();
+                    if of_library {
+                        load.linked_at_ns = load.until_ns;
+                    }
+                }
             }
             // Of look-ups that fail there are many, and they say nothing.
             let longest = load.example.as_ref().is_none_or(|example| example.dur_ns < call.dur_ns);
@@ -439,6 +453,42 @@ mod tests {
         assert!(found[0].title.contains("starts 200 processes (cut)"), "{}", found[0].title);
         assert_eq!(found[0].subject.pid, Some(100));
         assert!(found[0].examples.iter().all(|example| example.ret >= Some(0)), "{:?}", found[0].examples);
+    }
+
+    /// The loader relocates many libraries without a call in between, for so long.
+    #[test]
+    fn fires_on_programs_that_take_long_to_link() {
+        let linking = |ms: i64, setting: bool| {
+            let mut s = Scenario::new();
+            s.process(100);
+            s.stat("/data/script");
+            for i in 0..40 {
+                s.process(1000 + i);
+                let began = s.now();
+                let fd = s.open_existing("/usr/lib/libnetcdf.so.19", "O_RDONLY|O_CLOEXEC", 1 << 20);
+                s.mmap(fd);
+                s.close(fd);
+                if setting {
+                    let fd = s.open_existing("/etc/ssl/openssl.cnf", "O_RDONLY", 4096);
+                    s.read(fd, 4096);
+                    s.close(fd);
+                }
+                s.wait_ms(ms);
+                let fd = s.open_existing("/data/year.nc", "O_RDONLY", 1 << 20);
+                s.read(fd, 4096);
+                s.pread(fd, 4096, i64::from(i + 1) * 4096);
+                s.close(fd);
+                s.wait_ms(10);
+                s.child_ends(began, 100, "cdo");
+            }
+            s.process(100);
+            s.stat("/data/script");
+            s
+        };
+        fires("process-per-item", linking(50, false));
+        // The program computes.
+        silent("process-per-item", linking(50, true));
+        silent("process-per-item", linking(500, false));
     }
 
     /// A script that starts so many processes, each of which reads a table and then so much of its own.

@@ -1,6 +1,6 @@
 //! `redundant-stat`: asking again what cannot have changed.
 
-use crate::names::directory;
+use crate::names::{directory, is_imported};
 use crate::prelude::*;
 
 /// Redundant calls of a process from which on they count.
@@ -29,7 +29,8 @@ static INFO: RuleInfo = RuleInfo {
            programs that walk a tree use it to learn what they must not open. Nor do \
            /etc/nsswitch.conf and /etc/resolv.conf, which the C library checks at each lookup of a \
            user or an address: there the lookups are the cost. /etc/localtime, which the C library \
-           checks with each local time, is a separate finding. So are 100 or more requests within a second of the one before on \
+           checks with each local time, is a separate finding. Directories and modules of Python's libraries do not count either: the importer \
+           looks at them for each module. So are 100 or more requests within a second of the one before on \
            paths to which only the process itself has written in between, as before each line of a log that may be rotated, \
            if they cost 3 % or more of the recorded time. 100 or more repetitions on one path \
            with no other call of the thread in between are polling, and a separate finding.",
@@ -223,8 +224,9 @@ impl Rule for RedundantStat {
             }
         }
         // By descriptor: what is advised.
-        let by_path = call.path_arg.is_some_and(|arg| !arg.is_empty()) && !call.path.is_some_and(|path| OF_LOOKUPS.contains(&path));
-        if call.kind != Kind::Stat || !by_path || call.asynchronous {
+        let by_path = call.path_arg.is_some_and(|arg| !arg.is_empty());
+        let of_others = |path: &str| OF_LOOKUPS.contains(&path) || is_imported(path);
+        if call.kind != Kind::Stat || !by_path || call.asynchronous || call.path.is_some_and(of_others) {
             return;
         }
         let Some(key) = key else { return };
@@ -396,6 +398,23 @@ fn local_times(pid: i32, comm: &str, asked: &Repeats) -> Found {
 #[cfg(test)]
 mod tests {
     use crate::scenario::{Scenario, fires, silent};
+
+    #[test]
+    fn silent_on_what_the_importer_looks_at() {
+        let looks = |directory: &str| {
+            let mut s = Scenario::new();
+            for _ in 0..500 {
+                s.stat(directory);
+                s.stat("/data/other");
+                s.stat_missing("/data/none");
+            }
+            s
+        };
+        let found = fires("redundant-stat", looks("/data/scipy"));
+        assert!(found[0].evidence[0].value > 1400.0);
+        let found = fires("redundant-stat", looks("/usr/lib/python3/dist-packages/scipy"));
+        assert!(found[0].evidence[0].value < 1100.0, "{:?}", found[0].evidence);
+    }
 
     #[test]
     fn a_new_file_changes_its_directory() {

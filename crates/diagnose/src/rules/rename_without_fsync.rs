@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::names::{directory, is_pid_or_lock, is_rebuilt};
 use crate::prelude::*;
+use crate::state::files::FileState;
 
 static INFO: RuleInfo = RuleInfo {
     id: "rename-without-fsync",
@@ -19,7 +20,7 @@ static INFO: RuleInfo = RuleInfo {
     when: "A rename onto a name that was in use (opened, looked up, or renamed onto before in the \
            recording), of a file with bytes that a recorded process wrote and that no fsync, \
            fdatasync, sync, syncfs, O_SYNC, or msync made durable. A link or a rename to a name that the same \
-           process removed before is such a rename in two steps, and counts from the second one on, unless the file is a log (opened \
+           process removed before, or whose file it moved away before and removes later, is such a rename in two steps, and counts from the second one on, unless the file is a log (opened \
            to append to it). Silent on file systems in \
            memory, and for files that can be made again: names with `cache` or `thumbnail`, files \
            below `target` or `incremental`, dep-graph.bin, pg_internal.init. The risk depends on \
@@ -70,6 +71,10 @@ rule! {
         live: Bounded<u64, i64>,
         /// Paths in use that a process removed, and which.
         removed: Bounded<u64, i32>,
+        /// Names in use from which a process moved the file away: which process, and where to.
+        aside: Bounded<u64, (i32, u64)>,
+        /// New files that took such names before they were durable, by where the old ones are.
+        risky: Bounded<u64, String>,
         /// Processes that made something durable.
         syncing: Bounded<i32, bool>,
         /// The same by the names of their threads.
@@ -77,7 +82,35 @@ rule! {
     }
 }
 
+/// Whether a file has bytes that a crash could lose.
+fn is_at_risk(file: &FileState) -> bool {
+    file.is_regular() && !file.is_volatile() && !file.dirty.is_empty()
+}
+
 impl RenameWithoutFsync {
+    /// A file that is not durable has taken a name in use.
+    fn target(&mut self, to: &str, file: &FileState, call: &Call) -> &mut Target {
+        let target = self.targets.entry(key_of(to));
+        if target.renames == 0 {
+            target.pid = call.pid;
+            target.comm = call.comm_text();
+            target.path = to.to_owned();
+            target.fs_type = file.fs_type.clone();
+        }
+        target.renames += 1;
+        target.dirty = target.dirty.max(file.dirty.len());
+        target.examples.add_first(call);
+        target
+    }
+
+    /// The old file that had the name `to` is removed.
+    fn gone(&mut self, to: &str, call: &Call, context: &Context) {
+        let files = &context.state.files;
+        if let Some(file) = files.at(to).and_then(|id| files.get(id)).filter(|file| is_at_risk(file)) {
+            self.target(to, file, call).removed += 1;
+        }
+    }
+
     fn lives(&mut self, key: u64, call: &Call) {
         let since = self.live.entry(key);
         if *since == 0 {
@@ -104,6 +137,9 @@ impl Rule for RenameWithoutFsync {
                 if self.live.remove(&key).is_some() {
                     *self.removed.entry(key) = call.pid;
                 }
+                if let Some(to) = self.risky.remove(&key) {
+                    self.gone(&to, call, context);
+                }
                 return;
             }
             _ => {
@@ -123,29 +159,31 @@ impl Rule for RenameWithoutFsync {
         self.removed.remove(&key);
         self.lives(key, call);
         if call.kind == Kind::Rename {
-            self.live.remove(&key_of(path));
+            let from = key_of(path);
+            if self.live.remove(&from).is_some() {
+                *self.aside.entry(from) = (call.pid, key);
+            }
         }
         // A file that has no name yet is linked by its descriptor.
         let id = context.state.files.at(path).or(call.file);
         let Some(file) = id.and_then(|id| context.state.files.get(id)) else { return };
         // A log that takes the name of an older one is not a new version of it.
         let rotated = removed && file.appended;
-        if !was_live || rotated || !file.is_regular() || file.is_volatile() || file.dirty.is_empty() || is_rebuilt(to) {
+        if rotated || !is_at_risk(file) || is_rebuilt(to) {
             return;
         }
-        let target = self.targets.entry(key);
-        if target.renames == 0 {
-            target.pid = call.pid;
-            target.comm = call.comm_text();
-            target.path = to.to_owned();
-            target.fs_type = file.fs_type.clone();
+        if !was_live {
+            // The old file is still there, under another name.
+            let old = self.aside.remove(&key).filter(|(pid, _)| *pid == call.pid && !file.appended);
+            if let Some((_, old)) = old {
+                to.clone_into(self.risky.entry(old));
+            }
+            return;
         }
-        target.renames += 1;
+        let target = self.target(to, file, call);
         target.links += u64::from(call.kind == Kind::Link);
         target.removed += u64::from(removed);
         target.moved += u64::from(directory(path) != directory(to));
-        target.dirty = target.dirty.max(file.dirty.len());
-        target.examples.add_first(call);
     }
 
     fn findings(&self, _: &Run, out: &mut Vec<Found>) {
@@ -303,6 +341,35 @@ mod tests {
         s.process(100);
         s.link("/data/new", "/data/state");
         silent("rename-without-fsync", s);
+    }
+
+    #[test]
+    fn the_old_file_may_be_moved_away_and_removed_later() {
+        let saves = |sync: bool, removes: bool| {
+            let mut s = Scenario::new();
+            for i in 0..3 {
+                let (form, old, new) = (format!("/data/{i}"), format!("/data/{i}.orig"), format!("/data/{i}.new"));
+                let fd = s.open_existing(&form, "O_RDONLY", 3000);
+                s.close(fd);
+                let fd = s.open(&new, "O_WRONLY|O_CREAT|O_TRUNC");
+                s.write(fd, 3000);
+                if sync {
+                    s.fsync(fd);
+                }
+                s.close(fd);
+                s.rename(&form, &old);
+                s.rename(&new, &form);
+                if removes {
+                    s.unlink(&old);
+                }
+            }
+            s
+        };
+        let found = fires("rename-without-fsync", saves(false, true));
+        assert_eq!((found.len(), found[0].evidence[0].value), (1, 3.0));
+        silent("rename-without-fsync", saves(true, true));
+        // A backup remains.
+        silent("rename-without-fsync", saves(false, false));
     }
 
     #[test]

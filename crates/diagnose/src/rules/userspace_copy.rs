@@ -155,11 +155,13 @@ impl Rule for UserspaceCopy {
             return;
         }
         *self.writes.entry((call.pid, file)) += 1;
-        // The thread's own read right before, else one of another thread at the same place.
+        // The thread's own read right before, unless another thread read the same place.
         let own = last.iter().rposition(|read| read.tid == call.tid);
         let same = |read: &LastRead| read.bytes == call.moved() && read.file != file;
-        let fit = own.filter(|at| last.get(*at).is_some_and(same));
-        let fit = fit.or_else(|| last.iter().position(|read| same(read) && Some(read.start) == call.offset));
+        let there = |read: &LastRead| same(read) && Some(read.start) == call.offset;
+        let fit = own.filter(|at| last.get(*at).is_some_and(there));
+        let fit = fit.or_else(|| last.iter().position(there));
+        let fit = fit.or(own.filter(|at| last.get(*at).is_some_and(same)));
         if fit.is_none()
             && let Some(own) = own
         {
@@ -323,6 +325,26 @@ mod tests {
             s.read(from, 128 << 10);
             s.thread(100 + (i + 1) % 3, "node");
             s.write(to, 128 << 10);
+        }
+        fires("userspace-copy", s);
+    }
+
+    /// One read is ahead of the writes, by whichever thread is free.
+    #[test]
+    fn fires_on_threads_that_read_ahead() {
+        let mut s = Scenario::new();
+        let from = s.open_existing("/data/a", "O_RDONLY", 10 << 20);
+        let to = s.open("/data/b", "O_WRONLY|O_CREAT");
+        for i in 0..=80 {
+            s.thread(100 + i % 3, "node");
+            if i < 80 {
+                s.pread(from, 128 << 10, i64::from(i) << 17);
+            }
+            // Sometimes the thread that has just read.
+            s.thread(100 + (i + i / 4) % 3, "node");
+            if i > 0 {
+                s.pwrite(to, 128 << 10, i64::from(i - 1) << 17);
+            }
         }
         fires("userspace-copy", s);
     }

@@ -30,7 +30,7 @@ static INFO: RuleInfo = RuleInfo {
     name: "File written whole for each change",
     group: Group::Performance,
     needs: &[Input::Calls],
-    kinds: kinds![Open, Close, Read, Write, Truncate, Allocate, Stat, Seek, Rename],
+    kinds: kinds![Open, Close, Read, Write, Truncate, Allocate, Stat, Seek, Sync, Rename],
     about_calls: true,
     what: "A program keeps its state in one file and writes all of it again whenever a part has \
            changed. The work grows with the length of the file times the number of changes, and \
@@ -42,7 +42,7 @@ static INFO: RuleInfo = RuleInfo {
            and that the program does not read whole before each change, on journals of databases, on \
            files that are written over from the beginning on without being cut and never change their length (logs \
            that start over at their beginning), and on files that exist only between two versions.",
-    cost: "all calls on the file from its second version on except syncs and locks, minus the \
+    cost: "all calls on the file from its second version on except locks, and except syncs if the file is written in place, minus the \
            part of one version: the changes themselves must be written in any case. The time in which the program \
            makes and parses the contents comes on top, and is often more",
     advice: "Append each change to a log and write the file whole only when the log has grown as \
@@ -77,9 +77,29 @@ struct Version {
     /// The name that it was written under, if it was renamed.
     before: Text,
     time_ns: i64,
+    /// Of syncs, besides.
+    sync_ns: i64,
     bytes: i64,
     read: i64,
     example: Option<Example>,
+    /// The version that is written over. If only its beginning is, that was its header.
+    beneath: Option<Box<Version>>,
+}
+
+impl Version {
+    /// Adds a header, and the name that it got since.
+    fn with_header(mut self, header: Version) -> Self {
+        self.time_ns = self.time_ns.saturating_add(header.time_ns);
+        self.sync_ns = self.sync_ns.saturating_add(header.sync_ns);
+        self.bytes = self.bytes.saturating_add(header.bytes);
+        self.read = self.read.saturating_add(header.read);
+        self.length = header.length.or(self.length);
+        if !header.before.is_empty() {
+            (self.name, self.path, self.before) = (header.name, header.path, header.before);
+            (self.replaces, self.example) = (header.replaces, header.example);
+        }
+        self
+    }
 }
 
 /// A name and its versions.
@@ -145,14 +165,20 @@ impl Rule for WholeRewrite {
             Kind::Truncate if call.arg("length") == Some("0") && written => self.begin(id, call, context, had),
             // In place, without emptying it first.
             Kind::Write if call.offset == Some(0) && written => {
+                let beneath = self.versions.remove(&id).map(|version| self.settled(id, version));
                 self.begin(id, call, context, had);
                 if let Some(version) = self.versions.get_mut(&id) {
                     version.over = true;
+                    version.beneath = beneath.map(Box::new);
                 }
             }
             _ => {}
         }
         let Some(version) = self.versions.get_mut(&id).filter(|version| version.pid == call.pid) else { return };
+        if call.kind == Kind::Sync {
+            version.sync_ns = version.sync_ns.saturating_add(call.dur_ns);
+            return;
+        }
         version.time_ns = version.time_ns.saturating_add(call.dur_ns);
         match call.kind {
             Kind::Read => version.read = version.read.saturating_add(call.moved()),
@@ -168,6 +194,12 @@ impl Rule for WholeRewrite {
                 }
             }
             _ => {}
+        }
+        // More than a header.
+        if version.beneath.as_ref().is_some_and(|beneath| version.end >= beneath.end / 2)
+            && let Some(beneath) = version.beneath.take()
+        {
+            self.finish_whole(id, *beneath);
         }
     }
 
@@ -196,10 +228,8 @@ impl Rule for WholeRewrite {
 impl WholeRewrite {
     /// A new version of a file begins with this call, with the contents gone that it had.
     fn begin(&mut self, id: FileId, call: &Call, context: &Context, replaces: bool) {
-        if let Some(version) = self.versions.remove(&id)
-            && version.length.is_none_or(|length| version.end >= length)
-        {
-            self.finish(id, version);
+        if let Some(version) = self.versions.remove(&id) {
+            self.finish_whole(id, version);
         }
         let path = call.path_text();
         *self.versions.entry(id) = Version {
@@ -215,6 +245,26 @@ impl WholeRewrite {
         };
     }
 
+    /// Of a version that is written over another one, the one that counts: if only the beginning was, both are one.
+    fn settled(&mut self, id: FileId, mut version: Version) -> Version {
+        match version.beneath.take() {
+            Some(beneath) if version.end < beneath.end / 2 => beneath.with_header(version),
+            Some(beneath) => {
+                self.finish_whole(id, *beneath);
+                version
+            }
+            None => version,
+        }
+    }
+
+    /// A version of a file that another one follows.
+    fn finish_whole(&mut self, id: FileId, version: Version) {
+        let version = self.settled(id, version);
+        if version.length.is_none_or(|length| version.end >= length) {
+            self.finish(id, version);
+        }
+    }
+
     /// A file takes the name of another one.
     fn rename(&mut self, call: &Call, context: &Context) {
         let files = &context.state.files;
@@ -226,10 +276,12 @@ impl WholeRewrite {
         if let Some(old) = old
             && let Some(version) = self.versions.remove(&old)
         {
+            let version = self.settled(old, version);
             self.finish(old, version);
         }
         let Some(id) = files.at_key(from) else { return };
-        let Some(mut version) = self.versions.remove(&id) else { return };
+        let Some(version) = self.versions.remove(&id) else { return };
+        let mut version = self.settled(id, version);
         let saves = self.saves.entry(to);
         saves.add_process(version.pid);
         saves.add_process(call.pid);
@@ -237,7 +289,8 @@ impl WholeRewrite {
         version.before = call.path_text();
         version.path = call.path2.unwrap_or("").into();
         version.replaces = old.is_some();
-        version.time_ns = version.time_ns.saturating_add(call.dur_ns);
+        // Fewer versions would need fewer syncs, too, and without its sync none may take the name.
+        version.time_ns = version.time_ns.saturating_add(call.dur_ns).saturating_add(version.sync_ns);
         version.example = Some(Example::of(call));
         let kept = Version {
             pid: version.pid,
@@ -314,10 +367,11 @@ fn found(saves: &Saves, cost: i64, run: &Run) -> Found {
         n if n < MAX_TOLD => format!("{comm} and {} other processes write", units::count(n as i64 - 1)),
         n => format!("{comm} and {} or more other processes write", units::count(n as i64 - 1)),
     };
-    let mut costs = Costs::of(&KINDS).of_files(saves.files.clone());
-    if saves.renamed > 0 {
-        costs = costs.and_renames_by(saves.pids.clone());
-    }
+    let costs = match saves.renamed {
+        0 => Costs::of(&KINDS),
+        _ => Costs::of(&[&KINDS[..], &[Kind::Sync]].concat()).and_renames_by(saves.pids.clone()),
+    };
+    let costs = costs.of_files(saves.files.clone());
     let mut subject = Subject::process(first, &comm).with_path(path);
     if saves.pids.len() > 1 {
         subject.pid = None;
@@ -422,6 +476,51 @@ mod tests {
         let found = fires("whole-rewrite", in_place(200, 0));
         assert_eq!(found[0].caveats.len(), 1);
         silent("whole-rewrite", in_place(60, 10));
+    }
+
+    /// A database is written into a new file: a place for the header, the data, and then the header.
+    #[test]
+    fn a_header_that_is_written_last_belongs_to_its_version() {
+        let mut s = Scenario::new();
+        for i in 0..200 {
+            s.new_file("/data/state.tmp");
+            let fd = s.open("/data/state.tmp", "O_RDWR|O_CREAT|O_TRUNC");
+            s.pwrite(fd, 4096, 0);
+            s.pwrite(fd, 100_000 + i * 100, 4096);
+            s.pwrite(fd, 2048, 0);
+            s.close(fd);
+            s.rename("/data/state.tmp", "/data/state");
+        }
+        let found = fires("whole-rewrite", s);
+        assert_eq!(found[0].evidence[0].value, 199.0);
+        assert_eq!(found[0].evidence[4].value, 124_096.0 - 100.0);
+    }
+
+    /// The syncs before the renames are most of what the versions cost.
+    #[test]
+    fn syncs_of_versions_that_are_renamed_count() {
+        let saves = |renamed: bool| {
+            let mut s = Scenario::new();
+            for i in 0..200 {
+                let path = if renamed { "/data/state.tmp" } else { "/data/state" };
+                if renamed {
+                    s.new_file(path);
+                }
+                let fd = s.open(path, "O_WRONLY|O_CREAT|O_TRUNC");
+                s.write(fd, 300 + i / 100);
+                s.slow(1_000_000);
+                s.fsync(fd);
+                s.slow(0);
+                s.close(fd);
+                if renamed {
+                    s.rename(path, "/data/state");
+                }
+                s.wait_ms(3);
+            }
+            s
+        };
+        fires("whole-rewrite", saves(true));
+        silent("whole-rewrite", saves(false));
     }
 
     /// Each run of a program appends to a list, and sorts all of it in place.
