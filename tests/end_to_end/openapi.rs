@@ -183,7 +183,7 @@ fn every_address_answers_as_described() {
         ("top", "5".to_owned()),
         ("pixels", "50".to_owned()),
         ("f", "%7B%22error%22:%22none%22%7D".to_owned()),
-        ("limit", "7".to_owned()),
+        ("limit", "40".to_owned()),
         ("sort", "-dur_ns".to_owned()),
         ("question", "library-call".to_owned()),
         ("counting", "own".to_owned()),
