@@ -62,7 +62,7 @@ pub struct Numbers {
     pub written_bytes: u64,
     /// Sum of the durations, nanoseconds; of a layer without the layers below.
     pub time_ns: u64,
-    /// The same, but of each call that began before the interval only as much as an interval lasts.
+    /// The same, but of each call at most as much as an interval lasts: it spent the rest in earlier ones.
     pub busy_ns: u64,
     /// Median duration to the power of two above, nanoseconds.
     pub p50_ns: Option<u64>,

@@ -20,7 +20,7 @@ pub struct Row {
     pub written: u64,
     /// Duration; `None` when it is not known.
     pub dur_ns: Option<i64>,
-    /// How long an interval is, about.
+    /// How long an interval is, about: it is busy for so long at most.
     pub interval_ns: u64,
 }
 

@@ -42,16 +42,13 @@ pub struct Tally {
     history: VecDeque<(u64, u64)>,
     started_at_ns: u64,
     cut_ns: u64,
-    /// The length of the interval before this one.
+    /// How long an interval shall be.
     interval_ns: u64,
 }
 
-/// The length of the first interval, about.
-const INTERVAL_NS: u64 = 1_000_000_000;
-
 impl Tally {
-    /// Nothing yet; the first interval begins at `now_ns`.
-    pub fn new(now_ns: u64) -> Self {
+    /// Nothing yet; the first interval begins at `now_ns`, and intervals are about `interval_ns` long.
+    pub fn new(now_ns: u64, interval_ns: u64) -> Self {
         let moving = SYSCALLS
             .iter()
             .filter(|call| call.class == Class::Data && call.returns == Returns::Bytes)
@@ -75,7 +72,16 @@ impl Tally {
             history: VecDeque::new(),
             started_at_ns: now_ns,
             cut_ns: now_ns,
-            interval_ns: INTERVAL_NS,
+            interval_ns,
+        }
+    }
+
+    /// A row that lasted so long; `NULL_I64`: that is not known.
+    fn lasting(&self, dur_ns: i64) -> Row {
+        Row {
+            dur_ns: (dur_ns != NULL_I64).then_some(dur_ns),
+            interval_ns: self.interval_ns,
+            ..Row::default()
         }
     }
 
@@ -167,8 +173,7 @@ impl Tally {
                 failed: *errno != StrId::NULL,
                 read,
                 written,
-                dur_ns: (*dur != NULL_I64).then_some(*dur),
-                interval_ns: self.interval_ns,
+                ..self.lasting(*dur)
             };
             self.shown += 1;
             self.now.add(&row);
@@ -191,11 +196,7 @@ impl Tally {
             let names = &self.names;
             self.calls.add(call, &row, || (names.name(call), None));
             if !self.sliced.contains(rid) {
-                let row = Row {
-                    dur_ns: row.dur_ns,
-                    interval_ns: self.interval_ns,
-                    ..Row::default()
-                };
+                let row = self.lasting(*dur);
                 self.layers.add((layer, call), &row, || {
                     (format!("syscall {}", names.name(call)), None)
                 });
@@ -208,11 +209,7 @@ impl Tally {
         let columns = rows.rid.iter().zip(&rows.layer).zip(&rows.name);
         for (((rid, layer), name), own) in columns.zip(&rows.self_ns) {
             self.sliced.insert(*rid);
-            let row = Row {
-                dur_ns: Some(*own),
-                interval_ns: self.interval_ns,
-                ..Row::default()
-            };
+            let row = self.lasting(*own);
             let key = (
                 self.names.id(strings, *layer),
                 self.names.id(strings, *name),
@@ -231,11 +228,7 @@ impl Tally {
         );
         for (rid, dur) in rows.rid.iter().zip(&rows.dur_ns) {
             if *dur != NULL_I64 && !self.sliced.contains(rid) {
-                let row = Row {
-                    dur_ns: Some(*dur),
-                    interval_ns: self.interval_ns,
-                    ..Row::default()
-                };
+                let row = self.lasting(*dur);
                 self.layers
                     .add(key, &row, || ("pagecache page_fault".into(), None));
             }
@@ -258,8 +251,7 @@ impl Tally {
                 failed: ![0, NULL_I32].contains(error),
                 read: if op == b"read" { moved } else { 0 },
                 written: if op == b"write" { moved } else { 0 },
-                dur_ns: (*dur != NULL_I64).then_some(*dur),
-                interval_ns: self.interval_ns,
+                ..self.lasting(*dur)
             };
             let device = self.names.id(strings, *device);
             if ![*queued, *issued, *completed].contains(&NULL_I64) && *comm != StrId::NULL {
@@ -287,7 +279,6 @@ impl Tally {
     pub fn cut(&mut self, now_ns: u64, seen: u64, lost: u64) -> Frame {
         let interval_ns = now_ns.saturating_sub(self.cut_ns).max(1);
         self.cut_ns = now_ns;
-        self.interval_ns = interval_ns;
         let now = std::mem::take(&mut self.now);
         self.before.merge(&now);
         let numbers = now.numbers();
@@ -376,7 +367,7 @@ mod tests {
 
     #[test]
     fn every_dimension_adds_up() {
-        let mut tally = Tally::new(1_000);
+        let mut tally = Tally::new(1_000, 1_000);
         tally.add(vec![
             calls(&[
                 Call(1, 7, "read", 10, 100),
@@ -422,10 +413,16 @@ mod tests {
     /// A call that lasted for several intervals keeps its thread busy in each of them, no more.
     #[test]
     fn a_long_call_is_busy_for_one_interval() {
-        let mut tally = Tally::new(0);
-        tally.add(vec![calls(&[Call(1, 7, "fsync", NULL_I64, 3_900_000_000)])]);
-        let now = tally.cut(1_000_000_000, 1, 0).now;
-        assert_eq!((now.time_ns, now.busy_ns), (3_900_000_000, 1_000_000_000));
+        const SECOND: u64 = 1_000_000_000;
+        let mut tally = Tally::new(0, SECOND);
+        // The first frame comes early.
+        tally.cut(SECOND / 4, 0, 0);
+        tally.add(vec![calls(&[
+            Call(1, 7, "fsync", NULL_I64, 3_900_000_000),
+            Call(2, 8, "fsync", NULL_I64, 900_000_000),
+        ])]);
+        let now = tally.cut(SECOND * 5 / 4, 2, 0).now;
+        assert_eq!((now.time_ns, now.busy_ns), (4_800_000_000, 1_900_000_000));
     }
 
     #[test]
@@ -443,7 +440,7 @@ mod tests {
                 ..BlockRow::default()
             });
         }
-        let mut tally = Tally::new(0);
+        let mut tally = Tally::new(0, 1_000);
         tally.add(vec![rows.into_batch(strings)]);
         let frame = tally.cut(1_000, 0, 0);
         let now = frame.lines[Dimension::Devices.index()][0].now;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 use fathom_probe::monotonic_ns;
 use fathom_recorder::{RecordError, RowStream, Stall};
@@ -59,12 +60,12 @@ pub struct Work {
 
 impl Work {
     /// Runs `work` on the rows, and sends the results to the thread that requests them.
-    pub fn new(rows: RowStream) -> (Self, Frames) {
+    pub fn new(rows: RowStream, interval: Duration) -> (Self, Frames) {
         let (asks, from) = channel();
         let ended = Arc::new(AtomicBool::new(false));
         let work = Self {
             rows,
-            tally: Tally::new(monotonic_ns()),
+            tally: Tally::new(monotonic_ns(), nanoseconds(interval)),
             asks: from,
             ended: Arc::clone(&ended),
         };
@@ -110,6 +111,10 @@ impl Work {
     }
 }
 
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 fn stalled(stall: &Stall) -> Stalled {
     let mut without_stack = stall.clone();
     let stack = std::mem::take(&mut without_stack.at.stack);
@@ -119,6 +124,6 @@ fn stalled(stall: &Stall) -> Stalled {
         call: stall.call.syscall,
         pid: stall.call.pid,
         tid: stall.call.tid,
-        elapsed_ns: u64::try_from(stall.elapsed.as_nanos()).unwrap_or(u64::MAX),
+        elapsed_ns: nanoseconds(stall.elapsed),
     }
 }

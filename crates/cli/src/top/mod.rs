@@ -38,7 +38,7 @@ pub fn run(args: &TopArgs) -> Result<u8, Failure> {
         ..Options::default()
     };
     let recording = Recording::of(args);
-    let (work, frames) = Work::new(RowStream::open(&options, &target)?);
+    let (work, frames) = Work::new(RowStream::open(&options, &target)?, args.interval);
     let mut top = Top {
         view: View {
             dimension: args.by.into(),
