@@ -74,11 +74,30 @@ impl Preload {
     }
 }
 
+/// A function that a process has found.
+#[derive(Clone, Copy, Debug)]
+enum Known {
+    /// Its number in the recording.
+    Numbered(u16),
+    NotAsked,
+    /// All numbers are taken: its calls are counted as unseen.
+    NoNumber,
+}
+
+impl Known {
+    fn number(self) -> Option<u16> {
+        match self {
+            Known::Numbered(number) => Some(number),
+            Known::NotAsked | Known::NoNumber => None,
+        }
+    }
+}
+
 /// A process whose memory is read.
 struct Process {
     region: Region,
-    /// Of its functions: the numbers in the recording; none if they are not recorded.
-    functions: Vec<Option<u16>>,
+    /// Its functions.
+    functions: Vec<Known>,
     /// Calls of them that were only counted, as they were read last; `None`: they are recorded.
     counted: Vec<Option<u64>>,
     /// When they were read.
@@ -99,7 +118,7 @@ pub(crate) struct Preloaded {
     scarce: bool,
     processes: BTreeMap<u32, Process>,
     /// Functions in libraries that were found, by number of the name and path.
-    numbers: HashMap<(u32, Vec<u8>), Option<u16>>,
+    numbers: HashMap<(u32, Vec<u8>), Known>,
     functions: u16,
     budget: Budget,
     /// Elements of the list whose functions were found.
@@ -262,8 +281,8 @@ impl Preloaded {
         let ended = process.region.ended(&files, is_over);
         let now_ns = crate::monotonic_ns();
         for (stub, path) in process.region.definitions(&files, process.functions.len()) {
-            let number = self.number(stub, path, process.region.registered_ns);
-            process.functions.push(number);
+            let known = self.known(stub, path, process.region.registered_ns);
+            process.functions.push(known);
         }
         self.take_counts(process, is_over, now_ns);
         let mut left = Vec::new();
@@ -274,10 +293,10 @@ impl Preloaded {
             }
             if process.announced.insert(place, began_ns) != Some(began_ns) {
                 let function = process.functions.get(call.frame.definition as usize);
-                if let Some(Some(function)) = function {
+                if let Some(function) = function.and_then(|known| known.number()) {
                     let mut begun =
                         begun(process, call.tid, call.depth, (began_ns, call.parent_ns));
-                    (begun.function, begun.fd) = (*function, call.frame.fd);
+                    (begun.function, begun.fd) = (function, call.frame.fd);
                     append_framed(self.calls.entry(0).or_default(), &begun.to_bytes());
                 }
             }
@@ -327,12 +346,13 @@ impl Preloaded {
         let place = (slot.tid, slot.depth);
         let announced = process.announced.remove(&place) == Some(began_ns);
         process.ended.insert(place, began_ns);
-        let Some(function) = *function else {
-            // It may have found no number.
-            if u32::from(self.functions) >= MAX_FUNCTIONS {
+        let function = match *function {
+            Known::Numbered(function) => function,
+            Known::NotAsked => return true,
+            Known::NoNumber => {
                 self.unseen += 1;
+                return true;
             }
-            return true;
         };
         let cpu = u32::from(slot.cpu);
         let cpu = if cpu < self.cpus { cpu } else { 0 };
@@ -378,7 +398,8 @@ impl Preloaded {
         process.counted.resize(process.functions.len(), None);
         let functions = process.functions.iter().zip(&mut process.counted);
         for (definition, (function, counted)) in (0..).zip(functions) {
-            let is_counted = function.is_some_and(|function| self.budget.is_counted(function));
+            let number = function.number();
+            let is_counted = number.is_some_and(|number| self.budget.is_counted(number));
             if is_counted && counted.is_none() {
                 *counted = Some(0);
                 process.region.count_only(&self.files, definition);
@@ -399,18 +420,12 @@ impl Preloaded {
         let functions = process.functions.iter().zip(&mut process.counted).zip(read);
         for ((function, counted), now) in functions {
             // A process may write anything there: what is less than before is nothing.
-            let (Some(function), Some(before)) = (function, counted) else {
+            let (Some(function), Some(before)) = (function.number(), counted) else {
                 continue;
             };
             let count = now.saturating_sub(std::mem::replace(before, now));
             if count > 0 {
-                write_count(
-                    *function,
-                    process.region.pid,
-                    time,
-                    count,
-                    &mut self.records,
-                );
+                write_count(function, process.region.pid, time, count, &mut self.records);
                 self.counted = self.counted.saturating_add(count);
             }
         }
@@ -420,7 +435,8 @@ impl Preloaded {
     fn pending(&mut self, process: &mut Process, call: &InProgress, at_ns: u64) {
         let frame = &call.frame;
         process.announced.remove(&(call.tid, call.depth));
-        let Some(Some(function)) = process.functions.get(frame.definition as usize) else {
+        let known = process.functions.get(frame.definition as usize);
+        let Some(function) = known.and_then(|known| known.number()) else {
             return;
         };
         let begun = begun(
@@ -431,7 +447,7 @@ impl Preloaded {
         );
         let record = LibraryCallRecord {
             flags: LIBRARY_CALL_PENDING as u8,
-            function: *function,
+            function,
             dur_ns: at_ns.saturating_sub(frame.began_ns),
             fd: frame.fd,
             args: frame.args,
@@ -441,30 +457,30 @@ impl Preloaded {
         self.written += 1;
     }
 
-    /// The number of a function in the library at `path`, for which there is a record then; none if
-    /// the list does not ask for it.
-    fn number(&mut self, stub: u32, path: Vec<u8>, at_ns: u64) -> Option<u16> {
-        if let Some(number) = self.numbers.get(&(stub, path.clone())) {
-            return *number;
+    /// A function in the library at `path`; if it gets a number, there is a record for it then.
+    fn known(&mut self, stub: u32, path: Vec<u8>, at_ns: u64) -> Known {
+        if let Some(known) = self.numbers.get(&(stub, path.clone())) {
+            return *known;
         }
-        let number = self.wanted(stub, &path).and_then(|(wanted, path)| {
-            if u32::from(self.functions) >= MAX_FUNCTIONS {
-                return None;
+        let known = match self.wanted(stub, &path) {
+            None => Known::NotAsked,
+            Some(_) if u32::from(self.functions) >= MAX_FUNCTIONS => Known::NoNumber,
+            Some((wanted, path)) => {
+                let number = self.functions;
+                self.functions += 1;
+                self.found.insert(wanted.asked.clone());
+                let by_descriptor = self.preload.with_files;
+                let record = record(number, &wanted.function, &path, (at_ns, by_descriptor));
+                self.records.extend_from_slice(&record);
+                *self.libraries.entry(path).or_default() += 1;
+                Known::Numbered(number)
             }
-            let number = self.functions;
-            self.functions += 1;
-            self.found.insert(wanted.asked.clone());
-            let by_descriptor = self.preload.with_files;
-            let record = record(number, &wanted.function, &path, (at_ns, by_descriptor));
-            self.records.extend_from_slice(&record);
-            *self.libraries.entry(path).or_default() += 1;
-            Some(number)
-        });
+        };
         // A process may invent paths.
         if self.numbers.len() < 4 * MAX_FUNCTIONS as usize {
-            self.numbers.insert((stub, path), number);
+            self.numbers.insert((stub, path), known);
         }
-        number
+        known
     }
 
     /// The element of the list that asks for the function in the library; its path behind links, as the mappings
