@@ -60,6 +60,8 @@ static struct {
 static __u64 generation = 1;
 /* The thread that looks at definitions or callers. */
 static __u64 looking;
+/* A lock was not let go: whoever wants one tries once. */
+static __u32 impatient;
 
 HIDDEN int take_lock(__u64 *holder)
 {
@@ -68,7 +70,7 @@ HIDDEN int take_lock(__u64 *holder)
 	__u64 thread;
 	__asm__("mov %%fs:0, %0" : "=r"(thread));
 	thread |= 1;
-	for (__u32 i = 0; i < TRIES; i++) {
+	for (__u32 tries = LOAD(&impatient) ? 1 : TRIES; tries; tries--) {
 		__u64 nobody = 0;
 		if (__atomic_compare_exchange_n(holder, &nobody, thread, 0, __ATOMIC_ACQUIRE,
 						__ATOMIC_RELAXED))
@@ -77,6 +79,7 @@ HIDDEN int take_lock(__u64 *holder)
 			return 0;
 		kernel(__NR_sched_yield, 0, 0, 0);
 	}
+	STORE(&impatient, 1);
 	return 0;
 }
 
@@ -84,6 +87,7 @@ HIDDEN int take_lock(__u64 *holder)
 HIDDEN void forget_holder(void)
 {
 	let_go(&looking);
+	STORE(&impatient, 0);
 }
 
 static const char *name_of(__u32 stub)
