@@ -214,12 +214,6 @@ impl Http {
 /// Takes a part of a body; whether it ends.
 fn body(part: &mut Part, input: Input<'_>) -> (Step, bool) {
     let bytes = input.bytes;
-    // Where the next chunk begins is among the bytes that were not read.
-    if input.cut && matches!(part, Part::Chunk | Part::Trailer) && line(bytes, MOST_BYTES).is_none()
-    {
-        *part = Part::UntilTurn;
-        return (Step::Rest, false);
-    }
     match *part {
         Part::Body(length) => {
             *part = Part::Head;
@@ -228,7 +222,8 @@ fn body(part: &mut Part, input: Input<'_>) -> (Step, bool) {
         Part::Chunk => {
             let Some(end) = line(bytes, 64) else {
                 let far = bytes.len() >= 64;
-                return (if far { Step::Fail } else { input.wait() }, false);
+                let step = if far { Step::Fail } else { unread(part, input) };
+                return (step, false);
             };
             match bytes.get(..end).and_then(chunk_size) {
                 Some(0) => {
@@ -250,9 +245,19 @@ fn body(part: &mut Part, input: Input<'_>) -> (Step, bool) {
                 }
                 (Step::Take(end as u64), ends)
             }
-            None => (input.wait(), false),
+            None => (unread(part, input), false),
         },
     }
+}
+
+/// A line of a body in chunks is not there: if it is among the bytes that were not read, the other side shows
+/// where the body ends.
+fn unread(part: &mut Part, input: Input<'_>) -> Step {
+    if !input.cut {
+        return input.wait();
+    }
+    *part = Part::UntilTurn;
+    Step::Rest
 }
 
 /// The head of a message, up to the empty line, or as much of it as there will be; whether it is
