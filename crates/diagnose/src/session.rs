@@ -10,7 +10,6 @@ use fathom_model::tables::{
     BIOS, BLOCK, FAULTS, FILES, IRQS, LOSSES, PROCESSES, SLICES, SPANS, SYSCALLS, Table,
     USER_CALLS, WAITS,
 };
-use fathom_model::units;
 use fathom_session::{Batches, Session, SessionError};
 
 use crate::call::COLUMNS;
@@ -20,6 +19,7 @@ use crate::engine::{Diagnosis, Engine};
 use crate::layers::{TABLES, reaches};
 use crate::rule::Input;
 use crate::rules;
+use crate::text::counted;
 use crate::workers::{self, Workers};
 
 /// Why a session could not be diagnosed.
@@ -162,12 +162,9 @@ fn has_library(meta: &SessionMeta, class: &str) -> bool {
 fn without_spans(meta: &SessionMeta) -> String {
     match meta.spans.as_ref().map(|spans| spans.unfinished) {
         Some(0) => "no request was found on the sockets (--spans)".to_owned(),
-        Some(1) => {
-            "the response to the one request on the sockets was not seen (--spans)".to_owned()
-        }
         Some(n) => format!(
-            "the responses to {} requests on the sockets were not seen (--spans)",
-            units::count(i64::try_from(n).unwrap_or(i64::MAX))
+            "the responses to {} on the sockets were not seen (--spans)",
+            counted(i64::try_from(n).unwrap_or(i64::MAX), "request", "requests")
         ),
         None => "recorded without --spans, and no spans were imported".to_owned(),
     }

@@ -181,7 +181,7 @@ impl Rule for HoleReads {
                     evidence("share_of_what_it_reads", part),
                 ],
                 examples: reader.examples.list(),
-                query: calls!("pid = {pid} AND file_id = {id} AND (call_reads(syscall) OR syscall IN ('sendfile', 'copy_file_range', 'splice'))"),
+                query: calls!("pid = {pid} AND file_id = {id} AND call_reads(syscall)"),
                 ..Found::default()
             });
         }

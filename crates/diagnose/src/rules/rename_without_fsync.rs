@@ -73,8 +73,8 @@ rule! {
         removed: Bounded<u64, i32>,
         /// Names in use from which a process moved the file away: which process, and where to.
         aside: Bounded<u64, (i32, u64)>,
-        /// New files that took such names before they were durable, by where the old ones are.
-        risky: Bounded<u64, String>,
+        /// New files that took such names before they were durable, by where the old ones are: which process, and the name.
+        risky: Bounded<u64, (i32, String)>,
         /// Processes that made something durable.
         syncing: Bounded<i32, bool>,
         /// The same by the names of their threads.
@@ -137,7 +137,7 @@ impl Rule for RenameWithoutFsync {
                 if self.live.remove(&key).is_some() {
                     *self.removed.entry(key) = call.pid;
                 }
-                if let Some(to) = self.risky.remove(&key) {
+                if let Some((_, to)) = self.risky.remove(&key).filter(|(pid, _)| *pid == call.pid) {
                     self.gone(&to, call, context);
                 }
                 return;
@@ -176,7 +176,7 @@ impl Rule for RenameWithoutFsync {
             // The old file is still there, under another name.
             let old = self.aside.remove(&key).filter(|(pid, _)| *pid == call.pid && !file.appended);
             if let Some((_, old)) = old {
-                to.clone_into(self.risky.entry(old));
+                *self.risky.entry(old) = (call.pid, to.to_owned());
             }
             return;
         }
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn the_old_file_may_be_moved_away_and_removed_later() {
-        let saves = |sync: bool, removes: bool| {
+        let saves = |sync: bool, by: Option<i32>| {
             let mut s = Scenario::new();
             for i in 0..3 {
                 let (form, old, new) = (format!("/data/{i}"), format!("/data/{i}.orig"), format!("/data/{i}.new"));
@@ -359,17 +359,20 @@ mod tests {
                 s.close(fd);
                 s.rename(&form, &old);
                 s.rename(&new, &form);
-                if removes {
+                if let Some(by) = by {
+                    s.process(by);
                     s.unlink(&old);
+                    s.process(100);
                 }
             }
             s
         };
-        let found = fires("rename-without-fsync", saves(false, true));
+        let found = fires("rename-without-fsync", saves(false, Some(100)));
         assert_eq!((found.len(), found[0].evidence[0].value), (1, 3.0));
-        silent("rename-without-fsync", saves(true, true));
+        silent("rename-without-fsync", saves(true, Some(100)));
         // A backup remains.
-        silent("rename-without-fsync", saves(false, false));
+        silent("rename-without-fsync", saves(false, None));
+        silent("rename-without-fsync", saves(false, Some(200)));
     }
 
     #[test]
