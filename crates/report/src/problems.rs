@@ -145,7 +145,7 @@ pub(crate) fn problems(
     }
     if layers.user_calls_unseen > 0 {
         problems.push(format!(
-            "{} library calls are not recorded: there was no room for them",
+            "{} library calls have no row: they were too deep in others, or there was no room for them",
             count(layers.user_calls_unseen)
         ));
     }

@@ -483,6 +483,26 @@ fn a_killed_recorder_and_32_bit_programs_are_named() {
 }
 
 #[test]
+fn library_calls_and_requests_that_are_missing_are_named() {
+    let mut meta = sample::meta();
+    meta.totals.layers.user_calls_unseen = 12;
+    let spans = meta.spans.insert(meta::Spans::default());
+    (spans.gaps, spans.unfinished) = (3, 1234);
+    let report = build(&meta, sample::fixed);
+    let named = |words: &str| report.problems.iter().any(|p| p.contains(words));
+    assert!(
+        named("12 library calls have no row"),
+        "{:?}",
+        report.problems
+    );
+    assert!(
+        named("3 times; 1,234 requests have no row"),
+        "{:?}",
+        report.problems
+    );
+}
+
+#[test]
 fn a_session_without_calls_has_a_report() {
     let mut meta = sample::meta();
     meta.totals = meta::Totals::default();
