@@ -273,6 +273,17 @@ fn cached(recording: &Recording) {
     assert_eq!(warm.int("hits"), Some(100), "{rows:?}");
 }
 
+/// Records a script that works in the scratch's directory.
+fn python(scratch: &Scratch, script: &str) -> Recording {
+    let script = format!("import os\nos.chdir({:?})\n{script}", scratch.work());
+    let recording = Record::new(scratch)
+        .command(["python3", "-c", &script])
+        .run()
+        .must_exit(0);
+    recording.complete();
+    recording
+}
+
 /// What a call did in the page cache stands in its slot, or in its wide record where a number
 /// is too large for that, with the number of its segments either way.
 #[test]
@@ -286,12 +297,7 @@ fn numbers_that_fit_no_slot() {
         os.write(fd, memory)\n\
         os.preadv(fd, [memory], 0)\n\
         os.preadv(fd, [memoryview(memory)[:4096], memoryview(memory)[4096:8192]], 4096)\n";
-    let script = format!("import os\nos.chdir({:?})\n{script}", scratch.work());
-    let recording = Record::new(&scratch)
-        .command(["python3", "-c", &script])
-        .run()
-        .must_exit(0);
-    recording.complete();
+    let recording = python(&scratch, script);
     let rows = recording.rows(
         "SELECT file_offset, size, args, cache_pages, cache_misses, added_pages FROM syscalls
          WHERE path LIKE '%/large' AND bytes > 0 ORDER BY ts_ns",
@@ -331,12 +337,7 @@ fn pages_of_two_files_are_told_apart() {
         for fd in [warm, hole]:\n\
         \x20   copy = os.open(f'copy{fd}', os.O_WRONLY | os.O_CREAT)\n\
         \x20   assert os.sendfile(copy, fd, 0, 1 << 20) == 1 << 20\n";
-    let script = format!("import os\nos.chdir({:?})\n{script}", scratch.work());
-    let recording = Record::new(&scratch)
-        .command(["python3", "-c", &script])
-        .run()
-        .must_exit(0);
-    recording.complete();
+    let recording = python(&scratch, script);
     let rows = recording.rows(
         "SELECT pages, hits, misses, p.added_pages AS added FROM pagecache p JOIN syscalls s USING (rid)
          WHERE s.syscall = 'sendfile' ORDER BY s.ts_ns",

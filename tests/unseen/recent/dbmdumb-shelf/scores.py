@@ -1,4 +1,4 @@
-"""Keeps the scores of players on a shelf; this machine has no gdbm or ndbm."""
+"""Keeps the scores of players on a shelf; dbm.dumb is what Python has without gdbm and ndbm."""
 import dbm.dumb
 import pickle
 import shelve
