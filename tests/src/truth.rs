@@ -209,10 +209,12 @@ fn is_operation(name: &str) -> bool {
     name.starts_with("IORING_OP_") || name.starts_with("IOCB_CMD_")
 }
 
-/// Whether the programs that were loaded record such operations: those for
-/// kernels before 5.17 do not.
-fn records_operations(recording: &Recording) -> bool {
-    !has_hook(recording, "programs for Linux 5.8 and newer")
+/// The calls of a log without those that the loaded programs do not record: for kernels before
+/// 5.17 they do not record operations.
+pub fn recordable<'a>(recording: &Recording, log: &'a Log) -> impl Iterator<Item = &'a Call> {
+    let operations = !has_hook(recording, "programs for Linux 5.8 and newer");
+    let calls = log.calls.iter();
+    calls.filter(move |c| operations || !is_operation(&c.syscall))
 }
 
 /// Whether a place was hooked, or programs loaded, by the session's own list.
@@ -226,14 +228,10 @@ pub fn has_hook(recording: &Recording, name: &str) -> bool {
 
 fn compare_log(recording: &Recording, log: &Log, selection: Selection, wrong: &mut Vec<String>) {
     let rows = rows_of(recording, log);
-    let operations = records_operations(recording);
     // Without it (before 6.6) the end of direct I/O of AIO is when it was reaped.
     let exact_ends = has_hook(recording, "tp_btf/iomap_dio_complete");
-    let calls: Vec<&Call> = log
-        .calls
-        .iter()
+    let calls: Vec<&Call> = recordable(recording, log)
         .filter(|c| c.storage || selection == Selection::All)
-        .filter(|c| operations || !is_operation(&c.syscall))
         .collect();
     for (i, call) in calls.iter().enumerate() {
         let Some(row) = rows.get(i) else {
