@@ -229,6 +229,24 @@ fn of_files(metrics: &[Sample], name: &str, command: &str, operation: &str) -> f
     sum(metrics, name, &labels)
 }
 
+/// Calls are counted before the names of new processes and files are decoded.
+#[test]
+fn calls_of_new_processes_have_labels() {
+    need_root!();
+    let scratch = Scratch::new();
+    let agent = Agent::start(&scratch, "[metrics]\nby = ['command', 'file_type']\n");
+    let names: Vec<String> = (0..12).map(|i| format!("agent-dd-{i}")).collect();
+    for name in &names {
+        copy(&own_dd(&scratch, name), &scratch);
+        std::thread::sleep(Duration::from_millis(70));
+    }
+    std::thread::sleep(SETTLED);
+    let metrics = agent.metrics();
+    for name in &names {
+        assert_eq!(of_files(&metrics, COUNT, name, "write"), 2000.0, "{name}");
+    }
+}
+
 #[test]
 fn sums_equal_what_programs_did_and_the_rows() {
     need_root!();
@@ -587,10 +605,11 @@ fn collector(listener: TcpListener) -> Receiver<Value> {
             let status = if turn == 0 { "503 Busy" } else { "200 OK" };
             let answer =
                 format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}");
-            stream.write_all(answer.as_bytes()).unwrap();
+            // Before the answer: the agent ends when it has the last one.
             if turn > 0 && to.send(serde_json::from_slice(&body).unwrap()).is_err() {
                 break;
             }
+            stream.write_all(answer.as_bytes()).unwrap();
         }
     });
     messages

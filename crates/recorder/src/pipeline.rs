@@ -283,7 +283,7 @@ impl Work {
                     self.stages.save(request, &losses)?;
                 }
                 Entry::Message(Message::Counted(now_ns, values)) => {
-                    self.stages.note_counted(now_ns, &values)?;
+                    self.stages.note_counted(now_ns, values)?;
                 }
                 Entry::Message(Message::Rows(rows)) => self.stages.store(rows)?,
                 Entry::Message(Message::Finish(meta, losses)) => {

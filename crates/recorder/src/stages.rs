@@ -1,6 +1,7 @@
 //! Records to rows, and rows to a session: decode -> enrich -> session, for recordings and
 //! replays alike.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use fathom_decode::Merge;
@@ -132,6 +133,10 @@ pub(crate) struct Stages {
     decoder: Decoder,
     sink: Sink,
     started_at_ns: u64,
+    /// Everything before it has been decoded.
+    watermark_ns: u64,
+    /// What the kernel had counted at a time that is not decoded yet.
+    counted: VecDeque<(u64, Vec<(ShedKey, ShedValue)>)>,
     last_batch: Instant,
     /// Functions whose calls are counted that were reported.
     reported: usize,
@@ -194,6 +199,8 @@ impl Stages {
                 also: None,
             },
             started_at_ns: meta.clock.start_monotonic_ns as u64,
+            watermark_ns: 0,
+            counted: VecDeque::new(),
             last_batch: Instant::now(),
             reported: 0,
         }
@@ -228,6 +235,8 @@ impl Stages {
     ) -> Result<(), RecordError> {
         let Self { decoder, sink, .. } = self;
         decoder.push(chunks, watermark_ns, |enricher| sink.take(enricher))?;
+        self.watermark_ns = watermark_ns;
+        self.hand_counted_over(watermark_ns)?;
         if self.last_batch.elapsed() >= BATCH_TIME {
             self.last_batch = Instant::now();
             self.hand_over()?;
@@ -274,6 +283,7 @@ impl Stages {
         losses: &Losses,
     ) -> Result<(), RecordError> {
         self.hand_over()?;
+        self.hand_counted_over(u64::MAX)?;
         self.note_losses(losses)?;
         self.sink.writer.save(request);
         Ok(())
@@ -284,19 +294,32 @@ impl Stages {
         self.sink.writer.saves()
     }
 
-    /// Stores what the kernel has counted instead of recording it.
+    /// Takes what the kernel has counted until `now_ns`, instead of recording it.
     pub(crate) fn note_counted(
         &mut self,
         now_ns: u64,
-        values: &[(ShedKey, ShedValue)],
+        values: Vec<(ShedKey, ShedValue)>,
     ) -> Result<(), RecordError> {
-        let started_at_ns = self.started_at_ns;
-        let rows = (self.decoder.enricher).counters(started_at_ns, now_ns, values);
-        if !rows.is_empty() {
-            if let Some(also) = &mut self.sink.also {
-                also.rows(std::slice::from_ref(&rows));
+        self.counted.push_back((now_ns, values));
+        self.hand_counted_over(self.watermark_ns)
+    }
+
+    /// Stores what the kernel has counted until `until_ns`. A process counts before its name is decoded,
+    /// so whoever looks at the rows gets the rows of all processes and files until then first.
+    fn hand_counted_over(&mut self, until_ns: u64) -> Result<(), RecordError> {
+        let is_due = |(at_ns, _): &(u64, _)| *at_ns <= until_ns;
+        while self.counted.front().is_some_and(is_due)
+            && let Some((now_ns, values)) = self.counted.pop_front()
+        {
+            self.hand_over()?;
+            let enricher = &mut self.decoder.enricher;
+            let rows = enricher.counters(self.started_at_ns, now_ns, &values);
+            if !rows.is_empty() {
+                if let Some(also) = &mut self.sink.also {
+                    also.rows(std::slice::from_ref(&rows));
+                }
+                self.sink.writer.append(rows)?;
             }
-            self.sink.writer.append(rows)?;
         }
         Ok(())
     }
