@@ -190,7 +190,7 @@ __noinline __u64 aio_harvest(__u64 context)
 static __always_inline __u32 aio_contexts(__u64 *table)
 {
 	struct task_struct *task = current_task();
-	struct mm_struct *mm = READ_LINK(task, mm);
+	struct mm_struct *mm = READ_LINK(task_struct, task, mm);
 	if (!mm)
 		return 0;
 	/* As a number: arithmetic on a kernel pointer is refused. */

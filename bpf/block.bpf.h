@@ -218,8 +218,8 @@ static __always_inline void note_request(struct request *rq, struct request_stat
 	if (!state->requeues)
 		state->sector = sector_of(rq);
 	/* What several bios are of a request is only known from their list. */
-	__u64 bio = (__u64)READ_LINK(rq, bio);
-	state->bio_at = bio == (__u64)READ_LINK(rq, biotail) ? bio : 0;
+	__u64 bio = (__u64)READ_LINK(request, rq, bio);
+	state->bio_at = bio == (__u64)READ_LINK(request, rq, biotail) ? bio : 0;
 	state->bio.queued_at_ns = 0;
 }
 
@@ -509,7 +509,7 @@ int BPF_PROG(layer_rq_complete, struct request *rq, int error, unsigned int byte
 		goto forget;
 	}
 	struct bio_walk *walk = &scratch->bios;
-	walk->bio = (__u64)READ_LINK(rq, bio);
+	walk->bio = (__u64)READ_LINK(request, rq, bio);
 	walk->count = walk->left_out = 0;
 	SCRATCH_LOOP(HAVE_LOOPS ? 1 << 16 : 3 * LOOP_BATCH, take_bio, scratch);
 	struct block_record *record = (void *)scratch->data;

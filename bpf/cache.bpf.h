@@ -98,7 +98,7 @@ int BPF_PROG(layer_add_page, struct folio *folio)
 	bpf_probe_read_kernel(&flags, sizeof(flags), folio);
 	if (flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1)
 		pages = 1ULL << (folio_order(folio) & 31);
-	return pages_added(folio->mapping, folio->index, pages);
+	return pages_added(READ_LINK(folio, folio, mapping), folio->index, pages);
 }
 
 #if HAVE_OLD_PAGES

@@ -115,7 +115,7 @@ static __always_inline int dirtied(struct address_space *mapping, __u64 index)
 	if (!mapping)
 		return 0;
 	present_request(task, state, &by);
-	__u64 inode = (__u64)mapping->host;
+	__u64 inode = (__u64)READ_LINK(address_space, mapping, host);
 	struct dirty_key key = { .inode = inode };
 	if (is_block_device(inode))
 		key.page = index + 1;

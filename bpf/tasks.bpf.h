@@ -84,7 +84,7 @@ static __noinline bool send_task(struct task_struct *task, __u32 event, bool str
 	bpf_probe_read_kernel(record->comm, sizeof(record->comm), task->comm);
 	__u32 at = sizeof(*record);
 	if (strings) {
-		struct mm_struct *mm = READ_LINK(task, mm);
+		struct mm_struct *mm = READ_LINK(task_struct, task, mm);
 		/* Both are paths or memory of the program. */
 		if (mm && (config.detail != DETAIL_RAW || config.counters)) {
 			__u64 start = READ_TYPED(mm, arg_start);

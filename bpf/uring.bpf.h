@@ -143,7 +143,7 @@ static __always_inline int uring_begin(struct io_kiocb *req, __u64 address)
 		COUNT(untracked);
 		return 0;
 	}
-	struct io_ring_ctx *ring = req->ctx;
+	struct io_ring_ctx *ring = READ_LINK(io_kiocb, req, ctx);
 	struct op_key *key = &begins->key;
 	struct sqe *sqe = &begins->sqe;
 	struct operation *op = &begins->op;
@@ -213,14 +213,14 @@ static __always_inline __u64 last_entry(struct io_ring_ctx *ring)
 SEC("tp_btf/io_uring_submit_req")
 int BPF_PROG(uring_submit_req, struct io_kiocb *req)
 {
-	return uring_begin(req, last_entry(req->ctx));
+	return uring_begin(req, last_entry(READ_LINK(io_kiocb, req, ctx)));
 }
 
 /* 6.1 and its like. */
 SEC("tp_btf/io_uring_submit_sqe")
 int BPF_PROG(uring_submit_sqe, struct io_kiocb *req, bool force_nonblock)
 {
-	return uring_begin(req, last_entry(req->ctx));
+	return uring_begin(req, last_entry(READ_LINK(io_kiocb, req, ctx)));
 }
 
 /* The kernel refused the entry; a completion follows. */

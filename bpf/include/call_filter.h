@@ -99,7 +99,7 @@ static __noinline __u32 judge_argument(struct task_struct *task, __s32 dirfd, __
 		below = false;
 		j->floor = j->root_depth;
 	} else if (known && dirfd == AT_FDCWD) {
-		struct fs_struct *fs = READ_LINK(task, fs);
+		struct fs_struct *fs = READ_LINK(task_struct, task, fs);
 		if (fs) {
 			mnt = (__u64)READ_TYPED(fs, pwd.mnt);
 			dentry = (__u64)READ_TYPED(fs, pwd.dentry);
@@ -189,7 +189,7 @@ static __noinline bool named_file_passes(struct task_struct *task, struct task_s
 			inode = READ(file, f_inode);
 		}
 	} else if (desc->flags & DESC_CHDIR && ret == 0) {
-		struct fs_struct *fs = READ_LINK(task, fs);
+		struct fs_struct *fs = READ_LINK(task_struct, task, fs);
 		if (fs) {
 			mnt = READ_TYPED(fs, pwd.mnt);
 			dentry = READ_TYPED(fs, pwd.dentry);

@@ -80,8 +80,27 @@
  * cannot fault. */
 extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
 
+/* The numbers that the kernel's structures have. The loader adds them to the types
+ * that it shows libbpf (crates/probe/src/kernel_types/reduced.rs). */
+enum kernel_type {
+	KERNEL_TYPE_address_space,
+	KERNEL_TYPE_aio_kiocb,
+	KERNEL_TYPE_file,
+	KERNEL_TYPE_folio,
+	KERNEL_TYPE_hlist_head,
+	KERNEL_TYPE_inode,
+	KERNEL_TYPE_io_kiocb,
+	KERNEL_TYPE_kiocb,
+	KERNEL_TYPE_pt_regs,
+	KERNEL_TYPE_request,
+	KERNEL_TYPE_socket,
+	KERNEL_TYPE_task_struct,
+	KERNEL_TYPE_vm_area_struct,
+};
+#define KERNEL_TYPE(type) bpf_core_enum_value(enum kernel_type, KERNEL_TYPE_##type)
+
 #define KERNEL_OBJECT(type, address)                                                               \
-	((struct type *)bpf_rdonly_cast((void *)(address), bpf_core_type_id_kernel(struct type)))
+	((struct type *)bpf_rdonly_cast((void *)(address), KERNEL_TYPE(type)))
 #define READ(from, member) ((from)->member)
 #else
 #define KERNEL_OBJECT(type, address) ((struct type *)(address))
@@ -94,16 +113,15 @@ extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
 #define READ_TYPED(from, member) READ_BY_CALL(from, member)
 #endif
 
-/* READ_LINK(pointer, member) is READ_TYPED for members that are pointers. What comes
+/* READ_LINK(type, pointer, member) is READ_TYPED for members that are pointers. What comes
  * out of an object that newer verifiers trust may be trusted as well, and to learn
  * that they search all names of types that the kernel has, several times for each
  * such load that they follow: most of the time that loading took. Nothing here
  * needs that trust. */
 #if HAVE_CASTS
-#define READ_LINK(from, member)                                                                    \
-	(((typeof(from))bpf_rdonly_cast((from), bpf_core_type_id_kernel(typeof(*(from)))))->member)
+#define READ_LINK(type, from, member) (KERNEL_OBJECT(type, from)->member)
 #else
-#define READ_LINK(from, member) READ_TYPED(from, member)
+#define READ_LINK(type, from, member) READ_TYPED(from, member)
 #endif
 
 /* The pointer to a `struct type` that lies at `address`. */

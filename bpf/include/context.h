@@ -93,7 +93,7 @@ static __always_inline __u32 context_of(struct task_struct *task, struct context
 static __always_inline void context_wanted(struct task_struct *task, __u32 pid,
 					   struct context_place *place)
 {
-	struct mm_struct *mm = READ_LINK(task, mm);
+	struct mm_struct *mm = READ_LINK(task_struct, task, mm);
 	__u64 code = mm ? READ(mm, exec_vm) : 0;
 	if (!code || (place && place->code_pages == code))
 		return;

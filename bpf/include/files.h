@@ -23,7 +23,7 @@
 /* The file behind descriptor `fd` of `task`, null when there is none. */
 static __always_inline struct file *file_of_fd(struct task_struct *task, __s32 fd)
 {
-	struct files_struct *files = READ_LINK(task, files);
+	struct files_struct *files = READ_LINK(task_struct, task, files);
 	if (!files)
 		return NULL;
 	struct fdtable *fdt = READ_TYPED(files, fdt);
@@ -35,7 +35,7 @@ static __always_inline struct file *file_of_fd(struct task_struct *task, __s32 f
 /* Whether other threads use the task's table of descriptors. */
 static __always_inline bool descriptors_are_shared(struct task_struct *task)
 {
-	struct files_struct *files = READ_LINK(task, files);
+	struct files_struct *files = READ_LINK(task_struct, task, files);
 	return files && READ_TYPED(files, count.counter) > 1;
 }
 
@@ -432,7 +432,7 @@ static __always_inline __u32 handle_of(struct task_state *state, struct file *fi
 static __always_inline __u32 handle_of_directory(struct task_state *state, struct task_struct *task,
 						 bool root, __u64 now)
 {
-	struct fs_struct *fs = READ_LINK(task, fs);
+	struct fs_struct *fs = READ_LINK(task_struct, task, fs);
 	if (!fs)
 		return 0;
 	struct vfsmount *mnt = READ_TYPED(fs, pwd.mnt);
@@ -459,8 +459,8 @@ struct name {
  * namespace. */
 static __always_inline bool other_root(struct task_struct *task, struct name *root)
 {
-	struct fs_struct *fs = READ_LINK(task, fs);
-	struct nsproxy *proxy = READ_LINK(task, nsproxy);
+	struct fs_struct *fs = READ_LINK(task_struct, task, fs);
+	struct nsproxy *proxy = READ_LINK(task_struct, task, nsproxy);
 	if (!fs || !proxy)
 		return false;
 	struct mnt_namespace *ns = READ_TYPED(proxy, mnt_ns);

@@ -57,7 +57,7 @@ struct mm_struct___uprobes {
 static __always_inline bool returns_to_kernel(struct task_struct *task, __u64 sp)
 {
 	enum { PAGE_MASK = 4095 };
-	struct mm_struct___uprobes *mm = (void *)READ_LINK(task, mm);
+	struct mm_struct___uprobes *mm = (void *)READ_LINK(task_struct, task, mm);
 	__u64 area = BPF_CORE_READ(mm, uprobes_state.xol_area, vaddr), address = 0;
 	bpf_probe_read_user(&address, sizeof(address), (void *)sp);
 	return area && (address & ~(__u64)PAGE_MASK) == area;

@@ -117,7 +117,7 @@ static long note_vma(struct task_struct *task, struct vm_area_struct *vma,
  * so what was found at the same count still holds there. */
 static __always_inline __u32 mapping_changes(struct task_struct *task)
 {
-	struct mm_struct *mm = READ_LINK(task, mm);
+	struct mm_struct *mm = READ_LINK(task_struct, task, mm);
 	struct mm_struct___counter *older = (void *)mm;
 	__u32 sequence = 0;
 	if (bpf_core_field_exists(mm->mm_lock_seq))
@@ -136,7 +136,7 @@ static __always_inline __u64 mapping_at(struct task_struct *task, struct fault_s
 	struct vma_context context = {};
 	if (held) {
 		__u32 changes = mapping_changes(task);
-		if (likely(fault->mm == (__u64)READ_LINK(task, mm) &&
+		if (likely(fault->mm == (__u64)READ_LINK(task_struct, task, mm) &&
 			   changes == fault->mm_sequence && address >= fault->vma_start &&
 			   address < fault->vma_end))
 			return fault->vma;

@@ -24,6 +24,13 @@ pub enum ProbeError {
          CONFIG_DEBUG_INFO_BTF=y, 5.8 or newer; run `fathom doctor` for details"
     )]
     NoBtf,
+    /// The kernel's type information cannot be read.
+    #[error("reading the kernel's type information {path:?}: {source}")]
+    Types {
+        path: std::path::PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     /// None of the builds of the programs is for this kernel.
     #[error(
         "fathom has no eBPF programs for this kernel: it needs Linux 5.8 or newer on x86-64, 5.17 \

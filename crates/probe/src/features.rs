@@ -3,16 +3,17 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::path::Path;
+use std::rc::Rc;
 
 use libbpf_rs::ProgramType;
-use libbpf_rs::btf::{Btf, BtfType, ReferencesType, types};
 
 use crate::error::ProbeError;
+use crate::kernel_types::{Kind, Types};
 use crate::modules::Modules;
 
 /// The kernel's type information, and questions to it.
 pub(crate) struct Features {
-    kernel: Btf<'static>,
+    pub(crate) kernel: Rc<Types>,
     modules: RefCell<Modules>,
     hooks_functions: OnceCell<bool>,
 }
@@ -20,31 +21,23 @@ pub(crate) struct Features {
 impl Features {
     /// Reads the type information of the running kernel.
     pub(crate) fn read() -> Result<Self, ProbeError> {
+        let kernel = Rc::new(Types::of_kernel()?);
         Ok(Self {
-            kernel: Btf::from_vmlinux().map_err(|source| ProbeError::Refused {
-                what: "reading the kernel's type information".into(),
-                source,
-            })?,
-            modules: RefCell::default(),
+            modules: RefCell::new(Modules::new(Rc::clone(&kernel))),
+            kernel,
             hooks_functions: OnceCell::new(),
         })
     }
 
     /// Whether programs may call the helper `name`: `BPF_FUNC_loop`.
     pub(crate) fn has_helper(&self, name: &str) -> bool {
-        self.kernel
-            .type_by_name::<types::Enum<'_>>("bpf_func_id")
-            .is_some_and(|helpers| helpers.iter().any(|h| h.name.is_some_and(|n| n == name)))
+        self.kernel.enumerator(Some("bpf_func_id"), name).is_some()
     }
 
     /// The value of the enumerator `name`, of whatever enumeration: of some nothing but their
     /// enumerators has a name, which the programs cannot ask for.
-    pub(crate) fn enumerator(&self, name: &str) -> Option<i64> {
-        let mut all = self.kernel.type_by_kind::<types::Enum<'_>>();
-        all.find_map(|of| {
-            let mut named = of.iter().filter(|e| e.name.is_some_and(|n| n == name));
-            named.next().map(|e| e.value)
-        })
+    pub(crate) fn enumerator(&self, name: &str) -> Option<u32> {
+        self.kernel.enumerator(None, name)
     }
 
     /// Whether tracepoint programs can be preempted, during which the kernel skips the same program
@@ -59,15 +52,14 @@ impl Features {
     /// Whether the kernel has the function `name`: kernel functions that
     /// programs may call are found like this.
     pub(crate) fn has_function(&self, name: &str) -> bool {
-        self.kernel.type_by_name::<types::Func<'_>>(name).is_some()
+        self.kernel.find(Kind::Func, name).is_some()
     }
 
     /// Whether programs can be attached to the tracepoint `name` with its typed
     /// arguments.
     pub(crate) fn has_tracepoint(&self, name: &str) -> bool {
-        self.kernel
-            .type_by_name::<types::Typedef<'_>>(&format!("btf_trace_{name}"))
-            .is_some()
+        let typedef = format!("btf_trace_{name}");
+        self.kernel.find(Kind::Typedef, &typedef).is_some()
             || self.modules.borrow_mut().have_tracepoint(name)
     }
 
@@ -105,22 +97,12 @@ impl Features {
         arguments: usize,
         first: Option<&str>,
     ) -> bool {
-        let Some(proto) = self
-            .kernel
-            .type_by_name::<types::Typedef<'_>>(&format!("btf_trace_{name}"))
-            .and_then(|t| t.referenced_type().next_type())
-            .and_then(|t| types::FuncProto::try_from(t).ok())
-        else {
+        let Some(parameters) = self.kernel.parameters(&format!("btf_trace_{name}")) else {
             return false;
         };
         // Its first parameter is the tracer's own.
-        let mut parameters = proto.iter().skip(1);
-        let pointed = parameters
-            .next()
-            .and_then(|p| self.kernel.type_by_id::<BtfType<'_>>(p.ty))
-            .and_then(|pointer| pointer.next_type())
-            .map(|t| t.skip_mods_and_typedefs());
-        let pointed = pointed.and_then(|t| t.name()?.to_str());
-        parameters.count() + 1 == arguments && (first.is_none() || pointed == first)
+        let pointed = parameters.get(1).and_then(|of| self.kernel.pointed(*of));
+        parameters.len() == arguments + 1
+            && first.is_none_or(|first| pointed == Some(first.as_bytes()))
     }
 }

@@ -16,6 +16,7 @@ mod function_places;
 mod hooks;
 mod in_flight;
 mod kernel_functions;
+mod kernel_types;
 mod layers;
 mod library;
 mod load;

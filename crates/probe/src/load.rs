@@ -1,7 +1,9 @@
 //! Loading the eBPF programs: which build, which hooks, how much memory.
 
 use fathom_model::layers::Layer;
-use std::os::fd::AsFd;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
 use fathom_model::abi::{
@@ -9,7 +11,7 @@ use fathom_model::abi::{
     MAX_CONTENT, MAX_SYSCALLS, ProbeConfig,
 };
 use fathom_model::meta::{Hook, PerfCounter};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject};
+use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, OpenObject};
 
 use crate::call_counters::MAX_COUNTED;
 use crate::error::ProbeError;
@@ -20,9 +22,9 @@ use crate::maps::map;
 use crate::options::ProbeOptions;
 use crate::perf_counters::PerfCounters;
 use crate::pod_rules;
-use crate::rings::WideRings;
+use crate::rings::{WideRingMaps, WideRings};
 use crate::variant::{self, Variant};
-use crate::{Content, descriptors, missing_privilege, mounts, refused};
+use crate::{Content, descriptors, kernel_types, missing_privilege, mounts, refused};
 
 /// Processes whose threads have span contexts, or might have.
 const MAX_CONTEXTS: usize = 16_384;
@@ -54,10 +56,7 @@ pub(crate) fn load(options: &ProbeOptions) -> Result<(Loaded, WideRings, Room), 
     let wide_bytes = (wide_mib << 20).next_power_of_two();
 
     let features = Features::read()?;
-    let rings = wide_ring_maps(cpus, wide_bytes)?;
-    // The newest programs that fit; older ones if the kernel still refuses them. The error of the
-    // first attempt is the one to report.
-    let mut refused = None;
+    let rings = WideRingMaps::new(cpus, wide_bytes)?;
     let (perf_counters, asked) = options.perf_counters.there(cpus);
     let room = Room {
         cpus,
@@ -65,16 +64,32 @@ pub(crate) fn load(options: &ProbeOptions) -> Result<(Loaded, WideRings, Room), 
         wide_bytes,
         perf_counters,
     };
-    for variant in variant::loadable(&features)? {
+    let (filled, loaded) = std::thread::scope(|threads| {
+        let fills = threads.spawn(|| rings.fill());
+        let loaded = load_newest(options, &features, &rings, &room);
+        (fills.join(), loaded)
+    });
+    let mut loaded = loaded?;
+    filled.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    loaded.perf_counters = asked;
+    Ok((loaded, WideRings::new(rings)?, room))
+}
+
+/// Loads the newest programs that fit, older ones if the kernel still refuses them. The error is of the
+/// first attempt.
+fn load_newest(
+    options: &ProbeOptions,
+    features: &Features,
+    rings: &WideRingMaps,
+    room: &Room,
+) -> Result<Loaded, ProbeError> {
+    let mut refused = None;
+    for variant in variant::loadable(features)? {
         if let (false, Some(option)) = (variant.loops, options.filters.needing_loops()) {
             return Err(refused.unwrap_or(ProbeError::NoFilter(option)));
         }
-        match load_variant(&variant, options, &features, &rings, &room) {
-            Ok(mut loaded) => {
-                loaded.perf_counters = asked;
-                let wide = WideRings::new(&loaded.object, rings)?;
-                return Ok((loaded, wide, room));
-            }
+        match load_variant(&variant, options, features, rings, room) {
+            Ok(loaded) => return Ok(loaded),
             Err(
                 error @ (ProbeError::NoContent
                 | ProbeError::NoSpans
@@ -120,7 +135,6 @@ fn configure(
     let sizes = [
         ("slots", cpus * per_cpu),
         ("cursors", cpus),
-        ("wide_rings", cpus),
         ("stats", cpus),
         // Two for each: bpf/include/content.h.
         (
@@ -281,7 +295,7 @@ fn load_variant(
     variant: &Variant,
     options: &ProbeOptions,
     features: &Features,
-    rings: &[MapHandle],
+    rings: &WideRingMaps,
     room: &Room,
 ) -> Result<Loaded, ProbeError> {
     let mut rest = wanted(options);
@@ -381,7 +395,7 @@ fn try_variant(
     variant: &Variant,
     options: &ProbeOptions,
     features: &Features,
-    rings: &[MapHandle],
+    rings: &WideRingMaps,
     room: &Room,
     wanted: &[Feature],
 ) -> Result<Loaded, Refusal> {
@@ -389,8 +403,10 @@ fn try_variant(
         let what = what.to_string();
         move |source| ProbeError::Refused { what, source }
     };
+    let types = asked_types(variant, features)?;
     let mut open = ObjectBuilder::default()
         .name("fathom")
+        .and_then(|builder| builder.btf_custom_path(format!("/proc/self/fd/{}", types.as_raw_fd())))
         .and_then(|builder| builder.open_memory(variant.object))
         .map_err(refused("the eBPF object"))?;
     if let (false, Some(error)) = (variant.reads_programs, reading_programs(options)) {
@@ -399,10 +415,9 @@ fn try_variant(
     let mut hooks = Hooks::choose(&mut open, features, wanted, &options.functions)?;
     hooks.list.insert(0, programs(variant));
     configure(&mut open, options, room, &hooks, features)?;
-    // Kernels before 5.10 want inner maps of the size of the first.
     for mut map in open.maps_mut() {
-        if let (true, Some(ring)) = (map.name() == "wide_rings", rings.first()) {
-            map.set_inner_map_fd(ring.as_fd())
+        if map.name() == "wide_rings" {
+            map.reuse_fd(rings.by_cpu.as_fd())
                 .map_err(refused("the map of the wide rings"))?;
         }
     }
@@ -421,6 +436,26 @@ fn try_variant(
         object,
         hooks,
         perf_counters: Vec::new(),
+    })
+}
+
+/// A file in memory with the types of the kernel that the programs ask for.
+fn asked_types(variant: &Variant, features: &Features) -> Result<File, ProbeError> {
+    let bytes = kernel_types::reduced(variant.object, &features.kernel)
+        .ok_or(ProbeError::Object("types of the kernel"))?;
+    // SAFETY: the name ends with NUL.
+    let fd = unsafe { libc::memfd_create(c"fathom-types".as_ptr(), libc::MFD_CLOEXEC) };
+    let written = match fd {
+        0.. => {
+            // SAFETY: it is open, and nothing else has it.
+            let mut file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+            file.write_all(&bytes).map(|()| file)
+        }
+        _ => Err(io::Error::last_os_error()),
+    };
+    written.map_err(|source| ProbeError::Types {
+        path: "in memory".into(),
+        source,
     })
 }
 
@@ -446,22 +481,4 @@ fn programs(variant: &Variant) -> Hook {
         note: variant.cost.into(),
         skipped: 0,
     }
-}
-
-/// Makes a ring buffer a CPU.
-fn wide_ring_maps(cpus: usize, bytes: u32) -> Result<Vec<MapHandle>, ProbeError> {
-    let options = libbpf_sys::bpf_map_create_opts {
-        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
-        ..Default::default()
-    };
-    (0..cpus)
-        .map(|_| {
-            MapHandle::create(MapType::RingBuf, Some("fathom_wide"), 0, 0, bytes, &options).map_err(
-                |source| ProbeError::Refused {
-                    what: "the wide rings".into(),
-                    source,
-                },
-            )
-        })
-        .collect()
 }

@@ -518,7 +518,7 @@ impl Probe {
     /// # Errors
     /// When the maps can't be read or written.
     pub fn take_counted(&mut self) -> Result<Vec<(ShedKey, ShedValue)>, ProbeError> {
-        let settle = (!self.stopped).then_some(|| self.wide.wait_for_programs(&self.object));
+        let settle = (!self.stopped).then_some(|| self.wide.wait_for_programs());
         self.counted.take(&self.object, self.cpus, settle)
     }
 

@@ -12,11 +12,10 @@ use fathom_model::abi::{
     RECORD_WIDE_CALL, SLOT_BYTES, SLOT_LAP, SlotCursor,
 };
 use fathom_model::raw::{RawChunk, Ring};
-use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, RingBuffer, RingBufferBuilder};
 
 use crate::error::ProbeError;
 use crate::framing::append_framed;
-use crate::maps::map;
 
 /// Records that crossed from the kernel to user space, counted as they arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -193,29 +192,78 @@ impl SlotRings {
     }
 }
 
-/// The wide rings of all CPUs: BPF ring buffers.
+/// The maps of the wide rings: BPF ring buffers, one for each CPU, and the map of them.
+pub(crate) struct WideRingMaps {
+    pub(crate) rings: Vec<MapHandle>,
+    /// The rings by CPU.
+    pub(crate) by_cpu: MapHandle,
+}
+
+impl WideRingMaps {
+    /// Makes the rings, of so many `bytes` each. The map of them is empty.
+    pub(crate) fn new(cpus: usize, bytes: u32) -> Result<Self, ProbeError> {
+        let mut options = libbpf_sys::bpf_map_create_opts {
+            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+            ..Default::default()
+        };
+        let ring =
+            |_| MapHandle::create(MapType::RingBuf, Some("fathom_wide"), 0, 0, bytes, &options);
+        let rings = (0..cpus).map(ring).collect::<Result<Vec<_>, _>>();
+        let rings = rings.map_err(refused)?;
+        options.inner_map_fd = rings
+            .first()
+            .map_or(0, |ring| ring.as_fd().as_raw_fd() as u32);
+        let by_cpu = MapHandle::create(
+            MapType::ArrayOfMaps,
+            Some("wide_rings"),
+            4,
+            4,
+            cpus as u32,
+            &options,
+        );
+        let by_cpu = by_cpu.map_err(refused)?;
+        Ok(Self { rings, by_cpu })
+    }
+
+    /// Puts the rings into the map of them. The kernel waits after that until all programs that run have
+    /// ended, which takes milliseconds: once if it takes all rings together, since Linux 5.14.
+    pub(crate) fn fill(&self) -> Result<(), ProbeError> {
+        let cpus = 0..self.rings.len() as u32;
+        let keys: Vec<u8> = cpus.clone().flat_map(u32::to_ne_bytes).collect();
+        let fds = self.rings.iter().map(|ring| ring.as_fd().as_raw_fd());
+        let fds: Vec<u8> = fds.flat_map(i32::to_ne_bytes).collect();
+        let any = MapFlags::ANY;
+        let together = self.by_cpu.update_batch(&keys, &fds, cpus.end, any, any);
+        together
+            .or_else(|_| {
+                for (cpu, fd) in keys.chunks(4).zip(fds.chunks(4)) {
+                    self.by_cpu.update(cpu, fd, any)?;
+                }
+                Ok(())
+            })
+            .map_err(refused)
+    }
+}
+
+/// The wide rings of all CPUs.
 pub(crate) struct WideRings {
     // Before `maps`, which it refers to.
     ring: RingBuffer<'static>,
     pending: Vec<Rc<RefCell<Vec<u8>>>>,
     crossed: Rc<RefCell<Crossed>>,
-    maps: Vec<MapHandle>,
+    maps: WideRingMaps,
 }
 
 impl WideRings {
-    /// Puts the ring buffers, one a CPU, into the map of rings.
-    pub(crate) fn new(object: &Object, maps: Vec<MapHandle>) -> Result<Self, ProbeError> {
-        for (cpu, ring) in (0u32..).zip(&maps) {
-            put(object, cpu, ring)?;
-        }
+    pub(crate) fn new(maps: WideRingMaps) -> Result<Self, ProbeError> {
         Self::consumer(maps).map_err(refused)
     }
 
-    fn consumer(maps: Vec<MapHandle>) -> Result<Self, libbpf_rs::Error> {
+    fn consumer(maps: WideRingMaps) -> Result<Self, libbpf_rs::Error> {
         let mut pending = Vec::new();
         let crossed = Rc::new(RefCell::new(Crossed::default()));
         let mut builder = RingBufferBuilder::new();
-        for map in &maps {
+        for map in &maps.rings {
             let bytes = Rc::new(RefCell::new(Vec::new()));
             let sink = Rc::clone(&bytes);
             let counts = Rc::clone(&crossed);
@@ -237,8 +285,13 @@ impl WideRings {
 
     /// Returns when every program that was running has ended. The kernel waits for that whenever
     /// a map in a map of maps is replaced (`maybe_wait_bpf_programs`), also by itself.
-    pub(crate) fn wait_for_programs(&self, object: &Object) -> Result<(), ProbeError> {
-        (self.maps.first()).map_or(Ok(()), |ring| put(object, 0, ring))
+    pub(crate) fn wait_for_programs(&self) -> Result<(), ProbeError> {
+        let Some(ring) = self.maps.rings.first() else {
+            return Ok(());
+        };
+        let (cpu, fd) = (0u32.to_ne_bytes(), ring.as_fd().as_raw_fd().to_ne_bytes());
+        let put = self.maps.by_cpu.update(&cpu, &fd, MapFlags::ANY);
+        put.map_err(refused)
     }
 
     /// Records that were taken.
@@ -262,13 +315,6 @@ impl WideRings {
             }
         }
     }
-}
-
-fn put(object: &Object, cpu: u32, ring: &MapHandle) -> Result<(), ProbeError> {
-    let fd = ring.as_fd().as_raw_fd().to_ne_bytes();
-    map(object, "wide_rings")?
-        .update(&cpu.to_ne_bytes(), &fd, MapFlags::ANY)
-        .map_err(refused)
 }
 
 fn refused(source: libbpf_rs::Error) -> ProbeError {

@@ -85,3 +85,11 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
     }
     Ok(variants)
 }
+
+/// All builds.
+#[cfg(test)]
+pub(crate) const OBJECTS: [&[u8]; 3] = [
+    object!("fathom-613.bpf.o"),
+    object!("fathom-602.bpf.o"),
+    object!("fathom-517.bpf.o"),
+];

@@ -27,7 +27,6 @@ pub(crate) fn layer_config(hooks: &Hooks, layers: LayerSet, features: &Features)
         spans: on(layers.has(Layer::Fs), Feature::Fs),
         flush_sequence_bit: features
             .enumerator("__RQF_FLUSH_SEQ")
-            .and_then(|bit| u32::try_from(bit).ok())
             .unwrap_or(FLUSH_SEQUENCE_BEFORE),
         miss_completions: miss_completions(),
     }
