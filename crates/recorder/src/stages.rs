@@ -135,7 +135,7 @@ pub(crate) struct Stages {
     started_at_ns: u64,
     /// Everything before it has been decoded.
     watermark_ns: u64,
-    /// What the kernel had counted at a time that is not decoded yet.
+    /// The kernel's counters at times up to which records are not decoded yet.
     counted: VecDeque<(u64, Vec<(ShedKey, ShedValue)>)>,
     last_batch: Instant,
     /// Functions whose calls are counted that were reported.
@@ -305,7 +305,7 @@ impl Stages {
     }
 
     /// Stores what the kernel has counted until `until_ns`. A process counts before its name is decoded,
-    /// so whoever looks at the rows gets the rows of all processes and files until then first.
+    /// so the rows of all processes and files until then are handed over first.
     fn hand_counted_over(&mut self, until_ns: u64) -> Result<(), RecordError> {
         let is_due = |(at_ns, _): &(u64, _)| *at_ns <= until_ns;
         while self.counted.front().is_some_and(is_due)

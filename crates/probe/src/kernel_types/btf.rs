@@ -94,7 +94,7 @@ pub(crate) struct Type<'a> {
     pub(super) name: u32,
     /// Its size, or the number of the type that it refers to.
     pub(super) size_or_type: u32,
-    /// What follows: members, enumerators, parameters, or the like.
+    /// The bytes that follow: members, enumerators, parameters, or the like.
     pub(super) parts: &'a [u8],
 }
 
@@ -113,13 +113,13 @@ pub(crate) struct Types {
     names: (usize, usize),
     /// Where each type begins in `bytes`.
     places: Vec<u32>,
-    /// Number of the first of them, and of the first byte of the names. Those of a module continue the kernel's.
+    /// Number of the first type, and of the first byte of the names. A module's continue the kernel's.
     first: u32,
     first_name: u32,
     /// Types by the hash of their name without its flavor: the newest, and for each the one before it, both plus one.
     newest: Vec<u32>,
     before: Vec<u32>,
-    /// Those of the kernel, if these are of a module.
+    /// The kernel's types, if these are a module's.
     kernel: Option<Rc<Types>>,
 }
 
@@ -159,7 +159,7 @@ impl Types {
             .collect()
     }
 
-    /// The types in `bytes`, which may refer to those of the kernel; none if they are malformed.
+    /// The types in `bytes`, which may refer to the kernel's; none if they are malformed.
     pub(super) fn parse(bytes: Vec<u8>, kernel: Option<Rc<Self>>) -> Option<Self> {
         let magic = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
         if magic != MAGIC {
@@ -210,7 +210,7 @@ impl Types {
         self.first + self.places.len() as u32
     }
 
-    /// Whether the type with this number is one of these, not one of the kernel that they refer to.
+    /// Whether the type with this number is here, not among the kernel's that a module refers to.
     pub(super) fn have(&self, number: u32) -> bool {
         (self.first..self.end()).contains(&number)
     }

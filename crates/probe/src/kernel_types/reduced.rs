@@ -13,7 +13,7 @@ use super::relocations::Relocations;
 const NUMBERS: &str = "kernel_type";
 const NUMBER_OF: &[u8] = b"KERNEL_TYPE_";
 
-/// The types that the object in `elf` asks for, with all that lies in them, but nothing behind pointers:
+/// The types that the object in `elf` asks for, with all that is in them, but nothing behind pointers:
 /// where a member is, and how large, does not depend on it. None if the object is malformed.
 ///
 /// As libbpf does, this looks into the modules for what the kernel itself does not have.
@@ -120,7 +120,7 @@ impl Reduced {
         place
     }
 
-    /// Copies the types that have numbers, and all that lies in them.
+    /// Copies the types that have numbers, and all that is in them.
     pub(super) fn copy(&mut self) -> Option<()> {
         while let Some((source, number)) = self.next.pop_front() {
             let types = Rc::clone(&self.sources[source]);

@@ -1,4 +1,4 @@
-//! What the programs ask of the kernel's types: the relocations of CO-RE in their object.
+//! The questions of the programs on the kernel's types: the relocations of CO-RE in their object.
 
 use std::collections::BTreeSet;
 
