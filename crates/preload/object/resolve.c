@@ -60,26 +60,27 @@ static struct {
 static __u64 generation = 1;
 /* The thread that looks at definitions or callers. */
 static __u64 looking;
-/* A lock was not let go: whoever wants one tries once. */
-static __u32 impatient;
-
 HIDDEN int take_lock(__u64 *holder)
 {
 	/* About a second, if nothing else runs. A sandbox may forbid to sleep. */
 	enum { TRIES = 1 << 20 };
-	__u64 thread;
+	/* A thread has waited for so long: its holder may be gone, so others try once. */
+	enum { HELD = 1, GIVEN_UP = 2 };
+	__u64 thread, held = 0;
 	__asm__("mov %%fs:0, %0" : "=r"(thread));
-	thread |= 1;
-	for (__u32 tries = LOAD(&impatient) ? 1 : TRIES; tries; tries--) {
-		__u64 nobody = 0;
-		if (__atomic_compare_exchange_n(holder, &nobody, thread, 0, __ATOMIC_ACQUIRE,
+	thread |= HELD;
+	for (__u32 tries = TRIES; tries; tries--) {
+		held = 0;
+		if (__atomic_compare_exchange_n(holder, &held, thread, 0, __ATOMIC_ACQUIRE,
 						__ATOMIC_RELAXED))
 			return 1;
-		if (nobody == thread)
+		if (held & GIVEN_UP || held == thread)
 			return 0;
 		kernel(__NR_sched_yield, 0, 0, 0);
 	}
-	STORE(&impatient, 1);
+	/* The holder takes the mark away when it lets go. */
+	__atomic_compare_exchange_n(holder, &held, held | GIVEN_UP, 0, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -87,7 +88,6 @@ HIDDEN int take_lock(__u64 *holder)
 HIDDEN void forget_holder(void)
 {
 	let_go(&looking);
-	STORE(&impatient, 0);
 }
 
 static const char *name_of(__u32 stub)
