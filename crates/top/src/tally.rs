@@ -42,13 +42,14 @@ pub struct Tally {
     history: VecDeque<(u64, u64)>,
     started_at_ns: u64,
     cut_ns: u64,
-    /// How long an interval shall be.
+    /// How long an interval shall be, and how long this one may be.
+    asked_ns: u64,
     interval_ns: u64,
 }
 
 impl Tally {
-    /// Nothing yet; the first interval begins at `now_ns`, and intervals are about `interval_ns` long.
-    pub fn new(now_ns: u64, interval_ns: u64) -> Self {
+    /// Nothing yet; the first interval begins at `now_ns` and lasts `first_ns`, the others are to last `asked_ns`.
+    pub fn new(now_ns: u64, first_ns: u64, asked_ns: u64) -> Self {
         let moving = SYSCALLS
             .iter()
             .filter(|call| call.class == Class::Data && call.returns == Returns::Bytes)
@@ -72,7 +73,8 @@ impl Tally {
             history: VecDeque::new(),
             started_at_ns: now_ns,
             cut_ns: now_ns,
-            interval_ns,
+            asked_ns,
+            interval_ns: first_ns,
         }
     }
 
@@ -279,6 +281,8 @@ impl Tally {
     pub fn cut(&mut self, now_ns: u64, seen: u64, lost: u64) -> Frame {
         let interval_ns = now_ns.saturating_sub(self.cut_ns).max(1);
         self.cut_ns = now_ns;
+        // On a busy machine all take longer.
+        self.interval_ns = interval_ns.max(self.asked_ns);
         let now = std::mem::take(&mut self.now);
         self.before.merge(&now);
         let numbers = now.numbers();
@@ -367,7 +371,7 @@ mod tests {
 
     #[test]
     fn every_dimension_adds_up() {
-        let mut tally = Tally::new(1_000, 1_000);
+        let mut tally = Tally::new(1_000, 1_000, 1_000);
         tally.add(vec![
             calls(&[
                 Call(1, 7, "read", 10, 100),
@@ -414,15 +418,21 @@ mod tests {
     #[test]
     fn a_long_call_is_busy_for_one_interval() {
         const SECOND: u64 = 1_000_000_000;
-        let mut tally = Tally::new(0, SECOND);
-        // The first frame comes early.
-        tally.cut(SECOND / 4, 0, 0);
-        tally.add(vec![calls(&[
-            Call(1, 7, "fsync", NULL_I64, 3_900_000_000),
-            Call(2, 8, "fsync", NULL_I64, 900_000_000),
-        ])]);
-        let now = tally.cut(SECOND * 5 / 4, 2, 0).now;
-        assert_eq!((now.time_ns, now.busy_ns), (4_800_000_000, 1_900_000_000));
+        let mut tally = Tally::new(0, SECOND / 4, SECOND);
+        let mut busy_at = |now_ns| {
+            tally.add(vec![calls(&[
+                Call(1, 7, "fsync", NULL_I64, 3_900_000_000),
+                Call(2, 8, "fsync", NULL_I64, 200_000_000),
+            ])]);
+            let now = tally.cut(now_ns, 2, 0).now;
+            assert_eq!(now.time_ns, 4_100_000_000);
+            now.busy_ns
+        };
+        // The first one is short, the third came late.
+        assert_eq!(busy_at(SECOND / 4), 450_000_000);
+        assert_eq!(busy_at(SECOND * 5 / 4), 1_200_000_000);
+        assert_eq!(busy_at(SECOND * 17 / 4), 1_200_000_000);
+        assert_eq!(busy_at(SECOND * 21 / 4), 3_200_000_000);
     }
 
     #[test]
@@ -440,7 +450,7 @@ mod tests {
                 ..BlockRow::default()
             });
         }
-        let mut tally = Tally::new(0, 1_000);
+        let mut tally = Tally::new(0, 1_000, 1_000);
         tally.add(vec![rows.into_batch(strings)]);
         let frame = tally.cut(1_000, 0, 0);
         let now = frame.lines[Dimension::Devices.index()][0].now;

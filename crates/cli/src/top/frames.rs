@@ -60,12 +60,12 @@ pub struct Work {
 
 impl Work {
     /// Runs `work` on the rows, and sends the results to the thread that requests them.
-    pub fn new(rows: RowStream, interval: Duration) -> (Self, Frames) {
+    pub fn new(rows: RowStream, first: Duration, interval: Duration) -> (Self, Frames) {
         let (asks, from) = channel();
         let ended = Arc::new(AtomicBool::new(false));
         let work = Self {
             rows,
-            tally: Tally::new(monotonic_ns(), nanoseconds(interval)),
+            tally: Tally::new(monotonic_ns(), nanoseconds(first), nanoseconds(interval)),
             asks: from,
             ended: Arc::clone(&ended),
         };

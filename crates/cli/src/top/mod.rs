@@ -38,7 +38,14 @@ pub fn run(args: &TopArgs) -> Result<u8, Failure> {
         ..Options::default()
     };
     let recording = Recording::of(args);
-    let (work, frames) = Work::new(RowStream::open(&options, &target)?, args.interval);
+    let terminal = io::stdout().is_terminal() && io::stdin().is_terminal();
+    // On a screen the first frame comes early, so that it is not empty for long.
+    let first = match args.format {
+        None if terminal => args.interval.min(Duration::from_millis(250)),
+        _ => args.interval,
+    };
+    let rows = RowStream::open(&options, &target)?;
+    let (work, frames) = Work::new(rows, first, args.interval);
     let mut top = Top {
         view: View {
             dimension: args.by.into(),
@@ -50,9 +57,9 @@ pub fn run(args: &TopArgs) -> Result<u8, Failure> {
         frames,
         recording,
         left: args.count,
+        first,
         interval: args.interval,
     };
-    let terminal = io::stdout().is_terminal() && io::stdin().is_terminal();
     let (format, lines) = (args.format, args.lines);
     // The probe stays with the thread that made it.
     let shows = std::thread::Builder::new()
@@ -80,6 +87,7 @@ struct Top {
     frames: Frames,
     recording: Recording,
     left: Option<u64>,
+    first: Duration,
     interval: Duration,
 }
 
@@ -97,8 +105,7 @@ impl Top {
 
     /// Draws until the user ends it; returns the session that is to be reported.
     fn draw(&mut self, screen: &mut Screen) -> anyhow::Result<Option<PathBuf>> {
-        // The first frame comes early, so that the screen is not empty for long.
-        let mut next = Instant::now() + self.interval.min(Duration::from_millis(250));
+        let mut next = Instant::now() + self.first;
         let mut frame = Frame::default();
         let mut last = false;
         loop {
