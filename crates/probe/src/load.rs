@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
+use std::thread::ScopedJoinHandle;
 
 use fathom_model::abi::{
     CONTENT_CHUNK, CONTENT_MODE_HASH, CONTENT_MODE_NONE, CONTENT_MODE_PLAIN, CONTENT_MODE_SEND,
@@ -65,12 +66,19 @@ pub(crate) fn load(options: &ProbeOptions) -> Result<(Loaded, WideRings, Room), 
         perf_counters,
     };
     let (filled, loaded) = std::thread::scope(|threads| {
-        let fills = threads.spawn(|| rings.fill());
+        let thread = std::thread::Builder::new().name("fathom-rings".to_owned());
+        let fills = thread.spawn_scoped(threads, || rings.fill());
         let loaded = load_newest(options, &features, &rings, &room);
-        (fills.join(), loaded)
+        let filled = match fills.map(ScopedJoinHandle::join) {
+            Ok(Ok(filled)) => filled,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            // The system allows no other thread.
+            Err(_) => rings.fill(),
+        };
+        (filled, loaded)
     });
     let mut loaded = loaded?;
-    filled.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    filled?;
     loaded.perf_counters = asked;
     Ok((loaded, WideRings::new(rings)?, room))
 }
@@ -443,15 +451,17 @@ fn try_variant(
 fn asked_types(variant: &Variant, features: &Features) -> Result<File, ProbeError> {
     let bytes = kernel_types::reduced(variant.object, &features.kernel)
         .ok_or(ProbeError::Object("types of the kernel"))?;
-    // SAFETY: the name ends with NUL.
-    let fd = unsafe { libc::memfd_create(c"fathom-types".as_ptr(), libc::MFD_CLOEXEC) };
-    let written = match fd {
-        0.. => {
-            // SAFETY: it is open, and nothing else has it.
-            let mut file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
-            file.write_all(&bytes).map(|()| file)
-        }
-        _ => Err(io::Error::last_os_error()),
+    // A machine may refuse files in memory that could be executed; Linux before 6.3 does not know the flag.
+    let flags = [libc::MFD_CLOEXEC | libc::MFD_NOEXEC_SEAL, libc::MFD_CLOEXEC];
+    let made = flags.into_iter().find_map(|flags| {
+        // SAFETY: the name ends with NUL.
+        let fd = unsafe { libc::memfd_create(c"fathom-types".as_ptr(), flags) };
+        // SAFETY: it is open, and nothing else has it.
+        (fd >= 0).then(|| File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
+    });
+    let written = match made {
+        Some(mut file) => file.write_all(&bytes).map(|()| file),
+        None => Err(io::Error::last_os_error()),
     };
     written.map_err(|source| ProbeError::Types {
         path: "in memory".into(),

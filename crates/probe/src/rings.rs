@@ -226,7 +226,7 @@ impl WideRingMaps {
     }
 
     /// Puts the rings into the map of them. The kernel waits after that until all programs that run have
-    /// ended, which takes milliseconds: once if it takes all rings together, since Linux 5.14.
+    /// ended, which takes milliseconds; newer kernels wait once if they take all rings together.
     pub(crate) fn fill(&self) -> Result<(), ProbeError> {
         let cpus = 0..self.rings.len() as u32;
         let keys: Vec<u8> = cpus.clone().flat_map(u32::to_ne_bytes).collect();

@@ -88,8 +88,10 @@ pub(crate) fn loadable(features: &Features) -> Result<Vec<Variant>, ProbeError> 
 
 /// All builds.
 #[cfg(test)]
-pub(crate) const OBJECTS: [&[u8]; 3] = [
+pub(crate) const OBJECTS: &[&[u8]] = &[
     object!("fathom-613.bpf.o"),
     object!("fathom-602.bpf.o"),
     object!("fathom-517.bpf.o"),
+    #[cfg(target_arch = "x86_64")]
+    object!("fathom-508.bpf.o"),
 ];

@@ -14,7 +14,7 @@ const MAGIC: u16 = 0xeb9f;
 const TYPE_BYTES: usize = 12;
 
 /// Kinds of types (`enum` of `BTF_KIND_*` in `include/uapi/linux/btf.h`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Kind {
     Int = 1,
@@ -70,6 +70,13 @@ impl Kind {
     pub(super) fn refers(self) -> bool {
         use Kind::{Const, Restrict, TypeTag, Typedef, Volatile};
         matches!(self, Const | Restrict | TypeTag | Typedef | Volatile)
+    }
+
+    /// Whether CO-RE takes a type of the `other` kind for one of this kind
+    /// (`btf_kind_core_compat()` of libbpf).
+    pub(super) fn serves_as(self, other: Self) -> bool {
+        let is_enum = |kind| matches!(kind, Kind::Enum | Kind::Enum64);
+        self == other || is_enum(self) && is_enum(other)
     }
 
     /// Bytes that follow each type of this kind, and for each of its parts.
@@ -257,10 +264,10 @@ impl Types {
 
     /// The numbers and types whose names are `name`, flavors aside.
     pub(super) fn flavors<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = (u32, Type<'a>)> {
-        let newest = self.newest.get(self.slot(name)).copied().unwrap_or(0);
+        let newest = self.newest.get(self.slot(name)).copied();
         let before = |at: &u32| self.before.get(*at as usize - 1).copied();
-        std::iter::successors(Some(newest), move |at| before(at).filter(|at| *at > 0))
-            .filter(|at| *at > 0)
+        let some = |at: &u32| *at > 0;
+        std::iter::successors(newest.filter(some), move |at| before(at).filter(some))
             .filter_map(|at| {
                 let number = self.first + at - 1;
                 Some((number, self.get(number)?))

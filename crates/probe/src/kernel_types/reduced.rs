@@ -19,19 +19,20 @@ const NUMBER_OF: &[u8] = b"KERNEL_TYPE_";
 /// As libbpf does, this looks into the modules for what the kernel itself does not have.
 pub(crate) fn reduced(elf: &[u8], kernel: &Rc<Types>) -> Option<Vec<u8>> {
     let Relocations { types, asked } = Relocations::read(elf)?;
-    let mut names = BTreeSet::new();
+    let mut wanted = BTreeSet::new();
     for (number, _) in asked {
-        names.insert(essential(types.name(types.get(number)?.name)?));
+        let of = types.get(number)?;
+        wanted.insert((essential(types.name(of.name)?), of.kind));
     }
-    names.remove(NUMBERS.as_bytes());
+    wanted.retain(|(name, _)| *name != NUMBERS.as_bytes());
     let mut out = Reduced::new(vec![Rc::clone(kernel)]);
-    names.retain(|name| !out.take(0, name));
-    if !names.is_empty() {
+    wanted.retain(|(name, kind)| !out.take(0, name, *kind));
+    if !wanted.is_empty() {
         out.sources.extend(Types::of_modules(kernel));
-        for (source, name) in
-            (1..out.sources.len()).flat_map(|source| names.iter().map(move |name| (source, name)))
-        {
-            out.take(source, name);
+        for source in 1..out.sources.len() {
+            for (name, kind) in &wanted {
+                out.take(source, name, *kind);
+            }
         }
     }
     out.copy()?;
@@ -68,16 +69,12 @@ impl Reduced {
         }
     }
 
-    /// Takes the types of this name over; returns whether there are any.
-    pub(super) fn take(&mut self, source: usize, name: &[u8]) -> bool {
+    /// Takes the types of this name and kind over; returns whether there are any.
+    pub(super) fn take(&mut self, source: usize, name: &[u8], kind: Kind) -> bool {
         let types = Rc::clone(&self.sources[source]);
-        let found = types.flavors(name).filter(|(_, of)| {
-            use Kind::{Enum, Enum64, Float, Int, Struct, Typedef, Union};
-            matches!(
-                of.kind,
-                Int | Struct | Union | Enum | Enum64 | Typedef | Float
-            )
-        });
+        let found = types
+            .flavors(name)
+            .filter(|(_, of)| of.kind.serves_as(kind));
         let mut any = false;
         for (number, _) in found {
             self.number(source, number);
@@ -176,7 +173,7 @@ impl Reduced {
         let name = self.place(NUMBERS.as_bytes());
         self.types.extend([
             name,
-            u32::from(Kind::Enum as u8) << 24 | known.len() as u32 / 2,
+            (u32::from(Kind::Enum as u8) << 24) | (known.len() as u32 / 2),
             4,
         ]);
         self.types.extend(known);

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use libbpf_sys::btf as Libbpf;
 
 use super::btf::{Type, essential};
-use super::relocations::{NEEDING_ALL_TYPES, Relocations};
+use super::relocations::{NEEDING_ALL_TYPES, Relocations, TYPE_EXISTS};
 use super::{Kind, Types, reduced};
 use crate::variant::OBJECTS;
 
@@ -154,6 +154,8 @@ fn the_reduced_types_are_those_of_the_kernel() {
             ];
             assert!(kinds.contains(&asked.kind), "{name}");
             assert!(!NEEDING_ALL_TYPES.contains(question), "{name}");
+            let leads_on = asked.kind == Kind::Typedef && *question == TYPE_EXISTS;
+            assert!(!leads_on, "{name}");
             let (Some(there), Some(here)) =
                 (kernel.find(asked.kind, name), ours.find(asked.kind, name))
             else {
@@ -222,7 +224,9 @@ fn types_of_modules_continue_the_kernels() {
     assert!(module.have(whole) && !module.have(both));
     assert_eq!(module.get(both).map(|of| of.kind), Some(Kind::Struct));
     let mut reduced = super::reduced::Reduced::new(vec![kernel, Rc::new(module)]);
-    assert!(!reduced.take(0, b"alone") && reduced.take(1, b"alone"));
+    assert!(!reduced.take(0, b"alone", Kind::Struct));
+    assert!(!reduced.take(1, b"alone", Kind::Union));
+    assert!(reduced.take(1, b"alone", Kind::Struct));
     reduced.copy().unwrap();
     let bytes = reduced.finish();
     let theirs = Theirs::parsed(&bytes);

@@ -435,9 +435,13 @@ impl Preloaded {
     fn pending(&mut self, process: &mut Process, call: &InProgress, at_ns: u64) {
         let frame = &call.frame;
         process.announced.remove(&(call.tid, call.depth));
-        let known = process.functions.get(frame.definition as usize);
-        let Some(function) = known.and_then(|known| known.number()) else {
-            return;
+        let function = match process.functions.get(frame.definition as usize) {
+            Some(Known::Numbered(number)) => *number,
+            Some(Known::NoNumber) => {
+                self.unseen += 1;
+                return;
+            }
+            Some(Known::NotAsked) | None => return,
         };
         let begun = begun(
             process,
