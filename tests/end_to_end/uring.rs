@@ -238,7 +238,8 @@ fn an_operation_that_never_ends() {
         .interactive()
         .spawn();
     assert_eq!(running.line(), "waits");
-    running.signal(Signal::INT);
+    // A shell that starts tests in the background has them ignore SIGINT, and the program, too.
+    running.signal(Signal::TERM);
     let recording = running.wait();
     recording.complete();
     let rows = recording.rows(
