@@ -6,15 +6,6 @@ use object::{Object, ObjectSection};
 
 use super::btf::{Types, u32_at};
 
-/// Kind of a relocation that wants the number that a type has in the kernel
-/// (`BPF_CORE_TYPE_ID_TARGET`), and of one that compares types behind pointers (`BPF_CORE_TYPE_MATCHES`).
-#[cfg(test)]
-pub(super) const NEEDING_ALL_TYPES: [u32; 2] = [7, 12];
-/// Kind of a relocation that asks whether a type is there (`BPF_CORE_TYPE_EXISTS`): of a typedef, this compares
-/// the types behind pointers, too.
-#[cfg(test)]
-pub(super) const TYPE_EXISTS: u32 = 8;
-
 /// The types of an object, and what is asked for.
 pub(super) struct Relocations {
     pub(super) types: Types,
