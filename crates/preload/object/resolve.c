@@ -60,6 +60,7 @@ static struct {
 static __u64 generation = 1;
 /* The thread that looks at definitions or callers. */
 static __u64 looking;
+
 HIDDEN int take_lock(__u64 *holder)
 {
 	/* About a second, if nothing else runs. A sandbox may forbid to sleep. */

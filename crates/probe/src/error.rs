@@ -24,10 +24,10 @@ pub enum ProbeError {
          CONFIG_DEBUG_INFO_BTF=y, 5.8 or newer; run `fathom doctor` for details"
     )]
     NoBtf,
-    /// The kernel's type information cannot be read.
-    #[error("reading the kernel's type information {path:?}: {source}")]
+    /// The kernel's type information cannot be read, or not copied.
+    #[error("the kernel's type information ({at}): {source}")]
     Types {
-        path: std::path::PathBuf,
+        at: String,
         #[source]
         source: std::io::Error,
     },

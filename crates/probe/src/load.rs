@@ -1,9 +1,7 @@
 //! Loading the eBPF programs: which build, which hooks, how much memory.
 
 use fathom_model::layers::Layer;
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::thread::ScopedJoinHandle;
 
@@ -411,7 +409,7 @@ fn try_variant(
         let what = what.to_string();
         move |source| ProbeError::Refused { what, source }
     };
-    let types = asked_types(variant, features)?;
+    let types = kernel_types::file_for(variant.object, &features.kernel)?;
     let mut open = ObjectBuilder::default()
         .name("fathom")
         .and_then(|builder| builder.btf_custom_path(format!("/proc/self/fd/{}", types.as_raw_fd())))
@@ -444,28 +442,6 @@ fn try_variant(
         object,
         hooks,
         perf_counters: Vec::new(),
-    })
-}
-
-/// A file in memory with the types of the kernel that the programs ask for.
-fn asked_types(variant: &Variant, features: &Features) -> Result<File, ProbeError> {
-    let bytes = kernel_types::reduced(variant.object, &features.kernel)
-        .ok_or(ProbeError::Object("types of the kernel"))?;
-    // A machine may refuse files in memory that could be executed; Linux before 6.3 does not know the flag.
-    let flags = [libc::MFD_CLOEXEC | libc::MFD_NOEXEC_SEAL, libc::MFD_CLOEXEC];
-    let made = flags.into_iter().find_map(|flags| {
-        // SAFETY: the name ends with NUL.
-        let fd = unsafe { libc::memfd_create(c"fathom-types".as_ptr(), flags) };
-        // SAFETY: it is open, and nothing else has it.
-        (fd >= 0).then(|| File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
-    });
-    let written = match made {
-        Some(mut file) => file.write_all(&bytes).map(|()| file),
-        None => Err(io::Error::last_os_error()),
-    };
-    written.map_err(|source| ProbeError::Types {
-        path: "in memory".into(),
-        source,
     })
 }
 

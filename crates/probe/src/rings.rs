@@ -210,6 +210,7 @@ impl WideRingMaps {
             |_| MapHandle::create(MapType::RingBuf, Some("fathom_wide"), 0, 0, bytes, &options);
         let rings = (0..cpus).map(ring).collect::<Result<Vec<_>, _>>();
         let rings = rings.map_err(refused)?;
+        // Kernels before 5.10 want inner maps of the size of the first.
         options.inner_map_fd = rings
             .first()
             .map_or(0, |ring| ring.as_fd().as_raw_fd() as u32);

@@ -1,5 +1,6 @@
 //! Reads BTF: which types there are, by number and by name.
 
+use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -137,14 +138,17 @@ impl Types {
     /// When the kernel shows none, or types of an unknown kind.
     pub(crate) fn of_kernel() -> Result<Self, ProbeError> {
         let path = Path::new(DIRECTORY).join("vmlinux");
-        let bytes = std::fs::read(&path).map_err(|source| ProbeError::Types {
-            path: path.clone(),
+        let failed = |source| ProbeError::Types {
+            at: path.display().to_string(),
             source,
-        })?;
-        Self::parse(bytes, None).ok_or_else(|| ProbeError::Types {
-            path,
-            source: std::io::Error::other("it has types of an unknown kind"),
-        })
+        };
+        let bytes = std::fs::read(&path).map_err(failed)?;
+        let unknown = || {
+            failed(io::Error::other(
+                "it has kinds of types that this version does not know; try a newer one",
+            ))
+        };
+        Self::parse(bytes, None).ok_or_else(unknown)
     }
 
     /// The types of a loaded module that has its own.

@@ -10,8 +10,9 @@ use libbpf_sys::{
 };
 
 use super::btf::{Type, essential};
+use super::reduced::reduced;
 use super::relocations::Relocations;
-use super::{Kind, Types, reduced};
+use super::{Kind, Types};
 use crate::variant::OBJECTS;
 
 /// Types in libbpf's keeping.
