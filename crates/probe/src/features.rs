@@ -6,9 +6,10 @@ use std::path::Path;
 use std::rc::Rc;
 
 use libbpf_rs::ProgramType;
+use libbpf_sys::{BTF_KIND_FUNC, BTF_KIND_TYPEDEF};
 
 use crate::error::ProbeError;
-use crate::kernel_types::{Kind, Types};
+use crate::kernel_types::Types;
 use crate::modules::Modules;
 
 /// The kernel's type information, and questions to it.
@@ -52,14 +53,14 @@ impl Features {
     /// Whether the kernel has the function `name`: kernel functions that
     /// programs may call are found like this.
     pub(crate) fn has_function(&self, name: &str) -> bool {
-        self.kernel.find(Kind::Func, name).is_some()
+        self.kernel.find(BTF_KIND_FUNC, name).is_some()
     }
 
     /// Whether programs can be attached to the tracepoint `name` with its typed
     /// arguments.
     pub(crate) fn has_tracepoint(&self, name: &str) -> bool {
         let typedef = format!("btf_trace_{name}");
-        self.kernel.find(Kind::Typedef, &typedef).is_some()
+        self.kernel.find(BTF_KIND_TYPEDEF, &typedef).is_some()
             || self.modules.borrow_mut().have_tracepoint(name)
     }
 

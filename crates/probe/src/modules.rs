@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use crate::kernel_types::{Kind, Types};
+use libbpf_sys::{BTF_KIND_FUNC, BTF_KIND_TYPEDEF};
+
+use crate::kernel_types::Types;
 
 /// The type information of modules, each read when it is first asked for.
 pub(crate) struct Modules {
@@ -30,7 +32,7 @@ impl Modules {
         };
         let typedef = format!("btf_trace_{name}");
         self.types(module)
-            .is_some_and(|types| types.find(Kind::Typedef, &typedef).is_some())
+            .is_some_and(|types| types.find(BTF_KIND_TYPEDEF, &typedef).is_some())
     }
 
     /// Whether the loaded module that is called like the beginning of `name` has the
@@ -38,7 +40,7 @@ impl Modules {
     pub(crate) fn have_function(&mut self, name: &str) -> bool {
         let module = name.split('_').next().unwrap_or_default();
         self.types(module)
-            .is_some_and(|types| types.find(Kind::Func, name).is_some())
+            .is_some_and(|types| types.find(BTF_KIND_FUNC, name).is_some())
     }
 
     fn types(&mut self, module: &str) -> Option<&Types> {

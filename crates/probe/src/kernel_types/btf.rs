@@ -4,98 +4,63 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
+use libbpf_sys::{
+    BTF_KIND_ARRAY, BTF_KIND_CONST, BTF_KIND_DATASEC, BTF_KIND_DECL_TAG, BTF_KIND_ENUM,
+    BTF_KIND_ENUM64, BTF_KIND_FLOAT, BTF_KIND_FUNC, BTF_KIND_FUNC_PROTO, BTF_KIND_FWD,
+    BTF_KIND_INT, BTF_KIND_PTR, BTF_KIND_RESTRICT, BTF_KIND_STRUCT, BTF_KIND_TYPE_TAG,
+    BTF_KIND_TYPEDEF, BTF_KIND_UNION, BTF_KIND_VAR, BTF_KIND_VOLATILE, BTF_MAGIC,
+};
+
 use crate::error::ProbeError;
 
 /// Where the kernel shows its types and its modules'.
 const DIRECTORY: &str = "/sys/kernel/btf";
 
-const MAGIC: u16 = 0xeb9f;
 /// Bytes of a type before what depends on its kind: its name, its kind and how many parts it has, and
 /// its size or the type that it refers to.
 const TYPE_BYTES: usize = 12;
 
-/// Kinds of types (`enum` of `BTF_KIND_*` in `include/uapi/linux/btf.h`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub(crate) enum Kind {
-    Int = 1,
-    Ptr,
-    Array,
-    Struct,
-    Union,
-    Enum,
-    Fwd,
-    Typedef,
-    Volatile,
-    Const,
-    Restrict,
-    Func,
-    FuncProto,
-    Var,
-    Datasec,
-    Float,
-    DeclTag,
-    TypeTag,
-    Enum64,
+/// The kind in a type's second word.
+fn kind(info: u32) -> u32 {
+    info >> 24 & 0x1f
 }
 
-impl Kind {
-    const ALL: [Kind; 19] = [
-        Kind::Int,
-        Kind::Ptr,
-        Kind::Array,
-        Kind::Struct,
-        Kind::Union,
-        Kind::Enum,
-        Kind::Fwd,
-        Kind::Typedef,
-        Kind::Volatile,
-        Kind::Const,
-        Kind::Restrict,
-        Kind::Func,
-        Kind::FuncProto,
-        Kind::Var,
-        Kind::Datasec,
-        Kind::Float,
-        Kind::DeclTag,
-        Kind::TypeTag,
-        Kind::Enum64,
-    ];
-
-    fn of(info: u32) -> Option<Self> {
-        let number = (info >> 24 & 0x1f) as usize;
-        Self::ALL.get(number.checked_sub(1)?).copied()
+/// Bytes that follow a type with this second word; none if its kind is unknown.
+fn more(info: u32) -> Option<usize> {
+    let parts = (info & 0xffff) as usize;
+    match kind(info) {
+        BTF_KIND_INT | BTF_KIND_VAR | BTF_KIND_DECL_TAG => Some(4),
+        BTF_KIND_ARRAY => Some(12),
+        BTF_KIND_STRUCT | BTF_KIND_UNION | BTF_KIND_DATASEC | BTF_KIND_ENUM64 => Some(12 * parts),
+        BTF_KIND_ENUM | BTF_KIND_FUNC_PROTO => Some(8 * parts),
+        BTF_KIND_PTR | BTF_KIND_FWD | BTF_KIND_FUNC | BTF_KIND_FLOAT => Some(0),
+        kind => refers(kind).then_some(0),
     }
+}
 
-    /// Whether types of this kind are another type, with a name or a qualifier.
-    pub(super) fn refers(self) -> bool {
-        use Kind::{Const, Restrict, TypeTag, Typedef, Volatile};
-        matches!(self, Const | Restrict | TypeTag | Typedef | Volatile)
-    }
+/// Whether types of this kind are another type, with a name or a qualifier.
+pub(super) fn refers(kind: u32) -> bool {
+    matches!(
+        kind,
+        BTF_KIND_TYPEDEF
+            | BTF_KIND_VOLATILE
+            | BTF_KIND_CONST
+            | BTF_KIND_RESTRICT
+            | BTF_KIND_TYPE_TAG
+    )
+}
 
-    /// Whether CO-RE takes a type of the `other` kind for one of this kind
-    /// (`btf_kind_core_compat()` of libbpf).
-    pub(super) fn serves_as(self, other: Self) -> bool {
-        let is_enum = |kind| matches!(kind, Kind::Enum | Kind::Enum64);
-        self == other || is_enum(self) && is_enum(other)
-    }
-
-    /// Bytes that follow each type of this kind, and for each of its parts.
-    fn more(self) -> (usize, usize) {
-        match self {
-            Kind::Int | Kind::Var | Kind::DeclTag => (4, 0),
-            Kind::Array => (12, 0),
-            Kind::Struct | Kind::Union | Kind::Datasec | Kind::Enum64 => (0, 12),
-            Kind::Enum | Kind::FuncProto => (0, 8),
-            _ => (0, 0),
-        }
-    }
+/// Whether CO-RE takes a type of one kind for one of the other (`btf_kind_core_compat()` of libbpf).
+pub(super) fn compatible(kind: u32, other: u32) -> bool {
+    let is_enum = |kind| matches!(kind, BTF_KIND_ENUM | BTF_KIND_ENUM64);
+    kind == other || is_enum(kind) && is_enum(other)
 }
 
 /// One type.
 #[derive(Clone, Copy)]
 pub(crate) struct Type<'a> {
-    pub(super) kind: Kind,
+    /// One of libbpf's `BTF_KIND_*`.
+    pub(super) kind: u32,
     /// Kind, number of parts, and a flag, as the format has them.
     pub(super) info: u32,
     /// Where its name is among the names.
@@ -173,7 +138,7 @@ impl Types {
     /// The types in `bytes`, which may refer to the kernel's; none if they are malformed.
     pub(super) fn parse(bytes: Vec<u8>, kernel: Option<Rc<Self>>) -> Option<Self> {
         let magic = u16::from_ne_bytes(bytes.get(..2)?.try_into().ok()?);
-        if magic != MAGIC {
+        if u32::from(magic) != BTF_MAGIC {
             return None;
         }
         let header = u32_at(&bytes, 4)?;
@@ -188,8 +153,7 @@ impl Types {
         while at < end {
             places.push(u32::try_from(at).ok()?);
             let info = u32_at(&bytes, at + 4)?;
-            let (once, each) = Kind::of(info)?.more();
-            at += TYPE_BYTES + once + each * (info & 0xffff) as usize;
+            at += TYPE_BYTES + more(info)?;
         }
         if at != end {
             return None;
@@ -233,17 +197,13 @@ impl Types {
         };
         let at = *self.places.get(index as usize)? as usize;
         let info = u32_at(&self.bytes, at + 4)?;
-        let kind = Kind::of(info)?;
-        let (once, each) = kind.more();
         let parts = at + TYPE_BYTES;
         Some(Type {
-            kind,
+            kind: kind(info),
             info,
             name: u32_at(&self.bytes, at)?,
             size_or_type: u32_at(&self.bytes, at + 8)?,
-            parts: self
-                .bytes
-                .get(parts..parts + once + each * (info & 0xffff) as usize)?,
+            parts: self.bytes.get(parts..parts + more(info)?)?,
         })
     }
 
@@ -280,7 +240,7 @@ impl Types {
     }
 
     /// The first type of this kind and name.
-    pub(crate) fn find(&self, kind: Kind, name: &str) -> Option<u32> {
+    pub(crate) fn find(&self, kind: u32, name: &str) -> Option<u32> {
         self.flavors(essential(name.as_bytes()))
             .filter(|(_, of)| of.kind == kind && self.name(of.name) == Some(name.as_bytes()))
             .map(|(number, _)| number)
@@ -290,27 +250,27 @@ impl Types {
     /// The value of the enumerator `name` in the enumeration `of`, or in any if there is none.
     pub(crate) fn enumerator(&self, of: Option<&str>, name: &str) -> Option<u32> {
         let value = |number: u32| {
-            let of = self.get(number).filter(|of| of.kind == Kind::Enum)?;
+            let of = self.get(number).filter(|of| of.kind == BTF_KIND_ENUM)?;
             let is_named = |(place, _): &(u32, u32)| self.name(*place) == Some(name.as_bytes());
             of.pairs().find(is_named).map(|(_, value)| value)
         };
         match of {
-            Some(of) => value(self.find(Kind::Enum, of)?),
+            Some(of) => value(self.find(BTF_KIND_ENUM, of)?),
             None => (self.first..self.end()).find_map(value),
         }
     }
 
     /// The types of the parameters of the function that the typedef `name` points to.
     pub(crate) fn parameters(&self, name: &str) -> Option<Vec<u32>> {
-        let pointer = self.get(self.find(Kind::Typedef, name)?)?.size_or_type;
+        let pointer = self.get(self.find(BTF_KIND_TYPEDEF, name)?)?.size_or_type;
         let function = self.get(self.get(pointer)?.size_or_type)?;
-        (function.kind == Kind::FuncProto).then(|| function.pairs().map(|(_, of)| of).collect())
+        (function.kind == BTF_KIND_FUNC_PROTO).then(|| function.pairs().map(|(_, of)| of).collect())
     }
 
     /// The name of the type to which the pointer with this number leads.
     pub(crate) fn pointed(&self, pointer: u32) -> Option<&[u8]> {
         let mut of = self.get(self.get(pointer)?.size_or_type)?;
-        while of.kind.refers() {
+        while refers(of.kind) {
             of = self.get(of.size_or_type)?;
         }
         self.name(of.name)

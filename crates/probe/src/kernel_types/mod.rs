@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::rc::Rc;
 
-pub(crate) use btf::{Kind, Types};
+pub(crate) use btf::Types;
 use reduced::reduced;
 
 use crate::error::ProbeError;

@@ -4,7 +4,12 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 
-use super::btf::{Kind, Type, Types, essential, u32_at};
+use libbpf_sys::{
+    BTF_KIND_ARRAY, BTF_KIND_ENUM, BTF_KIND_ENUM64, BTF_KIND_FUNC_PROTO, BTF_KIND_INT,
+    BTF_KIND_PTR, BTF_KIND_STRUCT, BTF_KIND_UNION, BTF_MAGIC,
+};
+
+use super::btf::{Type, Types, compatible, essential, refers, u32_at};
 use super::relocations::Relocations;
 
 /// Numbers of types of the kernel, for programs that cast pointers (`bpf/include/compat.h`): the
@@ -37,7 +42,7 @@ pub(crate) fn reduced(elf: &[u8], kernel: &Rc<Types>) -> Option<Vec<u8>> {
     }
     out.copy()?;
     if let Some(wanted) = types
-        .find(Kind::Enum, NUMBERS)
+        .find(BTF_KIND_ENUM, NUMBERS)
         .and_then(|number| types.get(number))
     {
         out.enumerate(wanted, &types)?;
@@ -70,11 +75,11 @@ impl Reduced {
     }
 
     /// Takes the types of this name and kind over; returns whether there are any.
-    pub(super) fn take(&mut self, source: usize, name: &[u8], kind: Kind) -> bool {
+    pub(super) fn take(&mut self, source: usize, name: &[u8], kind: u32) -> bool {
         let types = Rc::clone(&self.sources[source]);
         let found = types
             .flavors(name)
-            .filter(|(_, of)| of.kind.serves_as(kind));
+            .filter(|(_, of)| compatible(of.kind, kind));
         let mut any = false;
         for (number, _) in found {
             self.number(source, number);
@@ -124,11 +129,11 @@ impl Reduced {
             let of = types.get(number)?;
             // Words of each part, and which of them are a name and a type.
             let (words, name_at, types_at): (usize, Option<usize>, &[usize]) = match of.kind {
-                Kind::Struct | Kind::Union => (3, Some(0), &[1]),
-                Kind::Enum => (2, Some(0), &[]),
-                Kind::Enum64 => (3, Some(0), &[]),
-                Kind::Array => (3, None, &[0, 1]),
-                Kind::Int => (1, None, &[]),
+                BTF_KIND_STRUCT | BTF_KIND_UNION => (3, Some(0), &[1]),
+                BTF_KIND_ENUM => (2, Some(0), &[]),
+                BTF_KIND_ENUM64 => (3, Some(0), &[]),
+                BTF_KIND_ARRAY => (3, None, &[0, 1]),
+                BTF_KIND_INT => (1, None, &[]),
                 _ => (0, None, &[]),
             };
             // Only pointers lead to functions, whose parameters are not copied.
@@ -138,8 +143,8 @@ impl Reduced {
                 of.info & !0xffff
             };
             let size_or_type = match of.kind {
-                Kind::Ptr | Kind::FuncProto => 0,
-                kind if kind.refers() => self.number(source, of.size_or_type),
+                BTF_KIND_PTR | BTF_KIND_FUNC_PROTO => 0,
+                kind if refers(kind) => self.number(source, of.size_or_type),
                 _ => of.size_or_type,
             };
             let name = self.place(types.name(of.name)?);
@@ -166,16 +171,13 @@ impl Reduced {
         for (place, _) in wanted.pairs() {
             let name = types.name(place)?;
             let of = std::str::from_utf8(name.strip_prefix(NUMBER_OF)?).ok()?;
-            if let Some(number) = self.sources[0].find(Kind::Struct, of) {
+            if let Some(number) = self.sources[0].find(BTF_KIND_STRUCT, of) {
                 known.extend([self.place(name), number]);
             }
         }
         let name = self.place(NUMBERS.as_bytes());
-        self.types.extend([
-            name,
-            (u32::from(Kind::Enum as u8) << 24) | (known.len() as u32 / 2),
-            4,
-        ]);
+        self.types
+            .extend([name, (BTF_KIND_ENUM << 24) | (known.len() as u32 / 2), 4]);
         self.types.extend(known);
         Some(())
     }
@@ -185,7 +187,7 @@ impl Reduced {
         let types = 4 * self.types.len() as u32;
         let mut out = Vec::new();
         // Magic number and version, as the machine orders them.
-        out.extend(0xeb9f_u16.to_ne_bytes());
+        out.extend((BTF_MAGIC as u16).to_ne_bytes());
         out.extend([1, 0]);
         for word in [HEADER, 0, types, types, self.names.len() as u32] {
             out.extend(word.to_ne_bytes());

@@ -6,13 +6,15 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 
 use libbpf_sys::{
-    BPF_CORE_TYPE_EXISTS, BPF_CORE_TYPE_ID_TARGET, BPF_CORE_TYPE_MATCHES, btf as Libbpf,
+    BPF_CORE_TYPE_EXISTS, BPF_CORE_TYPE_ID_TARGET, BPF_CORE_TYPE_MATCHES, BTF_KIND_ENUM,
+    BTF_KIND_ENUM64, BTF_KIND_FUNC, BTF_KIND_STRUCT, BTF_KIND_TYPEDEF, BTF_KIND_UNION,
+    btf as Libbpf,
 };
 
+use super::Types;
 use super::btf::{Type, essential};
 use super::reduced::reduced;
 use super::relocations::Relocations;
-use super::{Kind, Types};
 use crate::variant::OBJECTS;
 
 /// Types in libbpf's keeping.
@@ -39,12 +41,11 @@ impl Theirs {
         Self::new(unsafe { libbpf_sys::btf__new(bytes.as_ptr().cast(), bytes.len() as u32) })
     }
 
-    fn find(&self, kind: Kind, name: &str) -> Option<u32> {
+    fn find(&self, kind: u32, name: &str) -> Option<u32> {
         let name = c(name);
         // SAFETY: the name ends with NUL.
-        let number = unsafe {
-            libbpf_sys::btf__find_by_name_kind(self.0.as_ptr(), name.as_ptr(), kind as u32)
-        };
+        let number =
+            unsafe { libbpf_sys::btf__find_by_name_kind(self.0.as_ptr(), name.as_ptr(), kind) };
         u32::try_from(number).ok()
     }
 
@@ -108,15 +109,15 @@ fn finds_what_libbpf_finds() {
         return;
     };
     for (kind, name) in [
-        (Kind::Struct, "task_struct"),
-        (Kind::Struct, "file"),
-        (Kind::Union, "thread_union"),
-        (Kind::Enum, "bpf_func_id"),
-        (Kind::Typedef, "btf_trace_sys_enter"),
-        (Kind::Func, "vfs_read"),
-        (Kind::Struct, "vfs_read"),
-        (Kind::Func, "task_struct"),
-        (Kind::Struct, "fathom"),
+        (BTF_KIND_STRUCT, "task_struct"),
+        (BTF_KIND_STRUCT, "file"),
+        (BTF_KIND_UNION, "thread_union"),
+        (BTF_KIND_ENUM, "bpf_func_id"),
+        (BTF_KIND_TYPEDEF, "btf_trace_sys_enter"),
+        (BTF_KIND_FUNC, "vfs_read"),
+        (BTF_KIND_STRUCT, "vfs_read"),
+        (BTF_KIND_FUNC, "task_struct"),
+        (BTF_KIND_STRUCT, "fathom"),
     ] {
         assert_eq!(ours.find(kind, name), theirs.find(kind, name), "{name}");
     }
@@ -152,17 +153,17 @@ fn the_reduced_types_are_those_of_the_kernel() {
                 std::str::from_utf8(essential(asks.types.name(asked.name).unwrap())).unwrap();
             // Other kinds may need what is behind pointers.
             let kinds = [
-                Kind::Struct,
-                Kind::Union,
-                Kind::Enum,
-                Kind::Enum64,
-                Kind::Typedef,
+                BTF_KIND_STRUCT,
+                BTF_KIND_UNION,
+                BTF_KIND_ENUM,
+                BTF_KIND_ENUM64,
+                BTF_KIND_TYPEDEF,
             ];
             assert!(kinds.contains(&asked.kind), "{name}");
             // So may some questions: the kernel's own number, and what two types have in common.
             let whole = match *question {
                 BPF_CORE_TYPE_ID_TARGET | BPF_CORE_TYPE_MATCHES => true,
-                BPF_CORE_TYPE_EXISTS => asked.kind == Kind::Typedef,
+                BPF_CORE_TYPE_EXISTS => asked.kind == BTF_KIND_TYPEDEF,
                 _ => false,
             };
             assert!(!whole, "{name}");
@@ -179,7 +180,7 @@ fn the_reduced_types_are_those_of_the_kernel() {
             assert_eq!(libbpf.size(here), theirs.size(there), "{name}");
             assert_eq!(libbpf.find(asked.kind, name), Some(here));
             let members = |types: &Types, of: Type<'_>| -> Vec<(Vec<u8>, u32)> {
-                let each = if of.kind == Kind::Enum { 8 } else { 12 };
+                let each = if of.kind == BTF_KIND_ENUM { 8 } else { 12 };
                 let last = |part: &[u8]| super::btf::u32_at(part, each - 4).unwrap();
                 let name = |part: &[u8]| {
                     types
@@ -206,7 +207,7 @@ fn the_reduced_types_are_those_of_the_kernel() {
                 .enumerator(Some("kernel_type"), &format!("KERNEL_TYPE_{name}"));
             assert_eq!(
                 number,
-                wanted.and(theirs.find(Kind::Struct, name)),
+                wanted.and(theirs.find(BTF_KIND_STRUCT, name)),
                 "{name}"
             );
         }
@@ -227,24 +228,24 @@ fn types_of_modules_continue_the_kernels() {
 
     let kernel = Rc::new(Types::parse(base.bytes(), None).unwrap());
     let module = Types::parse(split.bytes(), Some(Rc::clone(&kernel))).unwrap();
-    assert_eq!(module.find(Kind::Struct, "member"), Some(of_module));
-    assert_eq!(module.find(Kind::Struct, "alone"), Some(whole));
-    assert_eq!(module.find(Kind::Struct, "both"), None);
-    assert_eq!(kernel.find(Kind::Struct, "both"), Some(both));
+    assert_eq!(module.find(BTF_KIND_STRUCT, "member"), Some(of_module));
+    assert_eq!(module.find(BTF_KIND_STRUCT, "alone"), Some(whole));
+    assert_eq!(module.find(BTF_KIND_STRUCT, "both"), None);
+    assert_eq!(kernel.find(BTF_KIND_STRUCT, "both"), Some(both));
     assert!(module.have(whole) && !module.have(both));
-    assert_eq!(module.get(both).map(|of| of.kind), Some(Kind::Struct));
+    assert_eq!(module.get(both).map(|of| of.kind), Some(BTF_KIND_STRUCT));
     let mut reduced = super::reduced::Reduced::new(vec![kernel, Rc::new(module)]);
-    assert!(!reduced.take(0, b"alone", Kind::Struct));
-    assert!(!reduced.take(1, b"alone", Kind::Union));
-    assert!(reduced.take(1, b"alone", Kind::Struct));
+    assert!(!reduced.take(0, b"alone", BTF_KIND_STRUCT));
+    assert!(!reduced.take(1, b"alone", BTF_KIND_UNION));
+    assert!(reduced.take(1, b"alone", BTF_KIND_STRUCT));
     reduced.copy().unwrap();
     let bytes = reduced.finish();
     let theirs = Theirs::parsed(&bytes);
-    let alone = theirs.find(Kind::Struct, "alone").unwrap();
+    let alone = theirs.find(BTF_KIND_STRUCT, "alone").unwrap();
     assert_eq!(theirs.size(alone), 4);
     assert!(
-        theirs.find(Kind::Struct, "both").is_some()
-            && theirs.find(Kind::Struct, "member").is_none()
+        theirs.find(BTF_KIND_STRUCT, "both").is_some()
+            && theirs.find(BTF_KIND_STRUCT, "member").is_none()
     );
     // SAFETY: as above.
     assert!(unsafe { libbpf_sys::btf__find_by_name(theirs.0.as_ptr(), c("int").as_ptr()) } > 0);
