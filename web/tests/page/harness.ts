@@ -2,6 +2,7 @@
 // Chromium.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { accessSync, constants, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -75,6 +76,17 @@ export function recording(dir: string, name: string, script: string): ChildProce
 	});
 }
 
+/** Ends a process, which may have ended by itself. */
+export async function end(child: ChildProcess): Promise<void> {
+	child.kill("SIGTERM");
+	await ended(child);
+}
+
+/** Waits until a process has ended. */
+export async function ended(child: ChildProcess): Promise<void> {
+	if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+}
+
 export interface Server {
 	/** With the token in its fragment. */
 	url: string;
@@ -107,12 +119,7 @@ export async function serve(dir: string, port = 0, options: readonly string[] = 
 		port: Number(parsed.port),
 		token: new URLSearchParams(parsed.hash.slice(1)).get("token") ?? "",
 		pid: child.pid ?? 0,
-		stop: () =>
-			new Promise((done) => {
-				if (child.exitCode !== null) return done();
-				child.on("exit", () => done());
-				child.kill("SIGTERM");
-			}),
+		stop: () => end(child),
 	};
 }
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { VIEWS } from "../../src/views/index.ts";
-import { ask, open, opened, openTab, recording, serve, settled, type Tab } from "./harness.ts";
+import { ask, end, open, opened, openTab, recording, serve, settled, type Tab } from "./harness.ts";
 import { browser, dir, HOSTILE, onStage, server, tab, text } from "./stage.ts";
 
 /** Files that are written, read, looked for in vain, and one with a hostile name. */
@@ -535,8 +535,7 @@ onStage(
 				const before = await calls();
 				await expect.poll(calls).toBeGreaterThan(before);
 			} finally {
-				child.kill("SIGTERM");
-				await new Promise((done) => child.on("exit", done));
+				await end(child);
 			}
 			await expect.poll(() => tab.page.locator(".badge.live").count()).toBe(0);
 		});

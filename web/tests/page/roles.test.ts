@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { openTab, recording, type Server, serve, settled, type Tab } from "./harness.ts";
+import { ended, openTab, recording, type Server, serve, settled, type Tab } from "./harness.ts";
 import { browser, dir, onStage } from "./stage.ts";
 
 const TOKENS = { look: "1".repeat(32), query: "2".repeat(32), record: "3".repeat(32) };
@@ -97,7 +97,7 @@ onStage("roles", [["work", "for i in 1 2 3; do echo x > x; cat x; done"]], () =>
 			await expect.poll(text).toMatch(/Saved as live-.*[.]fathom/);
 		} finally {
 			writeFileSync(join(dir, "end"), "");
-			await new Promise((done) => child.on("exit", done));
+			await ended(child);
 		}
 	});
 });

@@ -3,7 +3,7 @@
 import { tableFromIPC } from "apache-arrow";
 import { describe, expect, it } from "vitest";
 import { bytes, percent } from "../../src/lib/format.ts";
-import { open, recording, settled } from "./harness.ts";
+import { end, open, recording, settled } from "./harness.ts";
 import { dir, onStage, server, tab, text } from "./stage.ts";
 
 /** Writes and computes, and then waits for seconds without a call. */
@@ -128,8 +128,7 @@ onStage(
 					const before = await words();
 					await expect.poll(words).not.toBe(before);
 				} finally {
-					child.kill("SIGTERM");
-					await new Promise((done) => child.on("exit", done));
+					await end(child);
 				}
 			});
 		});

@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { ask, jumped, jumps, open, openTab, recording, settled } from "./harness.ts";
+import { ask, end, jumped, jumps, open, openTab, recording, settled } from "./harness.ts";
 import { colored, SLOWER, session, sql, WORK } from "./recorded.ts";
 import { browser, dir, HOSTILE, onStage, server, tab, text } from "./stage.ts";
 
@@ -635,8 +635,7 @@ onStage(
 				await open(tab, server, { s: "live.fathom", view: "file" });
 				await expect.poll(text).toContain("live.txt");
 			} finally {
-				child.kill("SIGTERM");
-				await new Promise((done) => child.on("exit", done));
+				await end(child);
 			}
 		});
 	},
