@@ -113,7 +113,7 @@ demo_cleanup() {
 absolute() { case $1 in /*) say "$1" ;; *) say "$root/$1" ;; esac; }
 
 # Throughput without and with fathom, alternating so that drift of the machine
-# meets both alike; medians and their ratio.
+# meets both alike; medians, and the median of the pairs' ratios.
 compare_throughput() {
 	local pair how
 	note "comparing throughput with and without recording ($compare_pairs alternating pairs)"
@@ -129,7 +129,7 @@ compare_throughput() {
 	done
 	printf '\nredis-benchmark, requests per second: medians of %d runs of %d requests each;\n' \
 		$compare_pairs $compare_requests
-	printf 'in brackets the lowest and highest ratio of a pair of runs\n'
+	printf 'the ratio is the median of the ratios of the pairs, in brackets the lowest and the highest\n'
 	printf '  %-8s %14s %14s  %s\n' test 'not recorded' recorded ratio
 	local test
 	for test in SET LPUSH; do compare_test $test; done

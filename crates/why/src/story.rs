@@ -666,7 +666,7 @@ fn behind(facts: &Facts, device: &str, other: Option<&Ahead>, sentence: &mut Sen
     // Its calls may not have been recorded, but its requests to the device were.
     let device = device.to_owned();
     match own {
-        true => sentence.push("its own"),
+        true => sentence.push("the same program"),
         false => sentence.link(name, Link::Device { device }),
     };
     if !own && is_write_back(&ahead.comm) {

@@ -209,6 +209,19 @@ fn too_many_block_requests_are_said() {
     assert!(!said.join(" ").contains("ahead of each"), "{said:?}");
 }
 
+/// Requests of the program's own that were ahead are not a neighbor's.
+#[test]
+fn requests_behind_those_of_the_same_program() {
+    let dir = tempfile::tempdir().unwrap();
+    let scope = Scope::default();
+    let mut facts = story(&starved(dir.path()), &scope).facts;
+    facts.ahead.iter_mut().for_each(|ahead| ahead.own = true);
+    let sentences = tell(&facts, &meta(), &scope, &[]);
+    let said: Vec<String> = sentences.iter().map(|s| s.text()).collect();
+    let said = said.join(" ");
+    assert!(said.contains("of the same program ahead of each"), "{said}");
+}
+
 /// A database that syncs ten times, 200 ms each, with its block request behind 16 of a neighbor.
 fn starved(dir: &std::path::Path) -> Files {
     starved_by(dir, "fio")
