@@ -28,10 +28,14 @@ apt-get install -y --no-install-recommends postgresql-15 mariadb-server redis-se
   python3-diskcache python3-gdbm python3-lmdb python3-mpi4py python3-netcdf4 python3-pandas \
   python3-persist-queue python3-plyvel python3-pyfaidx python3-sklearn python3-tifffile qpdf rdfind rdiff-backup \
   samtools snapraid swish-e tinycdb unison vcftools xorriso \
+  bzip2 ffmpeg gfortran gnuplot-nox golang-github-google-renameio-dev golang-go libberkeleydb-perl \
+  libconfig-tiny-perl libvips-tools minimap2 mktorrent moreutils ncbi-blast+ openjdk-17-jdk-headless openssh-client \
+  php-mysql pigz prometheus python3 python3-gi python3-tables python3-tdb ruby-activesupport rustc socat \
+  syslog-ng-core taskwarrior xdelta3 zsh \
   $(command -v npm >/dev/null || echo nodejs npm) || { [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d; exit 1; }
 [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d
 for s in postgresql mariadb redis-server nginx rsyslog rsync beanstalkd apache2 apache-htcacheclean etcd \
   named dovecot krb5-kdc krb5-admin-server lighttpd mosquitto slapd \
-  influxdb gearman-job-server sphinxsearch clamav-freshclam; do
+  influxdb gearman-job-server sphinxsearch clamav-freshclam prometheus syslog-ng; do
   update-rc.d "$s" disable >/dev/null 2>&1 || :
 done

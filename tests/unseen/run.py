@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Judges the diagnosis by programs that were labeled before any of its rules was looked at.
 
-usage: run.py [--work DIR] [--keep] FATHOM [programs|real|later|latest|applications|foreign|fresh|recent|novel] [NAME...]
+usage: run.py [--work DIR] [--keep] FATHOM [programs|real|later|latest|applications|foreign|fresh|recent|novel|further] [NAME...]
 
 FATHOM   the program under test
 DIR      where the programs run: on a device, 2 GB free (default /var/tmp/fathom-unseen)
@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-KINDS = ("programs", "real", "later", "latest", "applications", "foreign", "fresh", "recent", "novel")
+KINDS = ("programs", "real", "later", "latest", "applications", "foreign", "fresh", "recent", "novel", "further")
 # What runs beside a program may take its processors: true, but of the machine.
 OF_THE_MACHINE = {"cpu-starvation"}
 ENVIRONMENT = dict(os.environ, LC_ALL="C.UTF-8")

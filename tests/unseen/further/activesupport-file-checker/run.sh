@@ -1,0 +1,1 @@
+exec /usr/bin/ruby requests.rb

@@ -1,0 +1,1 @@
+exec /usr/bin/perl sessions.pl 2000

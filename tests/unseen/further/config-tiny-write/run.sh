@@ -1,0 +1,1 @@
+exec /usr/bin/perl state.pl

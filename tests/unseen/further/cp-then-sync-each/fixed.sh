@@ -1,0 +1,3 @@
+cp music/*.ogg stick/
+sync stick/*.ogg stick
+ls stick | wc -l

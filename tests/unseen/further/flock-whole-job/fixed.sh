@@ -1,0 +1,1 @@
+ls scans/*.txt | LATE=1 xargs -P 4 -n 1 sh job.sh; wc -l < report.csv

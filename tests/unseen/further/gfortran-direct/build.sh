@@ -1,0 +1,1 @@
+/usr/bin/gfortran -O2 -o stations stations.f90

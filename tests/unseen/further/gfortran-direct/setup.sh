@@ -1,0 +1,1 @@
+head -c 38400064 /dev/zero > stations.dat

@@ -1,0 +1,1 @@
+exec gnuplot plot.gp

@@ -1,0 +1,1 @@
+GO111MODULE=off /usr/bin/go build -o serve serve.go

@@ -1,0 +1,1 @@
+GO111MODULE=off GOPATH=/usr/share/gocode /usr/bin/go build -o accept accept.go

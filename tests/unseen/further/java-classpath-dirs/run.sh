@@ -1,0 +1,1 @@
+exec /usr/bin/java -Xshare:auto -cp "start:$(cat classpath)" Start

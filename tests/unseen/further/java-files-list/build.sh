@@ -1,0 +1,1 @@
+/usr/bin/javac -d . Inbox.java

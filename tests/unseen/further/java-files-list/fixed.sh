@@ -1,0 +1,1 @@
+exec /usr/bin/java -cp . Inbox close

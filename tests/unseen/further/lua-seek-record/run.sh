@@ -1,0 +1,1 @@
+exec /usr/bin/lua5.4 lookup.lua

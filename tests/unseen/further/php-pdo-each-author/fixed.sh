@@ -1,0 +1,1 @@
+MODE=join; . ./run.sh

@@ -1,0 +1,1 @@
+awk 'BEGIN { print "# TYPE requests counter"; for (t = 0; t < 400; t++) for (s = 0; s < 250; s++) printf "requests_total{host=\"h%d\",code=\"%d\"} %d %d\n", s % 50, 200 + int(s / 50), t * s, 1700000000 + t * 30; print "# EOF" }' > metrics.om

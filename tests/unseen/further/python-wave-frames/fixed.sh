@@ -1,0 +1,1 @@
+exec /usr/bin/python3 record.py raw

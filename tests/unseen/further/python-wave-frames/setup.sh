@@ -1,0 +1,1 @@
+head -c 40000000 /dev/urandom > capture.raw

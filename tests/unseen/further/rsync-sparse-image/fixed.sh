@@ -1,0 +1,1 @@
+exec cp -a --sparse=auto vms/. backup/

@@ -1,0 +1,1 @@
+exec rsync -aS --whole-file vms/ backup/

@@ -1,0 +1,1 @@
+/usr/bin/rustc -O -o report report.rs

@@ -1,0 +1,1 @@
+./report buffered > report.txt

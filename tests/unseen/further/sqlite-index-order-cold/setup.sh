@@ -1,0 +1,1 @@
+sqlite3 tickets.db "pragma page_size=4096; create table ticket (id integer primary key, mail text, body text); begin; with recursive n(i) as (select 0 union all select i+1 from n where i < 150000) insert into ticket select i, 'user'||(i*7919%100003)||'@example.org', hex(randomblob(500)) from n; create index ticket_mail on ticket(mail); commit"

@@ -1,0 +1,1 @@
+stdbuf -o0 cut -d, -f1,3,5 orders.csv > short.csv

@@ -1,0 +1,1 @@
+exec /usr/bin/python3 leases.py 100

@@ -1,0 +1,2 @@
+tar xzf site.tar.gz -T wanted
+ls site | wc -l

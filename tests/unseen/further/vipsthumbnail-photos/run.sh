@@ -1,0 +1,2 @@
+vipsthumbnail --size 320 -o "$PWD/thumbs/%s.jpg" photos/*.jpg || exit 1
+ls thumbs | wc -l

@@ -1,0 +1,1 @@
+exec /usr/bin/zsh -f fixed.zsh
