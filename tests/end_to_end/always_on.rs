@@ -172,6 +172,33 @@ fn what_happens_at_the_very_end_is_saved() {
     assert_eq!(meta(&saved)["state"], "complete");
 }
 
+/// A copy is made in the moment in which a program that has just started is done: what it counted has
+/// its name and its file there, too.
+#[test]
+fn calls_that_are_counted_just_before_a_copy_have_names() {
+    need_root!();
+    let scratch = Scratch::new();
+    let script = "dd if=/dev/zero of=bytes bs=1 count=2000 status=none; kill -USR1 $PPID; sleep 1";
+    let mut unnamed = Vec::new();
+    for turn in 0..4 {
+        let recording = Record::named(&scratch, &format!("turn-{turn}"))
+            .options(["--keep", "60s", "--rows", "tail"])
+            .command(["sh", "-c", &format!("cd {:?}; {script}", scratch.work())])
+            .run()
+            .must_exit(0);
+        let history = meta(&recording.session)["history"].clone();
+        let saved = PathBuf::from(history["saves"][0]["path"].as_str().unwrap());
+        balanced(&saved);
+        let named = "SELECT coalesce(sum(count), 0)::BIGINT AS n FROM counters
+            JOIN processes USING (pid) JOIN files USING (file_id)
+            WHERE syscall = 'write' AND comm = 'dd' AND path LIKE '%/bytes'";
+        let rows = "SELECT count(*) AS n FROM syscalls
+            WHERE syscall = 'write' AND path LIKE '%/bytes'";
+        unnamed.push(2000 - number(&saved, named) - number(&saved, rows));
+    }
+    assert_eq!(unnamed, [0; 4]);
+}
+
 #[test]
 fn conditions_that_make_no_sense_start_nothing() {
     need_root!();

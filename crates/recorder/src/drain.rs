@@ -241,9 +241,12 @@ impl<S: RecordSource> Drain<S> {
         Ok(())
     }
 
-    /// Saves what came so far.
+    /// Saves what came so far. Counters wait for the records before them, which name their processes and
+    /// files, so these records are drained first.
     fn save(&mut self, because: &str) -> Result<(), RecordError> {
         self.count()?;
+        std::thread::sleep(Duration::from_nanos(IN_FLIGHT_NS));
+        self.drain(monotonic_ns().saturating_sub(IN_FLIGHT_NS))?;
         self.pipeline.save(because, self.source.losses()?);
         Ok(())
     }
