@@ -31,11 +31,11 @@ apt-get install -y --no-install-recommends postgresql-15 mariadb-server redis-se
   bzip2 ffmpeg gfortran gnuplot-nox golang-github-google-renameio-dev golang-go libberkeleydb-perl \
   libconfig-tiny-perl libvips-tools minimap2 mktorrent moreutils ncbi-blast+ openjdk-17-jdk-headless openssh-client \
   php-mysql pigz prometheus python3 python3-gi python3-tables python3-tdb ruby-activesupport rustc socat \
-  syslog-ng-core taskwarrior xdelta3 zsh \
+  taskwarrior xdelta3 zsh \
   $(command -v npm >/dev/null || echo nodejs npm) || { [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d; exit 1; }
 [ -n "$made" ] && rm -f /usr/sbin/policy-rc.d
 for s in postgresql mariadb redis-server nginx rsyslog rsync beanstalkd apache2 apache-htcacheclean etcd \
   named dovecot krb5-kdc krb5-admin-server lighttpd mosquitto slapd \
-  influxdb gearman-job-server sphinxsearch clamav-freshclam prometheus syslog-ng; do
+  influxdb gearman-job-server sphinxsearch clamav-freshclam prometheus; do
   update-rc.d "$s" disable >/dev/null 2>&1 || :
 done

@@ -72,9 +72,11 @@ pub(crate) fn together(found: Vec<Finding>, run: &Run) -> Vec<Finding> {
         // Without a file or a thread it is about a process as a whole.
         if subject.file_id.is_none() && subject.tid.is_none() {
             let place = worker(&finding, run).map(|worker| {
+                // One process may have several, such as one for each query that it sends.
+                let calls = without_process(&finding);
                 let evidence = finding.evidence.first().map(|e| e.name.clone());
                 *workers
-                    .entry((worker, evidence, kinds))
+                    .entry((worker, calls, evidence, kinds))
                     .or_insert(groups.len())
             });
             match place.and_then(|place| groups.get_mut(place)) {
@@ -122,6 +124,17 @@ fn worker(finding: &Finding, run: &Run) -> Option<(i32, u64)> {
         _ => process.command?,
     };
     Some((process.ppid?, program))
+}
+
+/// The query of a finding, for whatever process.
+fn without_process(finding: &Finding) -> String {
+    let pid = finding.subject.pid.unwrap_or_default();
+    list(
+        &finding.query,
+        "pid",
+        &pid.to_string(),
+        &BTreeSet::from([0]),
+    )
 }
 
 /// Whether a program runs others, which are named in its arguments.

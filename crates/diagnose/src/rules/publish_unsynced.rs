@@ -17,6 +17,8 @@ const MAX_WAITING: usize = 1024;
 /// Number of times that an entry next to a new directory was made durable with such files in the
 /// directory.
 const MIN_POINTED: u64 = 2;
+/// Share of a file that is read, or of its length that is written, by a process that puts another in its place.
+const MIN_TAKEN: f64 = 0.9;
 /// Directories that a title names.
 const MAX_NAMED: usize = 2;
 
@@ -31,10 +33,11 @@ static INFO: RuleInfo = RuleInfo {
            renames or links each to a new name, so that other programs see only complete files; but \
            it never makes them durable. After a crash the new name can refer to an empty file that \
            others take for a complete one. ext4 and btrfs write the data early if a rename replaces \
-           a file; they do not for a new name. In two variants, the process makes the directory \
+           a file; they do not for a new name. In one variant, the process makes the directory \
            with the new files durable, and often a list of them, but not the files; or it writes \
            files into a new directory, such as a checkpoint, and then makes the file durable that \
-           says which directory is the latest.",
+           says which directory is the latest. In a third, it packs, unpacks, or moves files and removes each \
+           original as soon as the new file is written: after a crash both can be gone.",
     when: "8 or more files of a program (3 or more in one directory if it makes other files \
            durable) that one process created, wrote, and renamed or linked from another directory \
            to an unused name, where nothing (fsync, fdatasync, sync, syncfs, O_SYNC, msync) made \
@@ -45,7 +48,9 @@ static INFO: RuleInfo = RuleInfo {
            their data. Or a process closed such files in a directory that it created itself, and \
            then renamed a file next to that directory that it had made durable, or made the \
            directory that contains both durable: twice or more, or once if it renames the new \
-           directory itself. Files renamed within the same directory, from a temporary name or one \
+           directory itself. Or a program removed 8 or more files that were durable and that it had opened to read, \
+           read nine tenths of each (or wrote as much), and created another with the same name plus or minus a \
+           suffix, or with this name elsewhere, which nothing had made durable until the end. Files renamed within the same directory, from a temporary name or one \
            that contains the new name, count only for a program that makes other files durable: \
            most programs that save this way without any sync leave files that can be made again. \
            Silent for names of such files (`cache`, `thumbnail`, `target`, `incremental`), pid and \
@@ -76,6 +81,15 @@ struct Published {
     example: Option<Example>,
 }
 
+/// A file whose original was removed.
+#[derive(Debug, Default)]
+struct Replacement {
+    pid: i32,
+    comm: Text,
+    path: Text,
+    example: Option<Example>,
+}
+
 /// A file that is being made.
 #[derive(Debug, Default)]
 struct Made {
@@ -103,6 +117,10 @@ rule! {
         /// By process and directory: files in new directories that are in it, at whatever depth.
         inside: Bounded<(i32, u64), Waiting> = Bounded::new(|waiting| waiting.rounds),
         published: Bounded<FileId, Published>,
+        /// Which process opened a file last to read it, and which file it made last.
+        readers: Bounded<FileId, i32>,
+        last_made: Bounded<i32, Option<FileId>>,
+        replacements: Bounded<FileId, Replacement>,
         /// Programs that make files durable, by the names of their threads.
         syncing: Bounded<u64, bool>,
         /// Paths that were in use.
@@ -201,6 +219,68 @@ impl PublishUnsynced {
         }
     }
 
+    /// A file is removed: the original of one that its process has just made?
+    fn removes(&mut self, call: &Call, context: &Context) {
+        let (Some(path), Some(key)) = (call.path, call.path_key()) else { return };
+        let files = &context.state.files;
+        let Some(old) = files.at_key(key).or(call.file) else { return };
+        let last = self.last_made.get(&call.pid).copied().flatten();
+        let Some(new) = last.filter(|new| *new != old && self.readers.get(&old) == Some(&call.pid)) else { return };
+        let (Some(made), Some(was), Some(is)) = (self.made.get(&new), files.get(old), files.get(new)) else { return };
+        let size = was.size.unwrap_or(0);
+        let taken = was.read.max(is.written) as f64 >= size as f64 * MIN_TAKEN;
+        let (place, name) = (directory(path) == directory(&made.path), file_name(path) == file_name(&made.path));
+        let named = !place && name || place && (is_variant(path, &made.path) || is_variant(&made.path, path));
+        if size > 0 && taken && named && was.dirty.is_empty() && !is.dirty.is_empty() && is_kept(was, path) && is_kept(is, &made.path) {
+            *self.replacements.entry(new) = Replacement {
+                pid: call.pid,
+                comm: call.comm_text(),
+                path: made.path.clone(),
+                example: Some(Example::of(call)),
+            };
+        }
+    }
+
+    /// Files whose originals were removed.
+    fn replaced(&self, run: &Run, out: &mut Vec<Found>) {
+        let mut programs: BTreeMap<&str, Vec<(&Replacement, &FileState)>> = BTreeMap::new();
+        for (id, replacement) in self.replacements.iter() {
+            let file = run.state.files.get(*id).filter(|file| !file.was_synced() && !file.unlinked);
+            if let Some(file) = file {
+                programs.entry(&replacement.comm).or_default().push((replacement, file));
+            }
+        }
+        for (comm, mut files) in programs.into_iter().filter(|(_, files)| files.len() >= MIN_FILES) {
+            files.sort_by_key(|(file, _)| file.example.as_ref().map(|example| example.rid));
+            let Some((first, _)) = files.first() else { continue };
+            let place = directory(&first.path);
+            let one = files.iter().all(|(file, _)| directory(&file.path) == place);
+            let subject = Subject::process(first.pid, comm);
+            out.push(Found {
+                severity: Some(Severity::Medium),
+                title: format!(
+                    "{comm} removes {} files as soon as it has written the new ones{}, which it never makes durable: after a crash both can be gone",
+                    units::count(files.len() as i64),
+                    if one { format!(" in {place}") } else { String::new() },
+                ),
+                subject: if one { subject.with_path(place) } else { subject },
+                evidence: vec![
+                    number("files_replaced", files.len() as i64),
+                    number("unsynced_bytes", files.iter().fold(0, |all: i64, (_, file)| all.saturating_add(file.dirty.len()))),
+                ],
+                examples: files.iter().filter_map(|(file, _)| file.example.clone()).take(EXAMPLES).collect(),
+                query: calls!("comm = {} AND (syscall IN ('unlink', 'unlinkat') OR syscall LIKE '%sync%' OR flags LIKE '%O_CREAT%')", sql::quote(comm)),
+                advice: Some(
+                    "Call fsync on the new file and on its directory before the original is removed (`gzip --synchronous`; xz does so \
+                     since 5.8); or keep the originals (`-k`), and remove them all after one `sync -f`."
+                        .to_owned(),
+                ),
+                rests_on_absence: true,
+                ..Found::default()
+            });
+        }
+    }
+
     /// A process makes or removes a name.
     fn changes(&mut self, call: &Call, path: Option<&str>) {
         if let Some(path) = path {
@@ -283,6 +363,7 @@ impl Rule for PublishUnsynced {
                 if let Some(key) = call.path_key() {
                     self.live.remove(&key);
                 }
+                self.removes(call, context);
                 self.changes(call, call.path);
             }
             _ => {
@@ -298,12 +379,19 @@ impl Rule for PublishUnsynced {
                     && let Some(id) = call.file
                 {
                     *self.made.entry(id) = Made { pid: call.pid, path: call.path_text() };
+                    *self.last_made.entry(call.pid) = Some(id);
+                } else if call.kind == Kind::Open
+                    && !call.has_flag("O_WRONLY")
+                    && let Some(id) = call.file
+                {
+                    *self.readers.entry(id) = call.pid;
                 }
             }
         }
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
+        self.replaced(run, out);
         let mut programs: BTreeMap<&str, Vec<&Published>> = BTreeMap::new();
         for (id, published) in self.published.iter() {
             let Some(file) = run.state.files.get(*id).filter(|file| !file.was_synced()) else { continue };
@@ -406,6 +494,51 @@ mod tests {
             s.unlink(&from);
         }
         fires("publish-unsynced", s);
+    }
+
+    /// Packs 30 files, as xz does.
+    fn packs(length: i64, read: i64, mut new: impl FnMut(&mut Scenario, i32)) -> Scenario {
+        let mut s = Scenario::new();
+        for i in 0..30 {
+            let old = format!("/log/{i}.log");
+            let from = s.open_existing(&old, "O_RDONLY", length);
+            s.read(from, read);
+            let to = s.open(&format!("{old}.xz"), "O_WRONLY|O_CREAT|O_EXCL");
+            s.write(to, 10_000);
+            new(&mut s, to);
+            s.close(to);
+            s.unlink(&old);
+        }
+        s
+    }
+
+    #[test]
+    fn fires_when_originals_are_gone_before_the_new_files_are_durable() {
+        let found = fires("publish-unsynced", packs(50_000, 50_000, |_, _| {}));
+        assert_eq!((found.len(), found[0].severity), (1, Severity::Medium));
+        assert_eq!(
+            found[0].title,
+            "program removes 30 files as soon as it has written the new ones in /log, which it never makes durable: \
+             after a crash both can be gone"
+        );
+        silent("publish-unsynced", packs(50_000, 50_000, |s, fd| s.fsync(fd)));
+        // Only the beginning of the old file is known to it.
+        silent("publish-unsynced", packs(50_000, 1000, |_, _| {}));
+        // Files that were never durable themselves.
+        let mut s = Scenario::new();
+        for i in 0..30 {
+            let old = format!("/log/{i}.log");
+            let fd = s.open(&old, "O_WRONLY|O_CREAT|O_TRUNC");
+            s.write(fd, 50_000);
+            s.close(fd);
+            let from = s.open_existing(&old, "O_RDONLY", 50_000);
+            s.read(from, 50_000);
+            let to = s.open(&format!("{old}.xz"), "O_WRONLY|O_CREAT|O_EXCL");
+            s.write(to, 10_000);
+            s.close(to);
+            s.unlink(&old);
+        }
+        silent("publish-unsynced", s);
     }
 
     #[test]

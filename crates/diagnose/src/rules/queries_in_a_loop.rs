@@ -10,6 +10,11 @@ use crate::query_text::{self, Query};
 const IN_REQUEST: i64 = 10;
 /// The same within a transaction of which no request is known: some need a few.
 const IN_TRANSACTION: i64 = 20;
+/// The same of a client's thread that asks one query after the other for no known request, with pauses of this many
+/// nanoseconds at most, and part of the recorded time that the round trips then cost: it is what the program does.
+const IN_SERIES: i64 = 100;
+const PAUSE_NS: i64 = 10_000_000;
+const OF_RECORDING: f64 = 0.1;
 /// Part of the time of its requests from which on a loop matters, however little of the recording that is:
 /// most of the time a server waits for requests.
 const OF_REQUESTS: f64 = 0.1;
@@ -36,7 +41,8 @@ static INFO: RuleInfo = RuleInfo {
            loaded at its first use: one query for the list, and one for each of its N entries.",
     when: "The same query (its text without literals) is sent 10 times or more as children of one span, each \
            after the previous one has ended; or 20 times or more in one transaction of a thread (BEGIN to \
-           COMMIT) whose requests have no parent. Queries that overlap (pipelines) do not count, nor \
+           COMMIT) whose requests have no parent; or 100 times or more by a thread of a client outside of transactions and \
+           requests, with pauses of 10 ms at most, for 10 % or more of the recorded time. Queries that overlap (pipelines) do not count, nor \
            do statements that control transactions, cursors or sessions. A loop that costs 10 % of the time of \
            its requests is reported even if that is little of the recorded time.",
     cost: "the queries beyond the first one of each request, times their median duration",
@@ -66,12 +72,25 @@ struct Repeated {
     same: bool,
 }
 
-/// A request, or a transaction.
+/// The purpose of the queries of a loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Of {
+    /// A request of this name.
+    Request(u64),
+    /// A transaction, or a request whose own span is not known.
+    #[default]
+    Unknown,
+    /// No request: a client asks for one thing after the other.
+    Series,
+}
+
+/// A request, a transaction, or a series of queries.
 #[derive(Debug, Default)]
 struct Request {
     service: u64,
     client: bool,
     began_ns: i64,
+    ended_ns: i64,
     queries: Vec<Repeated>,
 }
 
@@ -89,13 +108,13 @@ struct Loop {
     same: bool,
     /// Text and system of the query, names of the request and the service.
     query: u64,
-    request: Option<u64>,
+    of: Of,
     service: u64,
     client: bool,
 }
 
-/// A finding's queries: service, name of the request, query, and whether a client's spans have them.
-type Key = (u64, Option<u64>, u64, bool);
+/// A finding's queries: service, what they are for, query, and whether a client's spans have them.
+type Key = (u64, Of, u64, bool);
 
 rule! {
     pub struct QueriesInALoop {
@@ -121,35 +140,43 @@ impl QueriesInALoop {
         key
     }
 
-    /// A request or a transaction is over.
-    fn close(&mut self, request: &Request, name: Option<u64>, least: i64, took_ns: i64) {
-        add(&mut self.loops, request, name, least, Some(took_ns));
+    /// A request, a transaction, or a series is over.
+    fn close(&mut self, request: &Request, of: Of, least: i64, took_ns: i64) {
+        add(&mut self.loops, request, of, least, Some(took_ns));
     }
 
     fn query(&mut self, span: &Span, query: &Query) {
         let digest = self.text(&query.digest);
         let service = self.text(span.service);
         let client = span.kind != "server";
-        let key = match (span.parent, span.tid) {
+        let mut key = match (span.parent, span.tid) {
             (Some(parent), _) => (key_of(span.trace), key_of(parent)),
             (None, Some(tid)) => transaction(span.pid.unwrap_or(0), tid),
             (None, None) => return,
         };
         if span.parent.is_none() {
             if query.begins {
-                *self.open.entry(key) = Request { service, client, began_ns: span.ts_ns, queries: Vec::new() };
+                *self.open.entry(key) = Request { service, client, began_ns: span.ts_ns, ..Request::default() };
                 return;
             }
             if query.ends {
                 if let Some(request) = self.open.remove(&key) {
                     let took_ns = span.ended_at_ns().saturating_sub(request.began_ns);
-                    self.close(&request, None, IN_TRANSACTION, took_ns);
+                    self.close(&request, Of::Unknown, IN_TRANSACTION, took_ns);
                 }
                 return;
             }
-            // A query outside of transactions is one by itself.
+            // A query outside of transactions is one by itself, for a server.
             if self.open.get(&key).is_none() {
-                return;
+                if !client {
+                    return;
+                }
+                key = series(key);
+                if self.open.get(&key).is_some_and(|series| span.ts_ns.saturating_sub(series.ended_ns) > PAUSE_NS)
+                    && let Some(series) = self.open.remove(&key)
+                {
+                    self.close(&series, Of::Series, IN_SERIES, series.ended_ns.saturating_sub(series.began_ns));
+                }
             }
         }
         if query.controls || query.begins || query.ends {
@@ -157,6 +184,10 @@ impl QueriesInALoop {
         }
         let request = self.open.entry(key);
         (request.service, request.client) = (service, client);
+        if request.ended_ns == 0 && request.began_ns == 0 {
+            request.began_ns = span.ts_ns;
+        }
+        request.ended_ns = request.ended_ns.max(span.ended_at_ns());
         let room = request.queries.len() < MAX_QUERIES;
         let known = request.queries.iter_mut().find(|known| known.query == digest);
         match known {
@@ -201,23 +232,32 @@ fn is_transaction(key: (u64, u64)) -> bool {
     key.0 <= u64::from(u32::MAX) && key.1 <= u64::from(u32::MAX)
 }
 
+/// The key of the series of the thread whose transactions have this one.
+fn series((pid, tid): (u64, u64)) -> (u64, u64) {
+    (pid, tid | 1 << 32)
+}
+
+fn is_series((pid, tid): (u64, u64)) -> bool {
+    pid <= u64::from(u32::MAX) && tid >> 32 == 1
+}
+
 /// Adds the loops of a request, which took so long; `None`: as long as its queries, as far as is known.
 fn add(
     loops: &mut HashMap<Key, Loop>,
     request: &Request,
-    name: Option<u64>,
+    what: Of,
     least: i64,
     took_ns: Option<i64>,
 ) {
     for query in request.queries.iter().filter(|query| query.count >= least) {
-        let key = (request.service, name, query.query, request.client);
+        let key = (request.service, what, query.query, request.client);
         if loops.len() >= MAX_TEXTS && !loops.contains_key(&key) {
             return;
         }
         let of = loops.entry(key).or_insert_with(|| Loop {
             same: true,
             query: query.query,
-            request: name,
+            of: what,
             service: request.service,
             client: request.client,
             ..Loop::default()
@@ -249,7 +289,7 @@ impl Rule for QueriesInALoop {
             && let Some(request) = self.open.remove(&(key_of(span.trace), key_of(span.id)))
         {
             let name = self.text(span.name);
-            self.close(&request, Some(name), IN_REQUEST, span.dur_ns);
+            self.close(&request, Of::Request(name), IN_REQUEST, span.dur_ns);
         }
     }
 
@@ -266,8 +306,12 @@ impl Rule for QueriesInALoop {
         let mut loops: HashMap<Key, Loop> = HashMap::new();
         // Requests whose own span is missing, or has not come.
         for (key, request) in self.open.iter() {
-            let least = if is_transaction(*key) { IN_TRANSACTION } else { IN_REQUEST };
-            add(&mut loops, request, None, least, None);
+            let (of, least) = match *key {
+                key if is_series(key) => (Of::Series, IN_SERIES),
+                key if is_transaction(key) => (Of::Unknown, IN_TRANSACTION),
+                _ => (Of::Unknown, IN_REQUEST),
+            };
+            add(&mut loops, request, of, least, None);
         }
         let all = || self.loops.iter().chain(&loops);
         // A client and a server that were both recorded show the same queries: the client waits.
@@ -276,24 +320,47 @@ impl Rule for QueriesInALoop {
             let spare = of.queries - of.requests;
             let cost = spare.saturating_mul(of.durations.median_ns());
             let of_requests = cost as f64 / of.requests_ns.max(1) as f64;
-            if !run.matters(cost) && of_requests < OF_REQUESTS || !of.client && by_client(of.query) {
+            let matters = match of.of {
+                Of::Series => !run.is_faint() && run.matters_from(cost, OF_RECORDING),
+                _ => run.matters(cost) || of_requests >= OF_REQUESTS,
+            };
+            if !matters || !of.client && by_client(of.query) {
                 continue;
             }
             let text = |key: u64| self.texts.get(&key).map_or("", String::as_str);
             let (query, service) = (text(of.query), text(of.service));
             let each = of.queries / of.requests.max(1);
-            let place = match of.request.map(text).filter(|name| !name.is_empty()) {
-                Some(name) => format!("{} of {name}", counted(of.requests, "request", "requests")),
-                None => counted(of.requests, "request or transaction", "requests or transactions"),
+            let place = match of.of {
+                Of::Series => String::new(),
+                Of::Request(name) if !text(name).is_empty() => {
+                    format!(" in {} of {}", counted(of.requests, "request", "requests"), text(name))
+                }
+                _ => format!(" in {}", counted(of.requests, "request or transaction", "requests or transactions")),
             };
             let how = match (of.same, each) {
                 (true, _) => " with the same values each time",
                 (false, _) => "",
             };
+            let mut numbers = vec![
+                number("queries", of.queries),
+                number("spare_round_trips", spare),
+                number("median_query_ns", of.durations.median_ns()),
+                number("queries_ns", of.durations.sum_ns),
+            ];
+            if of.of != Of::Series {
+                numbers.extend([
+                    number("requests", of.requests),
+                    number("most_in_one_request", of.most),
+                    number("requests_ns", of.requests_ns),
+                    evidence("share_of_requests", of_requests.min(1.0)),
+                ]);
+            }
+            let no_request = "the queries are part of no request that was recorded: if the program answers requests of others, each \
+                              may be for one of them (--spans http,...)";
             out.push(Found {
                 cost_ns: Some(cost),
                 title: format!(
-                    "{service} {} one query {} in {place}, one after the other{how}: {}",
+                    "{service} {} one query {}{place}, one after the other{how}: {}",
                     if of.client { "sends" } else { "receives" },
                     times(of.queries),
                     query_text::shown(query, MAX_SHOWN),
@@ -305,16 +372,7 @@ impl Rule for QueriesInALoop {
                         ..Subject::default()
                     },
                 },
-                evidence: vec![
-                    number("queries", of.queries),
-                    number("requests", of.requests),
-                    number("most_in_one_request", of.most),
-                    number("spare_round_trips", spare),
-                    number("median_query_ns", of.durations.median_ns()),
-                    number("queries_ns", of.durations.sum_ns),
-                    number("requests_ns", of.requests_ns),
-                    evidence("share_of_requests", of_requests.min(1.0)),
-                ],
+                evidence: numbers,
                 examples: self.examples.get(&of.query).map_or_else(Vec::new, Examples::list),
                 query: format!(
                     "SELECT ts_ns, dur_ns, pid, tid, name, trace_id, parent_span_id FROM spans \
@@ -327,7 +385,7 @@ impl Rule for QueriesInALoop {
                      same values."
                         .to_owned()
                 }),
-                caveats: Vec::new(),
+                caveats: if of.of == Of::Series { vec![no_request.to_owned()] } else { Vec::new() },
                 ..Found::default()
             });
         }
@@ -419,6 +477,48 @@ mod tests {
     fn fires_in_a_transaction() {
         let found = without_example(transaction(50, true));
         assert!(found.title.contains("receives one query 50 times"), "{}", found.title);
+    }
+
+    /// A script that asks a database for one thing after the other.
+    fn script(queries: i64, pause_us: i64) -> Scenario {
+        let mut s = Scenario::new();
+        s.stat("/data");
+        for n in 0..queries {
+            let began = s.now();
+            s.wait_us(100);
+            s.span(&SpanOf { id: &format!("{n:016x}"), name: CUSTOMER, kind: "client", attributes: "{\"db.system.name\":\"mysql\"}", ..SpanOf::since(began) });
+            s.wait_us(pause_us);
+        }
+        s.stat("/data");
+        s
+    }
+
+    #[test]
+    fn a_client_may_ask_for_no_request() {
+        let found = without_example(script(2000, 20));
+        assert!(found.title.contains(" one query 2,000 times, one after the other: "), "{}", found.title);
+        silent("queries-in-a-loop", script(90, 20));
+        // It does something else most of the time, or waits for the next one to come.
+        silent("queries-in-a-loop", script(2000, 2000));
+        silent("queries-in-a-loop", script(2000, 11_000));
+    }
+
+    #[test]
+    fn each_query_is_a_finding_of_its_own() {
+        let mut s = Scenario::new();
+        s.stat("/data");
+        for n in 0..400 {
+            let began = s.now();
+            s.wait_us(100);
+            let name = ["SELECT name FROM author WHERE id = ?", "SELECT count(*) FROM comment WHERE post = ?"][n % 2];
+            s.span(&SpanOf { id: &format!("{n:016x}"), name, kind: "client", attributes: "{\"db.system.name\":\"mysql\"}", ..SpanOf::since(began) });
+        }
+        s.stat("/data");
+        s.worker_ends(1, "php page.php");
+        let found = s.findings().into_iter().filter(|found| found.rule == "queries-in-a-loop");
+        let titles: Vec<String> = found.map(|found| found.title).collect();
+        assert_eq!(titles.len(), 2, "{titles:?}");
+        assert!(titles.iter().all(|title| title.contains(" 200 times")), "{titles:?}");
     }
 
     #[test]

@@ -22,6 +22,12 @@ const LARGE: i64 = 1 << 20;
 /// Share of the recorded time that goes into it: a process begins with nothing in memory, and to keep
 /// something for the next one is more than a change of a line.
 const MIN_PART: f64 = 0.1;
+/// The same where what they do with the bytes is counted, too: processes, and share of the recorded time.
+const MIN_WORKERS: usize = 20;
+const MIN_WORK: f64 = 0.3;
+/// Time between two reads that goes into the bytes of the first, at most: nanoseconds. Beyond it the process
+/// waits for something else.
+const LONGEST_WORK_NS: i64 = 100_000_000;
 /// Processes and files that are distinguished.
 const MAX_TOLD: usize = 256;
 
@@ -38,12 +44,15 @@ static INFO: RuleInfo = RuleInfo {
     when: "A process has read at least two and a half times as many bytes of a file as were new to it or had \
            changed since it read them, in 64 or more calls that read only bytes it had read before. Or three or \
            more processes with the same name, one after another, read 1 MiB or more of a file that \
-           earlier ones had read, for 10 % or more of the recorded time over all such files. The \
+           earlier ones had read, for 10 % or more of the recorded time over all such files, or they are 20 or \
+           more, and the time from the first read to the last one of each is 30 % or more in all. The \
            first read of bytes after a write to them, or after the file was truncated, is not \
            redundant. Or only one process uses the file, does not lock it before each access, and \
            reads bytes that it had read or written itself eight times over or more, for 3 % or more of \
            the recorded time: it changes pages of a file that it does not keep in memory.",
-    cost: "the time of the reads of the file, times the fraction of bytes that were read before",
+    cost: "the time of the reads of the file, times the fraction of bytes that were read before; of 20 or more \
+           processes that need more for what they make of the bytes, the time from the first read to the last \
+           one, with 100 ms at most between two",
     advice: "Keep the data in memory (a cache of blocks or of parsed objects), or map the file.",
     not_when: "Not when the page cache, which processes share, makes better use of the memory: \
            databases that leave caching to the kernel do this on purpose.",
@@ -94,6 +103,10 @@ struct Series {
     seen: Intervals,
     again: i64,
     again_ns: i64,
+    /// When the process of the last read ended it, and what those after the first needed from their first read
+    /// to their last one.
+    last_ended_at_ns: i64,
+    work_ns: i64,
     examples: Examples,
 }
 
@@ -107,7 +120,12 @@ impl Series {
             if self.pids.len() < MAX_TOLD {
                 self.pids.push(call.pid);
             }
+            self.last_ended_at_ns = call.ts_ns;
         }
+        if self.pids.len() > 1 {
+            self.work_ns += (call.ended_at_ns() - self.last_ended_at_ns).clamp(0, LONGEST_WORK_NS);
+        }
+        self.last_ended_at_ns = call.ended_at_ns();
         let again = self.seen.insert(start, end);
         if self.pids.len() > 1 && again > 0 {
             self.again += again;
@@ -324,9 +342,12 @@ impl RedundantRead {
         for (comm, mut files) in of_name {
             files.sort_by_key(|(id, series)| (Reverse(series.again_ns), *id));
             let sum = |each: fn(&Series) -> i64| files.iter().map(|(_, series)| each(series)).sum::<i64>();
-            let (cost, again) = (sum(|series| series.again_ns), sum(|series| series.again));
+            let (reading, again) = (sum(|series| series.again_ns), sum(|series| series.again));
             let Some((first, series)) = files.first() else { continue };
-            if !run.matters(cost) || !run.matters_from(cost, MIN_PART) {
+            // To unpack or parse the same bytes costs more than to read them. Below its share it is not added up with others.
+            let works = series.pids.len() >= MIN_WORKERS && !run.is_faint() && run.matters_from(series.work_ns, MIN_WORK);
+            let cost = if works { series.work_ns } else { reading };
+            if !run.matters(cost) || !works && !run.matters_from(cost, MIN_PART) {
                 continue;
             }
             let path = run.state.files.get(*first).map_or("", |f| f.name());
@@ -339,11 +360,16 @@ impl RedundantRead {
                 1 => path.to_owned(),
                 n => format!("{} files, most of it of {path}", units::count(n)),
             };
+            let costs = Costs::default().of_files(files.iter().take(MAX_TOLD).map(|(id, _)| *id).collect());
+            let work = match works {
+                true => format!(", and need {} for it and what they make of it", units::duration(series.work_ns)),
+                false => String::new(),
+            };
             out.push(Found {
                 cost_ns: Some(cost),
-                costs: Costs::default().of_files(files.iter().take(MAX_TOLD).map(|(id, _)| *id).collect()),
+                costs: if works { costs.of_processes(pids.iter().copied().take(MAX_TOLD).collect()) } else { costs },
                 title: format!(
-                    "{} processes of {comm}, one after another, read {} again that earlier ones had read of {what}",
+                    "{} processes of {comm}, one after another, read {} again that earlier ones had read of {what}{work}",
                     units::count(series.pids.len() as i64),
                     units::bytes(again),
                 ),
@@ -355,6 +381,7 @@ impl RedundantRead {
                     number("bytes_read_by_earlier_processes", again),
                     number("files", count),
                     number("processes", series.pids.len() as i64),
+                    number("reading_ns", reading),
                 ],
                 examples: series.examples.list(),
                 query: calls!("pid IN ({}) AND call_reads(syscall)", list.join(", ")),
@@ -398,6 +425,33 @@ mod tests {
         };
         fires("redundant-read", reads("PROT_READ"));
         silent("redundant-read", reads("PROT_READ|PROT_WRITE"));
+    }
+
+    /// To unpack the bytes takes each process longer than to read them.
+    #[test]
+    fn the_work_of_many_processes_on_the_same_bytes_counts() {
+        let runs = |processes, between_us: i64, idle_ms: i64| {
+            let mut s = Scenario::new();
+            for pid in 201..201 + processes {
+                s.process(pid);
+                let fd = s.open_existing("/data/archive", "O_RDONLY", 16 << 20);
+                for i in 0..32 {
+                    s.pread(fd, 1 << 16, i << 16);
+                    s.wait_us(between_us);
+                }
+                s.close(fd);
+                s.wait_ms(idle_ms);
+            }
+            s
+        };
+        let found = fires("redundant-read", runs(40, 2000, 1));
+        assert!(found[0].title.contains(" processes of program, one after another, "), "{}", found[0].title);
+        assert!(found[0].title.ends_with(" for it and what they make of it"), "{}", found[0].title);
+        let cost = found[0].cost_ns.unwrap();
+        assert!((2_400_000_000..2_600_000_000).contains(&cost), "{cost}");
+        // They do something else most of the time, or are few.
+        silent("redundant-read", runs(40, 2000, 200));
+        silent("redundant-read", runs(10, 2000, 1));
     }
 
     #[test]

@@ -22,7 +22,7 @@ static INFO: RuleInfo = RuleInfo {
     what: "A process opens one file many times per second, uses it for one or two calls, and closes \
            it. Each time the kernel looks up the path, checks permissions, and creates a file \
            description; in a log, each line costs open, write, and close.",
-    when: "One process opens one regular file 20 or more times, 10 or more of them within a second, \
+    when: "One process opens one regular file (or one of /proc, /sys, and the like) 20 or more times, 10 or more of them within a second, \
            with 16 uses or fewer per open on average: reads, writes, mappings, and copies by the \
            kernel (sendfile, splice, copy_file_range). With more uses, opening is the smaller part \
            of the work. Silent below 3 % of the recorded time, because opening again has the \
@@ -51,6 +51,8 @@ struct Openings {
     in_second: u32,
     most: u32,
     appending: u64,
+    /// Whether the kernel makes its contents up as they are read.
+    made_up: bool,
     /// Reads, writes, mappings and copies in between.
     uses: u64,
     open: Durations,
@@ -88,13 +90,15 @@ impl Rule for RepeatedOpen {
             }
             return;
         }
-        let regular = context.file(call).is_some_and(|file| file.is_regular());
-        if !regular || call.has_flag("O_PATH") {
+        let Some(state) = context.file(call).filter(|file| &*file.file_type == "regular") else { return };
+        let made_up = !state.is_regular();
+        if call.has_flag("O_PATH") {
             return;
         }
         let openings = self.files.entry((call.pid, file));
         if openings.opens == 0 {
             openings.comm = call.comm_text();
+            openings.made_up = made_up;
             openings.first_at_ns = call.dur_ns;
         }
         openings.opens += 1;
@@ -141,6 +145,11 @@ impl Rule for RepeatedOpen {
                     number("median_open_ns", openings.open.median_ns()),
                 ],
                 examples: openings.examples.list(),
+                advice: openings.made_up.then(|| {
+                    "Keep the descriptor open and read from the beginning again (pread at offset 0), for which the kernel \
+                     makes the contents again; or ask once for each process or device, and remember the answer."
+                        .to_owned()
+                }),
                 query: calls!("pid = {pid} AND file_id = {file} AND syscall IN ('open', 'openat', 'openat2', 'creat', 'close')"),
                 ..Found::default()
             });

@@ -4,6 +4,11 @@ use crate::prelude::*;
 
 /// Empty reads beyond the end from which on they count.
 const MIN_EMPTY: u64 = 2;
+/// A reader of whole blocks begins at a multiple of this, at most so far before the place where it had stopped.
+const BLOCK: i64 = 512;
+const MAX_BEFORE: i64 = 4096;
+/// Bytes behind that place from which on it goes on there, rather than that it reads the end of any file.
+const MIN_BEHIND: i64 = 128 << 10;
 
 static INFO: RuleInfo = RuleInfo {
     id: "rotation-offset",
@@ -20,7 +25,7 @@ static INFO: RuleInfo = RuleInfo {
            same holds if an earlier process opened the path and read the old file to its end: a log \
            shipper that was restarted, or that starts a new process each time. The first read of \
            the new file starts at an offset other than 0 that is the end of the part read of the \
-           old one, or beyond the end of the new one (with two or more empty reads there while the \
+           old one (or the start of the block that contains this end, with 128 KiB or more behind it), or beyond the end of the new one (with two or more empty reads there while the \
            file has unread bytes). Silent if the process then reads bytes in front of that offset. \
            Files that the process writes itself do not count.",
     cost: "",
@@ -143,7 +148,9 @@ impl Rule for RotationOffset {
             reader.empty += 1;
         }
         let size = context.file(call).and_then(|file| file.size);
-        let carried_over = first > 0 && first == old_end;
+        let in_block = first % BLOCK == 0 && (1..MAX_BEFORE).contains(&(old_end - first));
+        let goes_on = in_block && size.is_some_and(|size| size - first >= MIN_BEHIND);
+        let carried_over = first > 0 && (first == old_end || goes_on);
         let beyond = first > 0
             && reader.empty >= MIN_EMPTY
             && reader.empty == reader.reads
@@ -229,6 +236,36 @@ mod tests {
         let found = fires("rotation-offset", s);
         assert_eq!(found[0].evidence[0].value, 26.0);
         assert_eq!(found[0].subject.pid, Some(300));
+    }
+
+    /// Begins in the new file, which has `size` bytes, at the block in which the old one had ended.
+    fn block_of_the_end(size: i64) -> Scenario {
+        let mut s = Scenario::new();
+        let log = s.open("/var/log/app", "O_WRONLY|O_CREAT");
+        s.write(log, 10_000_100);
+        s.close(log);
+        s.process(200);
+        let fd = s.open_existing("/var/log/app", "O_RDONLY", 10_000_100);
+        s.pread(fd, 1_000_100, 9_000_000);
+        s.close(fd);
+        s.process(100);
+        s.unlink("/var/log/app");
+        s.new_file("/var/log/app");
+        let log = s.open("/var/log/app", "O_WRONLY|O_CREAT");
+        s.write(log, size);
+        s.close(log);
+        s.process(300);
+        let fd = s.open_existing("/var/log/app", "O_RDONLY", size);
+        s.pread(fd, 100_000, 10_000_100 / 1024 * 1024);
+        s
+    }
+
+    #[test]
+    fn a_reader_of_blocks_begins_in_front_of_the_end() {
+        let found = fires("rotation-offset", block_of_the_end(20_000_000));
+        assert_eq!(found[0].evidence[0].value, 9_999_360.0);
+        // As `tail` does, whatever file it is.
+        silent("rotation-offset", block_of_the_end(10_005_000));
     }
 
     #[test]

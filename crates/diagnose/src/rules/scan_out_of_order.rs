@@ -10,6 +10,10 @@ use crate::under_way::UnderWay;
 const MIN_READS: u64 = 256;
 /// Share of the file that was read.
 const MIN_COVERED: f64 = 0.8;
+/// How often each byte is read at most, on average: rows that stand in one page come one by one in another order.
+const MAX_PASSES: f64 = 4.0;
+/// Passes below which a file is said to be read once.
+const ONCE: f64 = 1.25;
 /// Share of reads that begin elsewhere than near the end of the one before.
 const MIN_JUMPS: f64 = 0.3;
 /// Or share of the time of all reads that those take.
@@ -33,11 +37,11 @@ static INFO: RuleInfo = RuleInfo {
     needs: &[Input::Calls],
     kinds: kinds![Read],
     about_calls: true,
-    what: "A process reads most of a file, each byte about once, but in an order that differs from \
+    what: "A process reads most of a file, each byte once or a few times, but in an order that differs from \
            the order on disk. Readahead mispredicts, and each read waits for the device if the file \
            is not in memory.",
     when: "One process makes 256 or more reads of one file that cover four fifths of its bytes, \
-           less than a fifth of them twice, and it is the only process that reads the file. More \
+           each byte at most four times on average, and it is the only process that reads the file. More \
            than 30 % of the reads jump, or 2 % or more that take half or more of the time of all \
            its reads. A read jumps if it starts before the end of the previous read, or more than 128 \
            KiB (the kernel's default readahead) after it, or less far after it but had to wait for \
@@ -136,7 +140,7 @@ impl Rule for ScanOutOfOrder {
             let Some(file) = run.state.files.get(*id) else { continue };
             let Some(size) = file.size.filter(|size| *size > 0) else { continue };
             let covered = scan.seen.len() as f64 / size as f64;
-            let twice = 1.0 - scan.seen.len() as f64 / scan.bytes.max(1) as f64;
+            let passes = scan.bytes as f64 / scan.seen.len().max(1) as f64;
             let jumps = scan.jumps as f64 / scan.reads as f64;
             // Reads in order may be few and may wait as well; at most half of the jumping reads
             // may.
@@ -151,7 +155,7 @@ impl Rule for ScanOutOfOrder {
             let spare = ns.saturating_sub((reads as i64).saturating_mul(plain));
             let size_of_one = scan.jumped_bytes as f64 / scan.jumps.max(1) as f64;
             let cost = (spare as f64 * (1.0 - in_order(size_of_one))) as i64;
-            let scans = scan.reads >= MIN_READS && covered >= MIN_COVERED && twice < 1.0 - MIN_COVERED;
+            let scans = scan.reads >= MIN_READS && covered >= MIN_COVERED && passes <= MAX_PASSES;
             let all_ns = scan.jumped.sum_ns.saturating_add(scan.in_order.sum_ns);
             let much = scan.jumped.sum_ns as f64 >= all_ns as f64 * MIN_TIME;
             let many = jumps > MIN_JUMPS || much && jumps >= MIN_JUMPS_OF_TIME;
@@ -159,12 +163,16 @@ impl Rule for ScanOutOfOrder {
             if !scans || !many || depth >= MAX_DEPTH || !run.matters(cost) {
                 continue;
             }
+            let often = match passes < ONCE {
+                true => "once".to_owned(),
+                false => format!("{passes:.1} times"),
+            };
             let path = file.name();
             let comm = scan.readers.most().cloned().unwrap_or_default();
             out.push(Found {
                 cost_ns: Some(cost),
                 title: format!(
-                    "{} reads {} of {path} once, but {} of its {} reads jump{}",
+                    "{} reads {} of {path} {often}, but {} of its {} reads jump{}",
                     comm,
                     units::percent(covered.min(1.0)),
                     units::percent(jumps),
@@ -179,6 +187,7 @@ impl Rule for ScanOutOfOrder {
                     number("mean_jump_ns", scan.jumped.mean_ns()),
                     number("mean_in_order_ns", scan.in_order.mean_ns()),
                     number("plain_read_ns", plain),
+                    evidence("passes", passes),
                 ],
                 examples: examples.list(),
                 query: calls!("pid = {pid} AND file_id = {id} AND call_reads(syscall)"),

@@ -11,6 +11,9 @@ use crate::timelines::{Part, Parts, SpanTime, Timelines};
 const MIN_SPANS: usize = 50;
 /// Slow ones from which on they are no accident.
 const MIN_SLOW: usize = 10;
+/// The same if they cost this part of the recorded time.
+const FEW: usize = 3;
+const OF_RECORDING: f64 = 0.1;
 /// How many times the median a slow one takes, and how much longer, nanoseconds.
 const SLOW_TIMES: i64 = 3;
 const SLOW_NS: i64 = 1_000_000;
@@ -38,7 +41,7 @@ static INFO: RuleInfo = RuleInfo {
            the page cache, the file system, the queue of the device, the device, locks, sockets, waiting for a \
            CPU. The layer in which the slow ones spend more time is the reason.",
     when: "50 or more spans of one service and name have a thread of their own that did nothing else meanwhile, and \
-           10 or more of them take three times the median, and 1 ms longer. The faster half is the usual time. One \
+           10 or more of them (or 3 or more that cost 10 % of the recorded time) take three times the median, and 1 ms longer. The faster half is the usual time. One \
            layer has at least half of the difference. Slow requests that cost 10 % of the time of all of the name \
            are reported even if that is little of the recorded time. The time itself is claimed by findings about its cause, so the \
            severity is by the time of the slow requests beyond the usual time. Where a request waits for another program whose \
@@ -77,6 +80,8 @@ struct Name {
     /// One in so many is kept.
     stride: u64,
     kept: Vec<Taken>,
+    /// The longest ones, of which none is dropped, the shortest of them first.
+    longest: Vec<Taken>,
     examples: Examples,
     /// Names of requests that these have caused.
     causes: HashSet<u64>,
@@ -95,6 +100,24 @@ impl Name {
         if self.causes.len() < MAX_NAMES {
             self.causes.extend(&time.causes);
         }
+        let is_long = self.longest.len() < MIN_SLOW || self.longest.first().is_some_and(|least| least.dur_ns < time.dur_ns);
+        if !taken && !is_long {
+            return;
+        }
+        let of = Taken {
+            dur_ns: time.dur_ns,
+            parts: time.parts,
+            elsewhere: time.elsewhere,
+            within: time.within.as_ref().map(|(_, name)| Arc::clone(name)),
+            ahead: time.ahead,
+        };
+        if is_long {
+            let at = self.longest.partition_point(|other| other.dur_ns < of.dur_ns);
+            self.longest.insert(at, of.clone());
+            if self.longest.len() > MIN_SLOW {
+                self.longest.remove(0);
+            }
+        }
         if !taken {
             return;
         }
@@ -106,27 +129,27 @@ impl Name {
             });
             self.stride *= 2;
         }
-        self.kept.push(Taken {
-            dur_ns: time.dur_ns,
-            parts: time.parts,
-            elsewhere: time.elsewhere,
-            within: time.within.as_ref().map(|(_, name)| Arc::clone(name)),
-            ahead: time.ahead,
-        });
+        self.kept.push(of);
     }
 
-    /// The usual requests and the slow ones; `None` if there are too few.
-    fn divided(&self) -> Option<(Vec<&Taken>, Vec<&Taken>)> {
+    /// The usual requests, the slow ones, and how many slow ones there are, about; `None` if there are too few.
+    fn divided(&self) -> Option<(Vec<&Taken>, Vec<&Taken>, i64)> {
         let mut all: Vec<&Taken> = self.kept.iter().collect();
         all.sort_by_key(|taken| taken.dur_ns);
         let median = all.get(all.len() / 2)?.dur_ns;
         let limit = median.saturating_mul(SLOW_TIMES).max(median.saturating_add(SLOW_NS));
-        let slow: Vec<&Taken> = all.iter().copied().filter(|taken| taken.dur_ns >= limit).collect();
-        if all.len() < MIN_SPANS || slow.len() < MIN_SLOW {
+        let is_slow = |taken: &&Taken| taken.dur_ns >= limit;
+        let stride = i64::try_from(self.stride.max(1)).unwrap_or(i64::MAX);
+        let (mut slow_ones, mut stands_for) = (self.longest.iter().filter(is_slow).collect::<Vec<_>>(), 1);
+        if slow_ones.len() >= MIN_SLOW {
+            (slow_ones, stands_for) = (all.iter().copied().filter(is_slow).collect(), stride);
+        }
+        if all.len() < MIN_SPANS || slow_ones.len() < FEW {
             return None;
         }
         all.truncate(all.len() / 2);
-        Some((all, slow))
+        let count = (slow_ones.len() as i64).saturating_mul(stands_for);
+        Some((all, slow_ones, count))
     }
 }
 
@@ -215,10 +238,9 @@ impl Rule for SlowRequest {
 impl SlowRequest {
     /// The finding about a name, and whether the reason is in requests that these have caused.
     fn found(&self, name: &Name, run: &Run) -> Option<(Found, bool)> {
-        let (usual, slow) = name.divided()?;
+        let (usual, slow, slow_count) = name.divided()?;
         let (usual_ns, slow_ns) = (mean(&usual, |t| t.dur_ns), mean(&slow, |t| t.dur_ns));
         let stride = i64::try_from(name.stride.max(1)).unwrap_or(i64::MAX);
-        let slow_count = (slow.len() as i64).saturating_mul(stride);
         let cost = slow_count.saturating_mul(slow_ns - usual_ns);
         let more = |part: Part| mean(&slow, |t| t.parts.of(part)) - mean(&usual, |t| t.parts.of(part));
         let reason = Part::ALL.into_iter().max_by_key(|part| more(*part))?;
@@ -226,7 +248,9 @@ impl SlowRequest {
         let share = more(reason) as f64 / difference;
         let all_ns = name.kept.iter().fold(0i64, |sum, taken| sum.saturating_add(taken.dur_ns));
         let of_requests = cost as f64 / all_ns.saturating_mul(stride).max(1) as f64;
-        if share < MIN_PART || !run.matters(cost) && of_requests < OF_REQUESTS {
+        let few = slow_count < MIN_SLOW as i64;
+        let is_accident = few && (run.is_faint() || !run.matters_from(cost, OF_RECORDING));
+        if is_accident || share < MIN_PART || !run.matters(cost) && of_requests < OF_REQUESTS {
             return None;
         }
         let mut evidence = vec![
@@ -386,7 +410,16 @@ mod tests {
     #[test]
     fn silent_on_few() {
         silent("slow-request", server(45, 15, "block", "queue"));
-        silent("slow-request", server(200, 8, "block", "queue"));
+        silent("slow-request", server(200, 2, "block", "queue"));
+        silent("slow-request", server(8000, 8, "block", "queue"));
+        // Of so many requests most are dropped, but none of the slow ones.
+        fires("slow-request", server(4500, 9, "block", "queue"));
+    }
+
+    #[test]
+    fn few_that_cost_much_are_no_accident() {
+        let found = fires("slow-request", server(200, 8, "block", "queue"));
+        assert!(found[0].title.starts_with("8 of 200 requests of GET / by shop take 20.2 ms"), "{}", found[0].title);
     }
 
     #[test]

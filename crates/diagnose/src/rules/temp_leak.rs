@@ -11,6 +11,10 @@ const MIN_FILES: usize = 20;
 const FORGOTTEN_NS: i64 = 10_000_000_000;
 /// Digits in a row that are a random number: createTempFile of Java makes up to 20.
 const RANDOM_DIGITS: usize = 15;
+/// Characters of a random part of a name at least: mkstemp makes 6, Python 8, and Ruby about 6 behind other numbers.
+const RANDOM: usize = 5;
+/// Share of the files whose names have one.
+const MOST_RANDOM: f64 = 0.8;
 /// Directories above such files that are remembered.
 const MAX_PLACES: usize = 1 << 16;
 /// Directories for what is temporary.
@@ -31,7 +35,8 @@ static INFO: RuleInfo = RuleInfo {
            seconds or more before the end of the recording. Counted are files created with O_EXCL \
            and mode 0600, as mkstemp does, with a temporary name (tmp, temp, .part) or directly in \
            /tmp, /var/tmp, or /dev/shm; files created with O_EXCL and a name that begins with `tmp` \
-           or ends in .tmp or .temp; files created with O_EXCL and a name with 15 or more digits in a row, as Java's \
+           or ends in .tmp or .temp; files created with O_RDWR, O_EXCL, and mode 0600 whose names differ only in a \
+           random part of letters and digits; files created with O_EXCL and a name with 15 or more digits in a row, as Java's \
            createTempFile does, that the process opens again to read them; and files in another directory named \
            `tmp` or `temp`.",
     cost: "",
@@ -44,15 +49,25 @@ static INFO: RuleInfo = RuleInfo {
     reference: "mkstemp(3); open(2), O_TMPFILE; CWE-459",
 };
 
+/// Why a file is taken for one that is not meant to stay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Sign {
+    #[default]
+    Name,
+    /// Only a random number in its name says so.
+    Number,
+    /// It was made as mkstemp does, and has a random part in its name if the others in its directory differ in it only.
+    Private,
+}
+
 #[derive(Debug, Default)]
 struct Temporary {
     /// Process that opened it last.
     pid: i32,
     comm: Text,
     path: Text,
-    /// Whether only its name says so, which has a random number, and whether its process has opened it
-    /// again to read it.
-    numbered: bool,
+    sign: Sign,
+    /// Whether its process has opened it again to read it.
     read_again: bool,
     closed_at_ns: Option<i64>,
     example: Option<Example>,
@@ -79,6 +94,31 @@ fn is_made_for_a_time(call: &Call, path: &str) -> bool {
         true if surely || private && (common || is_temporary(path)) => true,
         _ => !common && matches!(file_name(place), "tmp" | "temp"),
     }
+}
+
+/// Whether a call makes a file as mkstemp does.
+fn is_made_private(call: &Call, path: &str) -> bool {
+    let flags = ["O_RDWR", "O_CREAT", "O_EXCL"];
+    flags.iter().all(|flag| call.has_flag(flag)) && call.arg("mode") == Some("0600") && !is_rebuilt(path)
+}
+
+/// Whether names in one directory differ in a random part only: what is between the beginning and the end that all
+/// have in common, with letters that no number has, and with digits or letters of both cases.
+fn differ_at_random(names: &[&str]) -> bool {
+    let Some((first, rest)) = names.split_first() else { return false };
+    let common = |a: &mut dyn Iterator<Item = u8>, b: &mut dyn Iterator<Item = u8>| a.zip(b).take_while(|(a, b)| a == b).count();
+    let begin = rest.iter().map(|name| common(&mut first.bytes(), &mut name.bytes())).min().unwrap_or(0);
+    let end = rest.iter().map(|name| common(&mut first.bytes().rev(), &mut name.bytes().rev())).min().unwrap_or(0);
+    let is_random = |name: &&&str| {
+        let Some(part) = name.as_bytes().get(begin..name.len().saturating_sub(end)).filter(|part| part.len() >= RANDOM) else {
+            return false;
+        };
+        let any = |is: fn(&u8) -> bool| part.iter().any(is);
+        let mixed = any(u8::is_ascii_digit) || any(u8::is_ascii_lowercase) && any(u8::is_ascii_uppercase);
+        let plain = part.iter().all(|c| c.is_ascii_alphanumeric() || *c == b'_');
+        plain && mixed && any(|c| c.is_ascii_alphabetic() && !c.is_ascii_hexdigit())
+    };
+    names.iter().filter(is_random).count() as f64 >= names.len() as f64 * MOST_RANDOM
 }
 
 /// Whether a call makes a file with a random number in its name.
@@ -122,12 +162,17 @@ impl Rule for TempLeak {
                     (file.pid, file.closed_at_ns) = (call.pid, None);
                     return;
                 }
-                let surely = call.path.is_some_and(|path| is_made_for_a_time(call, path));
-                if surely || call.path.is_some_and(|path| has_random_number(call, path)) {
-                    self.is_below(call.path.unwrap_or_default());
+                let Some(path) = call.path else { return };
+                let signs = [
+                    (Sign::Name, is_made_for_a_time as fn(&Call, &str) -> bool),
+                    (Sign::Number, has_random_number),
+                    (Sign::Private, is_made_private),
+                ];
+                if let Some((sign, _)) = signs.into_iter().find(|(_, has)| has(call, path)) {
+                    self.is_below(path);
                     *self.files.entry(id) = Temporary {
                         pid: call.pid,
-                        numbered: !surely,
+                        sign,
                         read_again: false,
                         comm: call.comm_text(),
                         path: call.path_text(),
@@ -154,17 +199,25 @@ impl Rule for TempLeak {
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
-        let mut places: BTreeMap<(&str, &str), Vec<(&FileId, &Temporary)>> = BTreeMap::new();
+        let mut places: BTreeMap<(&str, &str, bool), Vec<(&FileId, &Temporary)>> = BTreeMap::new();
         for (id, file) in self.files.iter() {
             let known = run.state.files.get(*id);
             let there = known.is_some_and(|file| file.is_regular() && !file.unlinked);
             let ended = run.state.process(file.pid).is_some_and(|process| process.ended_at_ns.is_some());
             let forgotten = |at: i64| run.state.now_ns() - at >= FORGOTTEN_NS;
-            if there && (file.read_again || !file.numbered) && (ended || file.closed_at_ns.is_some_and(forgotten)) {
-                places.entry((&file.comm, directory(&file.path))).or_default().push((id, file));
+            let made = file.read_again || file.sign != Sign::Number;
+            if there && made && (ended || file.closed_at_ns.is_some_and(forgotten)) {
+                let private = file.sign == Sign::Private;
+                places.entry((&file.comm, directory(&file.path), private)).or_default().push((id, file));
             }
         }
-        for ((comm, place), mut files) in places.into_iter().filter(|(_, files)| files.len() >= MIN_FILES) {
+        for ((comm, place, private), mut files) in places.into_iter().filter(|(_, files)| files.len() >= MIN_FILES) {
+            if private {
+                let names: Vec<&str> = files.iter().map(|(_, file)| file_name(&file.path)).collect();
+                if !differ_at_random(&names) {
+                    continue;
+                }
+            }
             files.sort_by_key(|(_, file)| file.example.as_ref().map(|example| example.rid));
             let Some((_, first)) = files.first() else { continue };
             let written: i64 = files.iter().filter_map(|(id, _)| run.state.files.get(**id)).map(|file| file.written).sum();
@@ -263,6 +316,24 @@ mod tests {
         fires("temp-leak", parts("0666", numbered, reads));
         silent("temp-leak", parts("0666", numbered, |_, _| {}));
         silent("temp-leak", parts("0666", |i| format!("/data/work/page{i}.raw"), reads));
+    }
+
+    /// The names of mkstemp, and of Ruby's Tempfile.
+    #[test]
+    fn random_parts_of_names_count_of_private_files() {
+        fn random(i: i32, digits: usize) -> String {
+            const DIGITS: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+            let mut random = fathom_testkit::Random::new(i.unsigned_abs().into());
+            (0..digits).map(|_| char::from(DIGITS[random.below(62) as usize])).collect()
+        }
+        let labels = |i: i32| format!("/data/spool/label20261130-4711-{}", random(i, 5 + i.unsigned_abs() as usize % 3));
+        fires("temp-leak", parts("0600", labels, |_, _| {}));
+        fires("temp-leak", parts("0600", |i| format!("/data/spool/label{}.pdf", random(i, 6)), |_, _| {}));
+        silent("temp-leak", parts("0644", labels, |_, _| {}));
+        silent("temp-leak", parts("0600", labels, |s, path| s.unlink(path)));
+        // Hashes of their contents, and numbers.
+        silent("temp-leak", parts("0600", |i| format!("/data/objects/{:040x}", i.unsigned_abs() as u128 * 987_654_321_987_654_321), |_, _| {}));
+        silent("temp-leak", parts("0600", |i| format!("/data/queue/d{i:05}-001"), |_, _| {}));
     }
 
     #[test]
