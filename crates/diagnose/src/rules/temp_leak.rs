@@ -73,6 +73,9 @@ struct Temporary {
     example: Option<Example>,
 }
 
+/// Files of a program that stay behind in one directory.
+type Left<'a> = Vec<(&'a FileId, &'a Temporary)>;
+
 rule! {
     pub struct TempLeak {
         files: Bounded<FileId, Temporary>,
@@ -199,7 +202,7 @@ impl Rule for TempLeak {
     }
 
     fn findings(&self, run: &Run, out: &mut Vec<Found>) {
-        let mut places: BTreeMap<(&str, &str, bool), Vec<(&FileId, &Temporary)>> = BTreeMap::new();
+        let mut places: BTreeMap<(&str, &str, bool), Left<'_>> = BTreeMap::new();
         for (id, file) in self.files.iter() {
             let known = run.state.files.get(*id);
             let there = known.is_some_and(|file| file.is_regular() && !file.unlinked);
