@@ -34,7 +34,7 @@ static INFO: RuleInfo = RuleInfo {
            it never makes them durable. After a crash the new name can refer to an empty file that \
            others take for a complete one. ext4 and btrfs write the data early if a rename replaces \
            a file; they do not for a new name. In one variant, the process makes the directory \
-           with the new files durable, and often a list of them, but not the files; or it writes \
+           with the new files durable, and often a list of them, but not the files. In another, it writes \
            files into a new directory, such as a checkpoint, and then makes the file durable that \
            says which directory is the latest. In a third, it packs, unpacks, or moves files and removes each \
            original as soon as the new file is written: after a crash both can be gone.",
@@ -50,7 +50,7 @@ static INFO: RuleInfo = RuleInfo {
            directory that contains both durable: twice or more, or once if it renames the new \
            directory itself. Or a program removed 8 or more files that were durable and that it had opened to read, \
            read nine tenths of each (or wrote as much), and created another with the same name plus or minus a \
-           suffix, or with this name elsewhere, which nothing had made durable until the end. Files renamed within the same directory, from a temporary name or one \
+           suffix that begins with a dot, or with this name elsewhere, which nothing had made durable until the end. Files renamed within the same directory, from a temporary name or one \
            that contains the new name, count only for a program that makes other files durable: \
            most programs that save this way without any sync leave files that can be made again. \
            Silent for names of such files (`cache`, `thumbnail`, `target`, `incremental`), pid and \
@@ -230,7 +230,7 @@ impl PublishUnsynced {
         let size = was.size.unwrap_or(0);
         let taken = was.read.max(is.written) as f64 >= size as f64 * MIN_TAKEN;
         let (place, name) = (directory(path) == directory(&made.path), file_name(path) == file_name(&made.path));
-        let named = !place && name || place && (is_variant(path, &made.path) || is_variant(&made.path, path));
+        let named = !place && name || place && (adds_suffix(path, &made.path) || adds_suffix(&made.path, path));
         if size > 0 && taken && named && was.dirty.is_empty() && !is.dirty.is_empty() && is_kept(was, path) && is_kept(is, &made.path) {
             *self.replacements.entry(new) = Replacement {
                 pid: call.pid,
@@ -329,6 +329,12 @@ fn is_kept(file: &FileState, path: &str) -> bool {
 fn is_variant(of: &str, path: &str) -> bool {
     let (longer, name) = (file_name(of), file_name(path));
     longer.len() > name.len() && !name.is_empty() && longer.contains(name)
+}
+
+/// Whether a name is another one plus a suffix, as `file.xz` is.
+fn adds_suffix(path: &str, longer: &str) -> bool {
+    let name = file_name(path);
+    !name.is_empty() && file_name(longer).strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
 }
 
 impl Rule for PublishUnsynced {
@@ -524,6 +530,18 @@ mod tests {
         silent("publish-unsynced", packs(50_000, 50_000, |s, fd| s.fsync(fd)));
         // Only the beginning of the old file is known to it.
         silent("publish-unsynced", packs(50_000, 1000, |_, _| {}));
+        // Results of numbered jobs.
+        let mut s = Scenario::new();
+        for i in 1..30 {
+            let old = format!("/jobs/{i}");
+            let from = s.open_existing(&old, "O_RDONLY", 50_000);
+            s.read(from, 50_000);
+            let to = s.open(&format!("{old}0"), "O_WRONLY|O_CREAT|O_EXCL");
+            s.write(to, 10_000);
+            s.close(to);
+            s.unlink(&old);
+        }
+        silent("publish-unsynced", s);
         // Files that were never durable themselves.
         let mut s = Scenario::new();
         for i in 0..30 {
