@@ -56,8 +56,7 @@ onStage(
 			const url = new URL(tab.page.url());
 			expect(url.searchParams.get("s")).toBe("many.fathom");
 			expect(JSON.parse(url.searchParams.get("f") ?? "{}").pid).toHaveLength(3);
-			const said = tab.page.locator("main");
-			await expect.poll(() => said.innerText()).toContain("flusher");
+			// With the thread of another name, which may be in none of the rows that are shown: the slowest.
 			await open(tab, server, { s: "many.fathom", f: url.searchParams.get("f") ?? "" });
 			const calls = tab.page.locator(".summary > div").filter({ has: tab.page.locator("dt", { hasText: /^Calls$/ }) });
 			await expect
