@@ -184,7 +184,7 @@ impl QueriesInALoop {
         }
         let request = self.open.entry(key);
         (request.service, request.client) = (service, client);
-        if request.ended_ns == 0 && request.began_ns == 0 {
+        if request.began_ns == 0 {
             request.began_ns = span.ts_ns;
         }
         request.ended_ns = request.ended_ns.max(span.ended_at_ns());

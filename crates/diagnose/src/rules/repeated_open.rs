@@ -51,8 +51,6 @@ struct Openings {
     in_second: u32,
     most: u32,
     appending: u64,
-    /// Whether the kernel makes its contents up as they are read.
-    made_up: bool,
     /// Reads, writes, mappings and copies in between.
     uses: u64,
     open: Durations,
@@ -90,15 +88,14 @@ impl Rule for RepeatedOpen {
             }
             return;
         }
-        let Some(state) = context.file(call).filter(|file| &*file.file_type == "regular") else { return };
-        let made_up = !state.is_regular();
-        if call.has_flag("O_PATH") {
+        // Also one that the kernel makes up.
+        let regular = context.file(call).is_some_and(|file| &*file.file_type == "regular");
+        if !regular || call.has_flag("O_PATH") {
             return;
         }
         let openings = self.files.entry((call.pid, file));
         if openings.opens == 0 {
             openings.comm = call.comm_text();
-            openings.made_up = made_up;
             openings.first_at_ns = call.dur_ns;
         }
         openings.opens += 1;
@@ -122,7 +119,9 @@ impl Rule for RepeatedOpen {
             if !often || uses > MAX_USES || !run.matters_from(cost, MIN_COST) {
                 continue;
             }
-            let path = run.state.files.get(*file).map_or("", |f| f.name());
+            let state = run.state.files.get(*file);
+            let path = state.map_or("", |f| f.name());
+            let made_up = state.is_some_and(|f| !f.is_regular());
             let opens = openings.opens as i64;
             let log = openings.appending * 2 > openings.opens;
             out.push(Found {
@@ -145,7 +144,7 @@ impl Rule for RepeatedOpen {
                     number("median_open_ns", openings.open.median_ns()),
                 ],
                 examples: openings.examples.list(),
-                advice: openings.made_up.then(|| {
+                advice: made_up.then(|| {
                     "Keep the descriptor open and read from the beginning again (pread at offset 0), for which the kernel \
                      makes the contents again; or ask once for each process or device, and remember the answer."
                         .to_owned()
@@ -259,6 +258,21 @@ mod tests {
     #[test]
     fn silent_when_much_is_done_with_each_opening() {
         silent("repeated-open", serve(|s, fd| (0..17).for_each(|_| s.read(fd, 100))));
+    }
+
+    #[test]
+    fn files_of_proc_are_asked_with_the_descriptor_kept() {
+        let found = fires("repeated-open", {
+            let mut s = Scenario::new();
+            s.fs_type("proc");
+            for _ in 0..200 {
+                let fd = s.open_existing("/proc/77/cmdline", "O_RDONLY", 0);
+                s.read(fd, 40);
+                s.close(fd);
+            }
+            s
+        });
+        assert!(found[0].advice.contains("pread at offset 0"), "{}", found[0].advice);
     }
 
     #[test]

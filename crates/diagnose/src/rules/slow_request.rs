@@ -140,16 +140,19 @@ impl Name {
         let limit = median.saturating_mul(SLOW_TIMES).max(median.saturating_add(SLOW_NS));
         let is_slow = |taken: &&Taken| taken.dur_ns >= limit;
         let stride = i64::try_from(self.stride.max(1)).unwrap_or(i64::MAX);
-        let (mut slow_ones, mut stands_for) = (self.longest.iter().filter(is_slow).collect::<Vec<_>>(), 1);
-        if slow_ones.len() >= MIN_SLOW {
-            (slow_ones, stands_for) = (all.iter().copied().filter(is_slow).collect(), stride);
-        }
-        if all.len() < MIN_SPANS || slow_ones.len() < FEW {
+        let longest: Vec<&Taken> = self.longest.iter().filter(is_slow).collect();
+        let kept: Vec<&Taken> = all.iter().copied().filter(is_slow).collect();
+        // Up to MIN_SLOW are counted exactly.
+        let count = match longest.len() < MIN_SLOW {
+            true => longest.len() as i64,
+            false => (kept.len() as i64).saturating_mul(stride).max(MIN_SLOW as i64),
+        };
+        let slow = if kept.len() > longest.len() { kept } else { longest };
+        if all.len() < MIN_SPANS || slow.len() < FEW {
             return None;
         }
         all.truncate(all.len() / 2);
-        let count = (slow_ones.len() as i64).saturating_mul(stands_for);
-        Some((all, slow_ones, count))
+        Some((all, slow, count))
     }
 }
 

@@ -105,13 +105,17 @@ fn is_made_private(call: &Call, path: &str) -> bool {
     flags.iter().all(|flag| call.has_flag(flag)) && call.arg("mode") == Some("0600") && !is_rebuilt(path)
 }
 
+/// The length of the beginning that both have.
+fn common(a: impl Iterator<Item = u8>, b: impl Iterator<Item = u8>) -> usize {
+    a.zip(b).take_while(|(a, b)| a == b).count()
+}
+
 /// Whether names in one directory differ in a random part only: what is between the beginning and the end that all
 /// have in common, with letters that no number has, and with digits or letters of both cases.
 fn differ_at_random(names: &[&str]) -> bool {
     let Some((first, rest)) = names.split_first() else { return false };
-    let common = |a: &mut dyn Iterator<Item = u8>, b: &mut dyn Iterator<Item = u8>| a.zip(b).take_while(|(a, b)| a == b).count();
-    let begin = rest.iter().map(|name| common(&mut first.bytes(), &mut name.bytes())).min().unwrap_or(0);
-    let end = rest.iter().map(|name| common(&mut first.bytes().rev(), &mut name.bytes().rev())).min().unwrap_or(0);
+    let begin = rest.iter().map(|name| common(first.bytes(), name.bytes())).min().unwrap_or(0);
+    let end = rest.iter().map(|name| common(first.bytes().rev(), name.bytes().rev())).min().unwrap_or(0);
     let is_random = |name: &&&str| {
         let Some(part) = name.as_bytes().get(begin..name.len().saturating_sub(end)).filter(|part| part.len() >= RANDOM) else {
             return false;
